@@ -48,7 +48,9 @@ def write_log(path: Path, lines: int, *, offsets: bool) -> None:
             rows = range(start, min(lines, start + 10_000))
             for row in rows:
                 place = f"{(row * 2654435761 & 0x1FFFFFF) * 8192}, " if offsets else ""
-                log.write(f"{row // 50}, {latencies[row * 40503 & 65535]}, {row & 1}, 8192, {place}0\n")
+                log.write(
+                    f"{row // 50}, {latencies[row * 40503 & 65535]}, {row & 1}, 8192, {place}0\n"
+                )
 
 
 def count_lines(path: Path) -> None:
@@ -63,15 +65,21 @@ def main() -> None:
             kind = f"{LINES:,} lines{' with offsets' if offsets else ''}, {path.stat().st_size / 1e6:.0f} MB"
             assert _core.trace_heatmap(str(path), "latency")["events"] == LINES
             for y in ("latency", "offset") if offsets else ("latency",):
-                paired(f"{y} map of a fio log of {kind}", lambda path=path, y=y: _core.trace_heatmap(str(path), y),
-                       lambda path=path: count_lines(path), against="wc -l")
+                paired(
+                    f"{y} map of a fio log of {kind}",
+                    lambda path=path, y=y: _core.trace_heatmap(str(path), y),
+                    lambda path=path: count_lines(path),
+                    against="wc -l",
+                )
         part = Path(folder) / "slice_lat.1.log"
         write_log(part, SLICE, offsets=False)
         script = Path(folder) / "script.py"
         script.write_text(SCRIPT)
 
         def run_script() -> None:
-            subprocess.run([sys.executable, str(script), str(part)], stdout=subprocess.DEVNULL, check=True)
+            subprocess.run(
+                [sys.executable, str(script), str(part)], stdout=subprocess.DEVNULL, check=True
+            )
 
         whole = Path(folder) / "plain_lat.1.log"
         ours, peers = [], []
@@ -83,9 +91,13 @@ def main() -> None:
             ours.append(middle - start)
             peers.append((time.perf_counter() - middle) * LINES / SLICE)
         ratios = sorted(peer / our for our, peer in zip(ours, peers, strict=True))
-        print(f"a Python script, {SLICE:,} lines scaled to {LINES:,}: {ratios[2]:.0f} x as long "
-              f"(range {ratios[0]:.0f} to {ratios[-1]:.0f}, 5 pairs)")
-    print(f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+        print(
+            f"a Python script, {SLICE:,} lines scaled to {LINES:,}: {ratios[2]:.0f} x as long "
+            f"(range {ratios[0]:.0f} to {ratios[-1]:.0f}, 5 pairs)"
+        )
+    print(
+        f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
+    )
 
 
 if __name__ == "__main__":

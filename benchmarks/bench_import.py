@@ -13,7 +13,10 @@ from pathlib import Path
 from pairs import paired
 
 ROOT = Path(__file__).parent.parent
-DATA = Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data")) / "zfsonlinux-6566-perf-v2.tar.xz"
+DATA = (
+    Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data"))
+    / "zfsonlinux-6566-perf-v2.tar.xz"
+)
 IOLAB = Path(sys.executable).parent / "iolab"
 LAYOUT = "{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs"
 LEAST = """
@@ -47,10 +50,19 @@ def main() -> None:
 
         paired("iolab import", imported, least, against="reading the files and json.loads")
         report = results / "report.html"
-        paired("iolab report", lambda: quiet(str(IOLAB), "report", str(results), "-o", str(report)), least,
-               against="reading the files and json.loads")
-        shown = json.loads(subprocess.run([str(IOLAB), "show", str(results), "--format", "json"], capture_output=True,
-                                          check=True).stdout)
+        paired(
+            "iolab report",
+            lambda: quiet(str(IOLAB), "report", str(results), "-o", str(report)),
+            least,
+            against="reading the files and json.loads",
+        )
+        shown = json.loads(
+            subprocess.run(
+                [str(IOLAB), "show", str(results), "--format", "json"],
+                capture_output=True,
+                check=True,
+            ).stdout
+        )
         print(f"report: {report.stat().st_size / 1e6:.2f} MB for {len(shown['runs'])} runs")
 
 

@@ -20,7 +20,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from surroundings import begin_recording, cpu_seconds, device, load, measured, missing, probe_of, serve, status
+from surroundings import (
+    begin_recording,
+    cpu_seconds,
+    device,
+    load,
+    measured,
+    missing,
+    probe_of,
+    serve,
+    status,
+)
 
 from iolab.stats.means import log_mean_interval
 
@@ -36,7 +46,9 @@ class Follower(threading.Thread):
     def __init__(self, address: str, token: str) -> None:
         super().__init__(daemon=True)
         words = urlencode([("statistic", name) for name in FOLLOWED])
-        self._request = urllib.request.Request(f"{address}/api/v1/stream?{words}", headers={"Authorization": f"Bearer {token}"})
+        self._request = urllib.request.Request(
+            f"{address}/api/v1/stream?{words}", headers={"Authorization": f"Bearer {token}"}
+        )
         self.answers: dict[str, int] = {}
         self.refused = 0
 
@@ -66,16 +78,24 @@ def bare(node: str, scratch: Path) -> tuple[float, float, int]:
     return measured(report)
 
 
-def followed(node: str, scratch: Path) -> tuple[tuple[float, float, int], dict[str, float], dict[str, Any], Follower]:
+def followed(
+    node: str, scratch: Path
+) -> tuple[tuple[float, float, int], dict[str, float], dict[str, Any], Follower]:
     """What fio measured, CPU seconds while it ran, the recorder's last words, and what came over the stream."""
     report, place = scratch / "followed.json", scratch / "recording"
     shutil.rmtree(place, ignore_errors=True)
-    recorder = begin_recording(place, node, [word for name in FOLLOWED for word in ("--statistic", name)])
+    recorder = begin_recording(
+        place, node, [word for name in FOLLOWED for word in ("--statistic", name)]
+    )
     service, address, token = serve(place)
     follower = Follower(address, token)
     try:
         follower.start()
-        pids = {"probe": probe_of(recorder.pid) or 0, "recorder": recorder.pid, "service": service.pid}
+        pids = {
+            "probe": probe_of(recorder.pid) or 0,
+            "recorder": recorder.pid,
+            "service": service.pid,
+        }
         before = {name: cpu_seconds(pid) for name, pid in pids.items()}
         subprocess.run(load(node, report, RATE, SECONDS), check=True, stdout=subprocess.DEVNULL)
         spent = {name: cpu_seconds(pid) - before[name] for name, pid in pids.items()}
@@ -105,10 +125,15 @@ def main() -> int:
             rates.append(with_it[0] / without[0])
             events, lost = told["events"].get("block", 0), told["lost"].get("block", 0)
             whole = whole and lost == 0 and events >= with_it[2]
-            shares = ", ".join(f"{name} {seconds / SECONDS * 100:.1f} %" for name, seconds in spent.items())
-            print(f"  pair {pair + 1}: {without[0]:,.0f} IOPS without, {with_it[0]:,.0f} with ({(rates[-1] - 1) * 100:+.2f} %); "
-                  f"recorded {events} of {with_it[2]}, {lost} lost; CPU of one: {shares}; "
-                  f"answers {sum(follower.answers.values())} to {len(follower.answers)} statistics, {follower.refused} refused", flush=True)
+            shares = ", ".join(
+                f"{name} {seconds / SECONDS * 100:.1f} %" for name, seconds in spent.items()
+            )
+            print(
+                f"  pair {pair + 1}: {without[0]:,.0f} IOPS without, {with_it[0]:,.0f} with ({(rates[-1] - 1) * 100:+.2f} %); "
+                f"recorded {events} of {with_it[2]}, {lost} lost; CPU of one: {shares}; "
+                f"answers {sum(follower.answers.values())} to {len(follower.answers)} statistics, {follower.refused} refused",
+                flush=True,
+            )
     middle, low, high = log_mean_interval(rates)
     words = f"  recording and following change throughput by {(middle - 1) * 100:+.2f} %"
     if low is not None and high is not None:

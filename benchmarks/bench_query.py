@@ -59,8 +59,10 @@ QUESTIONS = {
     "latency map of writes from default maps": "total = heat(recording, 'latency', where=parse_where(['op=write'])).events",
     "offset map from default maps": "total = heat(recording, 'offset').events",
     "latency map of one process by a full scan": "total = heat(recording, 'latency', where=parse_where(['process=fio'])).events",
-    "latency map of writes in columns of 0.5 s by a full scan":
-        "total = heat(recording, 'latency', where=parse_where(['op=write']), interval_ns=500_000_000).events",
+    "latency map of writes in columns of 0.5 s by a full scan": (
+        "total = heat(recording, 'latency', where=parse_where(['op=write']), "
+        "interval_ns=500_000_000).events"
+    ),
     "offset map of slow writes by a full scan": "total = heat(recording, 'offset', where=parse_where(['op=write', 'latency>=1ms'])).events",
     "I/Os by process by a full scan": "total = query(recording, 'io.ops[process]').total",
 }
@@ -69,13 +71,16 @@ DRILLED = min(MILLIONS, 50)
 """Millions of events in the window of a drill-down: the recording's last ones."""
 
 DRILL_DOWN = {
-    f"drill-down of three levels, by device, the last {DRILLED} M events":
-        "total = query(recording, 'io.ops[op=write][process=fio][latency>=1ms][device]', from_ns=FROM).total",
-    f"drill-down of three levels, latency map, the last {DRILLED} M events":
-        "total = query(recording, 'io.ops[op=write][process=fio][size=8KiB][latency]', from_ns=FROM).events",
-    f"who is in a rectangle, against the last {DRILLED} M events":
-        "from iolab.statistics.ask.attribution import Rectangle, who; "
-        "found = who(recording, 'latency', Rectangle(low=10**6), around=(FROM, None)); total = found.inside + found.outside",
+    f"drill-down of three levels, by device, the last {DRILLED} M events": (
+        "total = query(recording, 'io.ops[op=write][process=fio][latency>=1ms][device]', "
+        "from_ns=FROM).total"
+    ),
+    f"drill-down of three levels, latency map, the last {DRILLED} M events": (
+        "total = query(recording, 'io.ops[op=write][process=fio][size=8KiB][latency]', "
+        "from_ns=FROM).events"
+    ),
+    f"who is in a rectangle, against the last {DRILLED} M events": "from iolab.statistics.ask.attribution import Rectangle, who; "
+    "found = who(recording, 'latency', Rectangle(low=10**6), around=(FROM, None)); total = found.inside + found.outside",
 }
 
 
@@ -83,21 +88,34 @@ def names(words: list[str], places: np.ndarray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), words)
 
 
-def batch(number: int, chance: np.random.Generator, latencies: np.ndarray, buckets: np.ndarray) -> pa.RecordBatch:
+def batch(
+    number: int, chance: np.random.Generator, latencies: np.ndarray, buckets: np.ndarray
+) -> pa.RecordBatch:
     """A million I/Os of 8 KiB, 50 a millisecond, log-normal latencies, two operations, two processes."""
     rows = np.arange(SEGMENT)
     turn = number * 7919
     made = {
-        "source": names(["block"], np.zeros(SEGMENT)), "time_ns": pa.array(START_NS + (number * SEGMENT + rows) * 20_000),
-        "latency_ns": pa.array(np.roll(latencies, turn)), "latency_bucket": pa.array(np.roll(buckets, turn)),
+        "source": names(["block"], np.zeros(SEGMENT)),
+        "time_ns": pa.array(START_NS + (number * SEGMENT + rows) * 20_000),
+        "latency_ns": pa.array(np.roll(latencies, turn)),
+        "latency_bucket": pa.array(np.roll(buckets, turn)),
         "offset_bytes": pa.array(chance.integers(0, 2**27, SEGMENT).astype(np.uint64) * 8192),
-        "size_bytes": pa.array(np.full(SEGMENT, 8192, np.uint64)), "op": names(["read", "write"], rows % 2),
-        "device": names(["sda"], np.zeros(SEGMENT)), "process": names(["fio", "dd"], rows % 10 == 0),
+        "size_bytes": pa.array(np.full(SEGMENT, 8192, np.uint64)),
+        "op": names(["read", "write"], rows % 2),
+        "device": names(["sda"], np.zeros(SEGMENT)),
+        "process": names(["fio", "dd"], rows % 10 == 0),
         "count": pa.array(np.ones(SEGMENT, np.uint64)),
     }
-    columns = [made[field.name] if field.name in made else
-               pa.DictionaryArray.from_arrays(pa.nulls(SEGMENT, pa.int32()), pa.array([], pa.string()))
-               if pa.types.is_dictionary(field.type) else pa.nulls(SEGMENT, field.type) for field in EVENTS]
+    columns = [
+        made[field.name]
+        if field.name in made
+        else pa.DictionaryArray.from_arrays(
+            pa.nulls(SEGMENT, pa.int32()), pa.array([], pa.string())
+        )
+        if pa.types.is_dictionary(field.type)
+        else pa.nulls(SEGMENT, field.type)
+        for field in EVENTS
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 
 
@@ -105,25 +123,39 @@ def write_recording(directory: Path) -> None:
     chance = np.random.default_rng(1)
     latencies = np.exp(chance.normal(11.5, 1, SEGMENT)).astype(np.uint64)
     buckets = bucket_of(latencies, LogLinear(6), shifted=False).astype(np.uint16)
-    with RecordingWriter.create(directory, host="bench", clock="realtime", origin={"kind": "import"}, live=False) as writer:
+    with RecordingWriter.create(
+        directory, host="bench", clock="realtime", origin={"kind": "import"}, live=False
+    ) as writer:
         for number in range(MILLIONS):
             writer.append_segment([batch(number, chance, latencies, buckets)])
 
 
 def ask(directory: Path, name: str, question: str, rounds: int = 5) -> None:
     # as it is installed: with modules compiled
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(directory.parent / "compiled")}
+    environment = {
+        **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": str(directory.parent / "compiled"),
+    }
     times, spent, total = [], [], ""
     for turn in range(rounds + 1):
-        done = subprocess.run([sys.executable, "-c", ASK.format(question=question), str(directory)], env=environment, capture_output=True,
-                              text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", ASK.format(question=question), str(directory)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         passed, used, total = done.stdout.split()
         if turn:
             times.append(float(passed))
             spent.append(float(used))
-    print(f"{name}, {MILLIONS} M events: median {1000 * statistics.median(times):.0f} ms (range {1000 * min(times):.0f} to "
-          f"{1000 * max(times):.0f}, {rounds} processes), "
-          f"CPU {1000 * statistics.median(spent):.0f} ms, {int(total):,} I/Os counted", flush=True)
+    print(
+        f"{name}, {MILLIONS} M events: median {1000 * statistics.median(times):.0f} ms (range {1000 * min(times):.0f} to "
+        f"{1000 * max(times):.0f}, {rounds} processes), "
+        f"CPU {1000 * statistics.median(spent):.0f} ms, {int(total):,} I/Os counted",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -139,12 +171,19 @@ def main() -> None:
                 return sum(row[2] for row in connection.execute(CSV, {"log": str(log)}).fetchall())
 
         assert ours() == theirs() == LINES
-        paired(f"latency histograms of a fio log of {LINES:,} lines", ours, theirs, against="DuckDB's CSV reader with an explicit schema")
+        paired(
+            f"latency histograms of a fio log of {LINES:,} lines",
+            ours,
+            theirs,
+            against="DuckDB's CSV reader with an explicit schema",
+        )
         directory = Path(folder) / "recording"
         start = time.perf_counter()
         write_recording(directory)
         size = sum(path.stat().st_size for path in (directory / "events").iterdir())
-        print(f"recording of {MILLIONS} M events written in {time.perf_counter() - start:.0f} s, {size / MILLIONS / 1e6:.2f} bytes an I/O")
+        print(
+            f"recording of {MILLIONS} M events written in {time.perf_counter() - start:.0f} s, {size / MILLIONS / 1e6:.2f} bytes an I/O"
+        )
         for name, question in QUESTIONS.items():
             ask(directory, name, question)
         start_ns = START_NS + (MILLIONS - DRILLED) * SEGMENT * 20_000

@@ -27,9 +27,21 @@ SHARED = Path("/dev/shm")
 
 
 def load(node: str, report: Path, rate: int) -> list[str]:
-    return ["fio", "--name=load", f"--filename={node}", "--rw=randread", "--bs=4k", "--ioengine=io_uring", "--iodepth=32", "--direct=1",
-            f"--runtime={SECONDS:g}", "--time_based", *([f"--rate_iops={rate}"] if rate else []),
-            f"--output={report}", "--output-format=json"]
+    return [
+        "fio",
+        "--name=load",
+        f"--filename={node}",
+        "--rw=randread",
+        "--bs=4k",
+        "--ioengine=io_uring",
+        "--iodepth=32",
+        "--direct=1",
+        f"--runtime={SECONDS:g}",
+        "--time_based",
+        *([f"--rate_iops={rate}"] if rate else []),
+        f"--output={report}",
+        "--output-format=json",
+    ]
 
 
 def measured(report: Path) -> tuple[float, float, int]:
@@ -44,12 +56,32 @@ def bare(node: str, scratch: Path, rate: int) -> tuple[float, float, int]:
     return measured(report)
 
 
-def recorded(node: str, scratch: Path, rate: int) -> tuple[tuple[float, float, int], dict[str, Any]]:
+def recorded(
+    node: str, scratch: Path, rate: int
+) -> tuple[tuple[float, float, int], dict[str, Any]]:
     """What fio measured, and the recording's status."""
     report, place = scratch / "recorded.json", scratch / "recording"
     shutil.rmtree(place, ignore_errors=True)
-    subprocess.run([IOLAB, "record", "block", "counters", "--quiet", "--budget", "none", "--device", node, "-o", place, "--",
-                    *load(node, report, rate)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            IOLAB,
+            "record",
+            "block",
+            "counters",
+            "--quiet",
+            "--budget",
+            "none",
+            "--device",
+            node,
+            "-o",
+            place,
+            "--",
+            *load(node, report, rate),
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     return measured(report), json.loads((place / "status.json").read_text())
 
 
@@ -57,10 +89,15 @@ def main() -> None:
     if os.geteuid() != 0 or shutil.which("fio") is None or shutil.which("losetup") is None:
         print("bench_record: left out: needs root, fio and losetup")
         return
-    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory(dir=SHARED if SHARED.is_dir() else None) as memory:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        tempfile.TemporaryDirectory(dir=SHARED if SHARED.is_dir() else None) as memory,
+    ):
         image = Path(memory, "image")
         image.write_bytes(bytes(256 << 20))
-        node = subprocess.run(["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True).stdout.strip()
+        node = subprocess.run(
+            ["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True
+        ).stdout.strip()
         try:
             for rate in (RATE, 0):
                 run(node, Path(directory), rate)
@@ -79,10 +116,15 @@ def run(node: str, scratch: Path, rate: int) -> None:
         rates.append(with_it[0] / without[0])
         latencies.append(with_it[1] / without[1])
         events, lost = status["events"]["block"], status["lost"].get("block", 0)
-        probe, recorder = (status[f"{name}_cpu_ns"] / 1e7 / status["seconds"] for name in ("probe", "recorder"))
-        print(f"  pair {pair + 1}: {without[0]:,.0f} IOPS without, {with_it[0]:,.0f} with ({(rates[-1] - 1) * 100:+.2f} %); "
-              f"recorded {events} of {with_it[2]}, {lost} lost; {status['bytes'] / events:.2f} bytes an I/O; "
-              f"CPU of one: probe {probe:.1f} %, recorder {recorder:.1f} %", flush=True)
+        probe, recorder = (
+            status[f"{name}_cpu_ns"] / 1e7 / status["seconds"] for name in ("probe", "recorder")
+        )
+        print(
+            f"  pair {pair + 1}: {without[0]:,.0f} IOPS without, {with_it[0]:,.0f} with ({(rates[-1] - 1) * 100:+.2f} %); "
+            f"recorded {events} of {with_it[2]}, {lost} lost; {status['bytes'] / events:.2f} bytes an I/O; "
+            f"CPU of one: probe {probe:.1f} %, recorder {recorder:.1f} %",
+            flush=True,
+        )
     for what, ratios in (("throughput", rates), ("mean latency", latencies)):
         middle, low, high = log_mean_interval(ratios)
         words = f"  recording changes {what} by {(middle - 1) * 100:+.2f} %"

@@ -34,22 +34,36 @@ def second(number: int, chance: np.random.Generator, buckets: np.ndarray) -> pa.
     columns = {
         "source": pa.DictionaryArray.from_arrays(np.zeros(RATE, np.int32), ["block"]),
         "time_ns": start + np.sort(chance.integers(0, 1_000_000_000, RATE)),
-        "latency_ns": latency, "latency_bucket": buckets[(latency // 64).astype(np.int64)],
-        "offset_bytes": chance.integers(0, 2**25, RATE).astype(np.uint64) * 8192, "size_bytes": np.full(RATE, 8192, np.uint64),
-        "op": pa.DictionaryArray.from_arrays(chance.integers(0, 2, RATE).astype(np.int32), ["read", "write"]),
-        "process": pa.DictionaryArray.from_arrays(np.zeros(RATE, np.int32), ["fio"]), "count": np.ones(RATE, np.uint64),
+        "latency_ns": latency,
+        "latency_bucket": buckets[(latency // 64).astype(np.int64)],
+        "offset_bytes": chance.integers(0, 2**25, RATE).astype(np.uint64) * 8192,
+        "size_bytes": np.full(RATE, 8192, np.uint64),
+        "op": pa.DictionaryArray.from_arrays(
+            chance.integers(0, 2, RATE).astype(np.int32), ["read", "write"]
+        ),
+        "process": pa.DictionaryArray.from_arrays(np.zeros(RATE, np.int32), ["fio"]),
+        "count": np.ones(RATE, np.uint64),
     }
-    arrays = [pa.array(columns[field.name]).cast(field.type) if field.name in columns else pa.nulls(RATE, field.type) for field in EVENTS]
+    arrays = [
+        pa.array(columns[field.name]).cast(field.type)
+        if field.name in columns
+        else pa.nulls(RATE, field.type)
+        for field in EVENTS
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=EVENTS)
 
 
 def appended(folder: Path) -> None:
     """A minute of 50 thousand I/O a second, appended a second at a time."""
     chance = np.random.default_rng(1)
-    buckets = np.array([_core.grid_index(64 * number, 6) for number in range(2**20)], dtype=np.uint16)
+    buckets = np.array(
+        [_core.grid_index(64 * number, 6) for number in range(2**20)], dtype=np.uint16
+    )
     batches = [second(number, chance, buckets) for number in range(SECONDS)]
     rows, hot = SECONDS * RATE, []
-    writer = RecordingWriter.create(folder / "r", host="", clock="realtime", origin={"kind": "record"})
+    writer = RecordingWriter.create(
+        folder / "r", host="", clock="realtime", origin={"kind": "record"}
+    )
     appending = sealing = 0.0
     for number, batch in enumerate(batches):
         begun = time.perf_counter()
@@ -63,10 +77,16 @@ def appended(folder: Path) -> None:
     writer.close()
     summary = Recording(folder / "r").summary()
     assert summary.rows == rows
-    print(f"bytes an I/O: {summary.bytes_per_io:.2f} sealed, {sum(hot) / rows:.0f} hot; "
-          f"default maps {summary.bytes['histograms'] / rows:.2f}")
-    print(f"appending {rows / appending / 1e6:.1f} M events/s, a batch of {RATE:,} in {1000 * appending / SECONDS:.1f} ms")
-    print(f"sealing {rows / sealing / 1e6:.1f} M events/s, {12 * RATE:,} events in {sealing / len(hot):.2f} s, with default maps and fsync")
+    print(
+        f"bytes an I/O: {summary.bytes_per_io:.2f} sealed, {sum(hot) / rows:.0f} hot; "
+        f"default maps {summary.bytes['histograms'] / rows:.2f}"
+    )
+    print(
+        f"appending {rows / appending / 1e6:.1f} M events/s, a batch of {RATE:,} in {1000 * appending / SECONDS:.1f} ms"
+    )
+    print(
+        f"sealing {rows / sealing / 1e6:.1f} M events/s, {12 * RATE:,} events in {sealing / len(hot):.2f} s, with default maps and fsync"
+    )
     begun = time.perf_counter()
     Recording(folder / "r").summary()
     print(f"summary of {rows:,} events: {1000 * (time.perf_counter() - begun):.0f} ms")
@@ -87,14 +107,21 @@ def imported(folder: Path) -> None:
     """A large fio log into a recording, in a process of its own."""
     log = folder / "big_lat.1.log"
     write_log(log, EVENTS_IMPORTED, offsets=True)
-    out = subprocess.run([sys.executable, "-c", IMPORT, str(log), str(folder / "i")], check=True, capture_output=True, text=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", IMPORT, str(log), str(folder / "i")],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     events, taken, most = out.split()
     assert int(events) == EVENTS_IMPORTED
     summary = Recording(folder / "i").summary()
     assert summary.events == EVENTS_IMPORTED
-    print(f"import of {EVENTS_IMPORTED:,} lines ({log.stat().st_size / 1e6:.0f} MB): {float(taken):.1f} s, "
-          f"{EVENTS_IMPORTED / float(taken) / 1e6:.2f} M events/s, {int(most) / 1024:.0f} MiB of memory, "
-          f"{summary.bytes_per_io:.2f} bytes an I/O")
+    print(
+        f"import of {EVENTS_IMPORTED:,} lines ({log.stat().st_size / 1e6:.0f} MB): {float(taken):.1f} s, "
+        f"{EVENTS_IMPORTED / float(taken) / 1e6:.2f} M events/s, {int(most) / 1024:.0f} MiB of memory, "
+        f"{summary.bytes_per_io:.2f} bytes an I/O"
+    )
     begun = time.perf_counter()
     Recording(folder / "i").summary()
     print(f"summary of {EVENTS_IMPORTED:,} events: {1000 * (time.perf_counter() - begun):.0f} ms")
@@ -104,7 +131,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
         appended(Path(folder))
         imported(Path(folder))
-    print(f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    print(
+        f"most memory of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
+    )
 
 
 if __name__ == "__main__":

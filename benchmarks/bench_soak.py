@@ -29,7 +29,18 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import pyarrow.parquet as pq
-from surroundings import begin_recording, device, load, measured, memory, missing, probe_of, serve, status, until
+from surroundings import (
+    begin_recording,
+    device,
+    load,
+    measured,
+    memory,
+    missing,
+    probe_of,
+    serve,
+    status,
+    until,
+)
 
 from iolab.recording.read.recording import Recording
 from iolab.statistics.kept import manage
@@ -37,8 +48,18 @@ from iolab.statistics.kept.paths import TIERS, files, folder_name
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "3600"))
 RATE = int(os.environ.get("IOLAB_BENCH_RATE", "10000"))
-KEPT = ("io.ops[op]", "io.bytes[op]", "io.ops[latency]", "io.ops[process]", "io.bytes[process]", "io.ops[process=fio][latency]",
-        "io.ops[op=write][latency]", "io.ops[op=read][size]", "io.ops[offset]", "cpu.utilization[mode]")
+KEPT = (
+    "io.ops[op]",
+    "io.bytes[op]",
+    "io.ops[latency]",
+    "io.ops[process]",
+    "io.bytes[process]",
+    "io.ops[process=fio][latency]",
+    "io.ops[op=write][latency]",
+    "io.ops[op=read][size]",
+    "io.ops[offset]",
+    "cpu.utilization[mode]",
+)
 ASKED = ("io.ops[latency]", "io.bytes[process]")
 ASK_EVERY = 5.0
 LOGGED_MS = 100
@@ -70,7 +91,10 @@ class Soak:
         """Ask the service, as a page would."""
         for name in ASKED:
             words = urlencode({"statistic": name, "from": "-60s", "interval": "1s"})
-            request = urllib.request.Request(f"{self.address}/api/v1/query?{words}", headers={"Authorization": f"Bearer {self.token}"})
+            request = urllib.request.Request(
+                f"{self.address}/api/v1/query?{words}",
+                headers={"Authorization": f"Bearer {self.token}"},
+            )
             try:
                 with urllib.request.urlopen(request, timeout=60) as answer:
                     answer.read()
@@ -81,7 +105,11 @@ class Soak:
 
     def look(self, second: float) -> None:
         """Note the memory of all three."""
-        pids = {"probe": probe_of(self.recorder.pid), "recorder": self.recorder.pid, "service": self.service.pid}
+        pids = {
+            "probe": probe_of(self.recorder.pid),
+            "recorder": self.recorder.pid,
+            "service": self.service.pid,
+        }
         for name, pid in pids.items():
             if pid and (size := memory(pid)):
                 self.sizes.setdefault(f"{name} {pid}", []).append((second, size))
@@ -123,11 +151,24 @@ class Soak:
 
 def run(node: str, scratch: Path) -> Soak:
     """The load with all that happens meanwhile; on return all has ended."""
-    recorder = begin_recording(scratch / "recording", node, [word for name in KEPT for word in ("--statistic", name)])
+    recorder = begin_recording(
+        scratch / "recording", node, [word for name in KEPT for word in ("--statistic", name)]
+    )
     soak = Soak(node, scratch, recorder, *serve(scratch / "recording"))
-    due = [(SECONDS / 6, soak.kill_probe), (SECONDS / 2, soak.kill_recorder), (SECONDS * 2 / 3, soak.kill_service)]
-    logged = [f"--write_iops_log={scratch / 'fio'}", f"--log_avg_msec={LOGGED_MS}", "--log_unix_epoch=1"]
-    fio = subprocess.Popen([*load(node, scratch / "fio.json", RATE, SECONDS, mixed=True), *logged], stdout=subprocess.DEVNULL)
+    due = [
+        (SECONDS / 6, soak.kill_probe),
+        (SECONDS / 2, soak.kill_recorder),
+        (SECONDS * 2 / 3, soak.kill_service),
+    ]
+    logged = [
+        f"--write_iops_log={scratch / 'fio'}",
+        f"--log_avg_msec={LOGGED_MS}",
+        "--log_unix_epoch=1",
+    ]
+    fio = subprocess.Popen(
+        [*load(node, scratch / "fio.json", RATE, SECONDS, mixed=True), *logged],
+        stdout=subprocess.DEVNULL,
+    )
     begin = time.monotonic()
     try:
         while fio.poll() is None:
@@ -152,7 +193,11 @@ def nothing_is_lost(soak: Soak) -> None:
     recording = Recording(soak.recording)
     _, _, done = measured(soak.place / "fio.json")
     events = sum(segment.sources.get("block", 0) for segment in recording.segments())
-    noted = [loss for loss in recording.losses() if loss["kind"] == "gap" and loss["source"] in ("", "block")]
+    noted = [
+        loss
+        for loss in recording.losses()
+        if loss["kind"] == "gap" and loss["source"] in ("", "block")
+    ]
     gaps = sorted({(loss["from_ns"], loss["until_ns"]) for loss in noted})
     for first, until_ns in gaps:
         print(f"  gap of {(until_ns - first) / 1e9:.2f} s")
@@ -160,12 +205,25 @@ def nothing_is_lost(soak: Soak) -> None:
     in_gaps = sum(done_within(soak.place / "fio_iops.1.log", *gap) for gap in gaps)
     # a gap's ends are known to a tenth of a second or so, and I/Os in flight there have no pair
     room = 0.5 * RATE * len(gaps) + 100
-    soak.hold(abs(done - in_gaps - events) <= room, f"{events:,} events of {done:,} I/Os; in the gaps were about {in_gaps:,.0f}")
-    lost = sum(loss["count"] or 0 for loss in recording.losses() if loss["kind"] in ("overrun", "missed", "damaged"))
+    soak.hold(
+        abs(done - in_gaps - events) <= room,
+        f"{events:,} events of {done:,} I/Os; in the gaps were about {in_gaps:,.0f}",
+    )
+    lost = sum(
+        loss["count"] or 0
+        for loss in recording.losses()
+        if loss["kind"] in ("overrun", "missed", "damaged")
+    )
     soak.hold(lost == 0, f"{lost} lost to overruns, damage or late readings")
-    kept = sum(_sum(each.path, "amount") for each in files(soak.recording, TIERS[0], folder_name("io.ops[op]")))
+    kept = sum(
+        _sum(each.path, "amount")
+        for each in files(soak.recording, TIERS[0], folder_name("io.ops[op]"))
+    )
     soak.hold(kept == events, f"{kept:,} of them are in what was kept as io.ops[op]")
-    mapped = sum(_sum(each.path, "count") for each in files(soak.recording, TIERS[0], folder_name("io.ops[latency]")))
+    mapped = sum(
+        _sum(each.path, "count")
+        for each in files(soak.recording, TIERS[0], folder_name("io.ops[latency]"))
+    )
     soak.hold(mapped == events, f"{mapped:,} in io.ops[latency]")
 
 
@@ -189,32 +247,49 @@ def memory_is_flat(soak: Soak) -> None:
     """Of each process that lived long enough, late against early."""
     for name, found in sorted(soak.sizes.items()):
         first, last = found[0][0], found[-1][0]
-        parts = [[size for second, size in found if low <= (second - first) / max(last - first, 1e-9) <= high]
-                 for low, high in ((0.25, 0.5), (0.75, 1.0))]
+        parts = [
+            [
+                size
+                for second, size in found
+                if low <= (second - first) / max(last - first, 1e-9) <= high
+            ]
+            for low, high in ((0.25, 0.5), (0.75, 1.0))
+        ]
         if any(len(part) < 3 for part in parts):
             continue
         early, late = (statistics.median(part) for part in parts)
         most = max(size for _, size in found)
-        soak.hold(late <= 1.1 * early + 32 * MIB, f"{name}: {early / MIB:.0f} MiB early, {late / MIB:.0f} late, at most {most / MIB:.0f}")
+        soak.hold(
+            late <= 1.1 * early + 32 * MIB,
+            f"{name}: {early / MIB:.0f} MiB early, {late / MIB:.0f} late, at most {most / MIB:.0f}",
+        )
 
 
 def sizes_are_as_stated(soak: Soak) -> None:
     """Of what is kept, and of the recording."""
     rows = {row["statistic"]: row for row in manage.listed(soak.recording)}
-    soak.hold({row["state"] for row in rows.values()} == {"kept"}, f"{len(rows)} statistics are kept")
+    soak.hold(
+        {row["state"] for row in rows.values()} == {"kept"}, f"{len(rows)} statistics are kept"
+    )
     for name, row in rows.items():
         fine = row["tiers"][0]
         # a file takes about 2 kB of its own; random offsets fill buckets one by one
         each = 3 if "offset" in name else 1.05 if row["kind"] == "heat" else 40
         room = each * fine["rows"] + 4000 * fine["files"]
-        soak.hold(fine["bytes"] <= room, f"{name}: {fine['bytes'] / 1000:.0f} kB, {fine['rows']:,} rows, {fine['files']} files, "
-                                         f"CPU {row['cpu_ns'] / 1e9:.1f} s")
+        soak.hold(
+            fine["bytes"] <= room,
+            f"{name}: {fine['bytes'] / 1000:.0f} kB, {fine['rows']:,} rows, {fine['files']} files, "
+            f"CPU {row['cpu_ns'] / 1e9:.1f} s",
+        )
     summary = Recording(soak.recording).summary()
     # what a file takes of its own shows where there are few I/Os
     room = 10 * summary.rows + 16384 * summary.segments["sealed"]
     sizes = {name: size / MIB for name, size in summary.bytes.items()}
-    soak.hold(summary.bytes["events"] <= room, f"{summary.bytes_per_io or 0:.2f} bytes an I/O, {sizes['all']:.0f} MiB in all, of that "
-                                               f"{sizes['histograms']:.1f} maps and kept statistics")
+    soak.hold(
+        summary.bytes["events"] <= room,
+        f"{summary.bytes_per_io or 0:.2f} bytes an I/O, {sizes['all']:.0f} MiB in all, of that "
+        f"{sizes['histograms']:.1f} maps and kept statistics",
+    )
 
 
 def main() -> int:
@@ -227,11 +302,21 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, device() as node:
         soak = run(node, Path(scratch))
         last = status(soak.recording)
-        shares = {name: last[f"{name}_cpu_ns"] / 1e7 / max(last["seconds"], 1.0) for name in ("probe", "recorder")}
-        print(f"  CPU of one, since the recorder's last start: {', '.join(f'{name} {share:.1f} %' for name, share in shares.items())}")
-        soak.hold(soak.killed == ["probe", "recorder", "service"], f"killed and begun again: {', '.join(soak.killed)}")
-        soak.hold(soak.answered > 0 and soak.unanswered <= 2 * len(ASKED),
-                  f"{soak.answered} answers of the service, {soak.unanswered} not given")
+        shares = {
+            name: last[f"{name}_cpu_ns"] / 1e7 / max(last["seconds"], 1.0)
+            for name in ("probe", "recorder")
+        }
+        print(
+            f"  CPU of one, since the recorder's last start: {', '.join(f'{name} {share:.1f} %' for name, share in shares.items())}"
+        )
+        soak.hold(
+            soak.killed == ["probe", "recorder", "service"],
+            f"killed and begun again: {', '.join(soak.killed)}",
+        )
+        soak.hold(
+            soak.answered > 0 and soak.unanswered <= 2 * len(ASKED),
+            f"{soak.answered} answers of the service, {soak.unanswered} not given",
+        )
         nothing_is_lost(soak)
         memory_is_flat(soak)
         sizes_are_as_stated(soak)

@@ -16,5 +16,10 @@ def quiet(*command: str) -> None:
 
 
 if __name__ == "__main__":
-    paired("iolab --help", lambda: quiet(str(IOLAB), "--help"), lambda: quiet(sys.executable, "-c", "pass"),
-           against="python -c pass", rounds=15)
+    paired(
+        "iolab --help",
+        lambda: quiet(str(IOLAB), "--help"),
+        lambda: quiet(sys.executable, "-c", "pass"),
+        against="python -c pass",
+        rounds=15,
+    )

@@ -34,8 +34,15 @@ from iolab.recording.write.writer import RecordingWriter
 
 SECONDS = float(os.environ.get("IOLAB_BENCH_SECONDS", "5"))
 CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
 HOUR, DAY = 3600, 86_400
@@ -44,7 +51,10 @@ OPENED_S = 1.0
 TIMES = 4
 KEPT_RATE = 300
 """I/Os a second of the day that was kept."""
-CATEGORIES = ["devtools.timeline", *(f"disabled-by-default-devtools.timeline{part}" for part in ("", ".frame"))]
+CATEGORIES = [
+    "devtools.timeline",
+    *(f"disabled-by-default-devtools.timeline{part}" for part in ("", ".frame")),
+]
 WORK = ("FireAnimationFrame", "EventDispatch", "TimerFire", "Layout", "UpdateLayoutTree", "Paint")
 """What a page's main thread does, in the words of the tracing; some of it lies within other, so that sums are never too small."""
 GRAPHS = ("io.ops[latency]", "io.ops[op]", "io.ops[size]", "io.ops[process]")
@@ -71,22 +81,37 @@ def batch(start_ns: int, seconds: int, per_s: int, seed: int) -> pa.RecordBatch:
     chance = np.random.default_rng(seed)
     rows = seconds * per_s
     write = chance.random(rows) < 0.3
-    latency = np.where(write, chance.lognormal(14, 0.5, rows), chance.lognormal(11, 0.7, rows)).astype(np.int64)
+    latency = np.where(
+        write, chance.lognormal(14, 0.5, rows), chance.lognormal(11, 0.7, rows)
+    ).astype(np.int64)
     buckets = [_core.grid_index(int(value), 6) for value in latency]
     columns: dict[str, Any] = {
-        "source": ["block"] * rows, "time_ns": start_ns + np.arange(rows) * (SECOND // per_s), "latency_ns": latency,
-        "latency_bucket": buckets, "size_bytes": np.where(write, 131072, 4096), "offset_bytes": chance.integers(0, 2**40, rows) & ~4095,
-        "op": np.where(write, "write", "read").tolist(), "process": np.where(write, "backup", "db").tolist(),
-        "device": np.where(chance.random(rows) < 0.5, "sda", "sdb").tolist(), "count": [1] * rows}
+        "source": ["block"] * rows,
+        "time_ns": start_ns + np.arange(rows) * (SECOND // per_s),
+        "latency_ns": latency,
+        "latency_bucket": buckets,
+        "size_bytes": np.where(write, 131072, 4096),
+        "offset_bytes": chance.integers(0, 2**40, rows) & ~4095,
+        "op": np.where(write, "write", "read").tolist(),
+        "process": np.where(write, "backup", "db").tolist(),
+        "device": np.where(chance.random(rows) < 0.5, "sda", "sdb").tolist(),
+        "count": [1] * rows,
+    }
     return pa.RecordBatch.from_arrays(
-        [pa.array(columns.get(field.name, [None] * rows), field.type) for field in EVENTS], schema=EVENTS)
+        [pa.array(columns.get(field.name, [None] * rows), field.type) for field in EVENTS],
+        schema=EVENTS,
+    )
 
 
 def recorded(path: Path, seconds: int, per_s: int, *, segment: int = 600) -> None:
     """A recording that ended."""
-    writer = RecordingWriter.create(path, host="bench", clock="realtime", origin={"kind": "import"}, live=False)
+    writer = RecordingWriter.create(
+        path, host="bench", clock="realtime", origin={"kind": "import"}, live=False
+    )
     for begin in range(0, seconds, segment):
-        writer.append_events(batch(START + begin * SECOND, min(segment, seconds - begin), per_s, begin))
+        writer.append_events(
+            batch(START + begin * SECOND, min(segment, seconds - begin), per_s, begin)
+        )
         writer.seal()
     writer.close()
 
@@ -125,9 +150,15 @@ class Visit:
     def show(self, graphs: Sequence[str], **words: object) -> float:
         """Load the page anew, with a worksheet; the seconds from the address to the last graph that was drawn."""
         self.page.goto("about:blank")
-        asked = [("recording", self.recording), *words.items(), *(("graph", each) for each in graphs)]
+        asked = [
+            ("recording", self.recording),
+            *words.items(),
+            *(("graph", each) for each in graphs),
+        ]
         begun = time.monotonic()
-        self.page.goto(f"{self.address}/#" + "&".join(f"{name}={quote(str(value))}" for name, value in asked))
+        self.page.goto(
+            f"{self.address}/#" + "&".join(f"{name}={quote(str(value))}" for name, value in asked)
+        )
         for each in graphs:
             self.page.wait_for_selector(f"section[data-statistic='{each}'] .values [role=option]")
         self.page.evaluate("() => new Promise(requestAnimationFrame)")
@@ -135,10 +166,12 @@ class Visit:
 
     def service_ms(self) -> float:
         """What the service took for the graphs, by the page's own clock: from question to answer, one beside the other."""
-        return float(self.page.evaluate("""() => {
+        return float(
+            self.page.evaluate("""() => {
             const asked = performance.getEntriesByType('resource').filter(each => each.name.includes('/query?'));
             return Math.max(...asked.map(each => each.responseEnd)) - Math.min(...asked.map(each => each.startTime));
-        }"""))
+        }""")
+        )
 
 
 @contextmanager
@@ -172,7 +205,10 @@ def frames(page: Any, step: int) -> tuple[float, float]:
     ended = threading.Event()
     session.on("Tracing.dataCollected", lambda data: found.extend(data["value"]))
     session.on("Tracing.tracingComplete", lambda _: ended.set())
-    session.send("Tracing.start", {"transferMode": "ReportEvents", "traceConfig": {"includedCategories": CATEGORIES}})
+    session.send(
+        "Tracing.start",
+        {"transferMode": "ReportEvents", "traceConfig": {"includedCategories": CATEGORIES}},
+    )
     asked, ms = page.evaluate(DRAG, [SECONDS, step])
     session.send("Tracing.end")
     limit = time.monotonic() + 20
@@ -186,8 +222,10 @@ def frames(page: Any, step: int) -> tuple[float, float]:
 def said(what: str, measured: Callable[[], tuple[float, float]]) -> bool:
     """Print what was measured; whether the page keeps to its share of a frame."""
     rate, cost = measured()
-    print(f"{what}: {rate:.1f} frames/s, {cost:.1f} ms of CPU in the page a frame: {cost / FRAME_MS:.2f} of {FRAME_MS:.1f} ms ({load()})",
-          flush=True)
+    print(
+        f"{what}: {rate:.1f} frames/s, {cost:.1f} ms of CPU in the page a frame: {cost / FRAME_MS:.2f} of {FRAME_MS:.1f} ms ({load()})",
+        flush=True,
+    )
     return cost <= FRAME_MS
 
 
@@ -202,8 +240,11 @@ def day(browser: Any, what: str, recording: Path, statistic: str, start: int) ->
                 (others if time_of_it else firsts).append((took, visit.service_ms() / 1000))
     for when, times in (("the first time", firsts), ("again", others)):
         took, service = min(times)
-        print(f"{what}, {when}: {took:.2f} s until it was drawn: {took / OPENED_S:.2f} of {OPENED_S:g} s; {service:.2f} s of it the "
-              f"service's answer ({load()})", flush=True)
+        print(
+            f"{what}, {when}: {took:.2f} s until it was drawn: {took / OPENED_S:.2f} of {OPENED_S:g} s; {service:.2f} s of it the "
+            f"service's answer ({load()})",
+            flush=True,
+        )
     return min(firsts)[0] <= OPENED_S
 
 
@@ -223,8 +264,13 @@ def main() -> int:
         print(f"left out: there is no {CHROMIUM} (apt-get install chromium)")
         return 0
     good = True
-    with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS)
+    with (
+        tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS
+        )
         hours, whole, kept, live = (Path(folder, name) for name in ("hours", "day", "kept", "live"))
         recorded(hours, 3 * HOUR, 100)
         middle = {"from": START + HOUR * SECOND, "to": START + 2 * HOUR * SECOND}
@@ -237,7 +283,13 @@ def main() -> int:
         recorded(whole, DAY, 4)
         good &= day(browser, "a day from the maps of its segments", whole, GRAPHS[0], START)
         bench_keep.written(kept, bench_keep.LOADS["flash with a cache"], DAY // HOUR, KEPT_RATE)
-        good &= day(browser, "a day of which only what was kept is left", kept, bench_keep.NAME, bench_keep.START * SECOND)
+        good &= day(
+            browser,
+            "a day of which only what was kept is left",
+            kept,
+            bench_keep.NAME,
+            bench_keep.START * SECOND,
+        )
         browser.close()
     return 0 if good else 1
 

@@ -7,7 +7,14 @@ import time
 from collections.abc import Callable
 
 
-def paired(name: str, ours: Callable[[], object], peer: Callable[[], object], *, against: str, rounds: int = 7) -> float:
+def paired(
+    name: str,
+    ours: Callable[[], object],
+    peer: Callable[[], object],
+    *,
+    against: str,
+    rounds: int = 7,
+) -> float:
     """Print and return the median ratio of `ours` over `peer`, pair by pair, with its range."""
     ours(), peer()
     ratios, times = [], []
@@ -17,8 +24,10 @@ def paired(name: str, ours: Callable[[], object], peer: Callable[[], object], *,
         ratios.append(first / second)
         times.append(first)
     middle = statistics.median(ratios)
-    print(f"{name}: {middle:.2f} x {against} (range {min(ratios):.2f} to {max(ratios):.2f}, {rounds} pairs; "
-          f"median {statistics.median(times):.3f} s)")
+    print(
+        f"{name}: {middle:.2f} x {against} (range {min(ratios):.2f} to {max(ratios):.2f}, {rounds} pairs; "
+        f"median {statistics.median(times):.3f} s)"
+    )
     return middle
 
 

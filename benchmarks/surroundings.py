@@ -35,7 +35,9 @@ def device(size: int = 256 << 20) -> Iterator[str]:
     with tempfile.TemporaryDirectory(dir=SHARED if SHARED.is_dir() else None) as memory:
         image = Path(memory, "image")
         image.write_bytes(bytes(size))
-        node = subprocess.run(["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True).stdout.strip()
+        node = subprocess.run(
+            ["losetup", "--find", "--show", str(image)], check=True, capture_output=True, text=True
+        ).stdout.strip()
         try:
             yield node
         finally:
@@ -44,10 +46,25 @@ def device(size: int = 256 << 20) -> Iterator[str]:
 
 def load(node: str, report: Path, rate: int, seconds: float, *, mixed: bool = False) -> list[str]:
     """fio's command line: random reads of 4 KiB (or of reads and writes), so many a second; 0 for as many as it can."""
-    return ["fio", "--name=load", f"--filename={node}", "--rw=randrw" if mixed else "--rw=randread", "--bs=4k", "--ioengine=io_uring",
-            "--iodepth=32", "--direct=1", f"--runtime={seconds:g}", "--time_based",
-            *([f"--rate_iops={rate // 2},{rate // 2}" if mixed else f"--rate_iops={rate}"] if rate else []),
-            f"--output={report}", "--output-format=json"]
+    return [
+        "fio",
+        "--name=load",
+        f"--filename={node}",
+        "--rw=randrw" if mixed else "--rw=randread",
+        "--bs=4k",
+        "--ioengine=io_uring",
+        "--iodepth=32",
+        "--direct=1",
+        f"--runtime={seconds:g}",
+        "--time_based",
+        *(
+            [f"--rate_iops={rate // 2},{rate // 2}" if mixed else f"--rate_iops={rate}"]
+            if rate
+            else []
+        ),
+        f"--output={report}",
+        "--output-format=json",
+    ]
 
 
 def measured(report: Path) -> tuple[float, float, int]:
@@ -55,7 +72,11 @@ def measured(report: Path) -> tuple[float, float, int]:
     job = json.loads(report.read_text())["jobs"][0]
     both = [job[way] for way in ("read", "write") if job[way]["total_ios"]]
     count = sum(each["total_ios"] for each in both)
-    return sum(each["iops"] for each in both), sum(each["lat_ns"]["mean"] * each["total_ios"] for each in both) / count, count
+    return (
+        sum(each["iops"] for each in both),
+        sum(each["lat_ns"]["mean"] * each["total_ios"] for each in both) / count,
+        count,
+    )
 
 
 def status(recording: Path) -> dict[str, Any]:
@@ -87,7 +108,10 @@ def probe_of(recorder: int) -> int | None:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             head, _, rest = path.read_text().rpartition(")")
-            if head.partition("(")[2].startswith("iolab-probe") and int(rest.split()[1]) == recorder:
+            if (
+                head.partition("(")[2].startswith("iolab-probe")
+                and int(rest.split()[1]) == recorder
+            ):
                 return int(path.parent.name)
     return None
 
@@ -102,18 +126,46 @@ def until(met: Callable[[], Any], seconds: float, what: str) -> Any:
     return found
 
 
-def begin_recording(recording: Path, node: str, more: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+def begin_recording(
+    recording: Path, node: str, more: Sequence[str] = ()
+) -> subprocess.Popen[bytes]:
     """`iolab record` of a device; on return it records."""
     before = status(recording).get("pid")
-    recorder = subprocess.Popen([IOLAB, "record", "block", "counters", "--quiet", "--budget", "none", "--device", node, "-o", recording,
-                                 *more], stderr=subprocess.DEVNULL)
-    until(lambda: status(recording).get("pid") not in (None, before) and (recording / "control").exists(), 60, "the recorder")
+    recorder = subprocess.Popen(
+        [
+            IOLAB,
+            "record",
+            "block",
+            "counters",
+            "--quiet",
+            "--budget",
+            "none",
+            "--device",
+            node,
+            "-o",
+            recording,
+            *more,
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    until(
+        lambda: (
+            status(recording).get("pid") not in (None, before) and (recording / "control").exists()
+        ),
+        60,
+        "the recorder",
+    )
     return recorder
 
 
 def serve(recording: Path) -> tuple[subprocess.Popen[str], str, str]:
     """`iolab view` of a recording: the process, its address and its token."""
-    service = subprocess.Popen([IOLAB, "view", "--port", "0", recording], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    service = subprocess.Popen(
+        [IOLAB, "view", "--port", "0", recording],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
     assert service.stdout is not None
     found = _URL.search(service.stdout.readline())
     if found is None:

@@ -32,10 +32,15 @@ def read(text: str) -> list[tuple[str, str, str, list[str]]]:
         if not line.strip() or line.startswith("#"):
             continue
         name, version, checksum, *depends = line.split() if len(line.split()) >= 3 else ["", "", ""]
-        if not (re.fullmatch(r"[A-Za-z0-9_-]+", name) and re.fullmatch(r"\d+\.\d+\.\d+[0-9A-Za-z.+-]*", version)
-                and re.fullmatch(r"-|[0-9a-f]{64}", checksum)):
+        if not (
+            re.fullmatch(r"[A-Za-z0-9_-]+", name)
+            and re.fullmatch(r"\d+\.\d+\.\d+[0-9A-Za-z.+-]*", version)
+            and re.fullmatch(r"-|[0-9a-f]{64}", checksum)
+        ):
             raise LockError(f"{LIST}:{number}: expected: name version SHA-256 [dependency...]")
-        crates.append((name, version, checksum.replace("-", ""), [each.replace("@", " ") for each in depends]))
+        crates.append(
+            (name, version, checksum.replace("-", ""), [each.replace("@", " ") for each in depends])
+        )
     if not crates:
         raise LockError(f"{LIST}: lists no crates")
     return crates
@@ -47,7 +52,16 @@ def write(lock: str) -> str:
     for crate in tomllib.loads(lock)["package"]:
         depends = [each.replace(" ", "@") for each in crate.get("dependencies", [])]
         # the version of this repository's crates has one source, which is Cargo.toml
-        lines.append(" ".join([crate["name"], crate["version"] if "source" in crate else "0.0.0", crate.get("checksum", "-"), *depends]))
+        lines.append(
+            " ".join(
+                [
+                    crate["name"],
+                    crate["version"] if "source" in crate else "0.0.0",
+                    crate.get("checksum", "-"),
+                    *depends,
+                ]
+            )
+        )
     return _HEAD + "\n".join(lines) + "\n"
 
 
@@ -55,7 +69,11 @@ def cargo_lock(text: str, registry: str, own_version: str) -> str:
     """Cargo.lock of a list. `registry`: its `source` entry; `own_version`: of the crates of this repository."""
     parts = ["# Written from crates.lock by scripts/cargo_lock.py.\nversion = 4\n"]
     for name, version, checksum, depends in read(text):
-        lines = ["[[package]]", f'name = "{name}"', f'version = "{version if checksum else own_version}"']
+        lines = [
+            "[[package]]",
+            f'name = "{name}"',
+            f'version = "{version if checksum else own_version}"',
+        ]
         if checksum:
             lines += [f'source = "{registry}"', f'checksum = "{checksum}"']
         if depends:
@@ -70,8 +88,11 @@ def registry_source(crate: tuple[str, str]) -> str:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         (place / "lib.rs").touch()
-        (place / "Cargo.toml").write_text(f'[package]\nname = "asks"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
-                                          f'[dependencies]\n{name} = "={version}"\n', "utf-8")
+        (place / "Cargo.toml").write_text(
+            f'[package]\nname = "asks"\nversion = "0.0.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
+            f'[dependencies]\n{name} = "={version}"\n',
+            "utf-8",
+        )
         _cargo(place, "generate-lockfile")
         for each in tomllib.loads((place / LOCK).read_text("utf-8"))["package"]:
             if each["name"] == name:
@@ -87,12 +108,20 @@ def make(root: Path) -> None:
     place = root / LOCK
     try:
         before = place.read_text("utf-8")
-        known = next(each["source"] for each in tomllib.loads(before)["package"] if "source" in each)
+        known = next(
+            each["source"] for each in tomllib.loads(before)["package"] if "source" in each
+        )
     except (OSError, tomllib.TOMLDecodeError, StopIteration):
         before, known = "", ""
     if not known:
         # a crate without dependencies resolves at once
-        known = registry_source(next((name, version) for name, version, checksum, depends in crates if checksum and not depends))
+        known = registry_source(
+            next(
+                (name, version)
+                for name, version, checksum, depends in crates
+                if checksum and not depends
+            )
+        )
     made = cargo_lock(text, known, own)
     if made != before:
         place.write_text(made, "utf-8")
@@ -100,7 +129,13 @@ def make(root: Path) -> None:
 
 def _cargo(place: Path, *words: str) -> None:
     path = f"{os.environ.get('PATH', '')}:{Path.home() / '.cargo/bin'}"
-    done = subprocess.run(["cargo", "--quiet", *words], cwd=place, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    done = subprocess.run(
+        ["cargo", "--quiet", *words],
+        cwd=place,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         raise LockError(f"cargo {words[0]} failed: {done.stderr.strip()}")
 

@@ -30,7 +30,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build an sdist and wheels.")
     parser.add_argument("--target", action="append", help="target triple; default: this machine's")
     parser.add_argument("--output", type=Path, default=ROOT / "dist")
-    parser.add_argument("--twice", action="store_true", help="build each wheel again elsewhere; they must be equal byte for byte")
+    parser.add_argument(
+        "--twice",
+        action="store_true",
+        help="build each wheel again elsewhere; they must be equal byte for byte",
+    )
     wanted = parser.parse_args()
     native = f"{platform.machine()}-unknown-linux-gnu"
     output = wanted.output.absolute()
@@ -46,24 +50,48 @@ def main() -> int:
         _tell(wheel, time.monotonic() - started)
         _audit(wheel)
         if wanted.twice:
-            _compare(wheel, _wheel(_unpack(sdist, "sdist-again"), ROOT / "build", "wheel-again", cross))
-    subprocess.run([sys.executable, ROOT / "scripts/sbom.py", output / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json"], check=True)
-    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(output.iterdir())]
+            _compare(
+                wheel, _wheel(_unpack(sdist, "sdist-again"), ROOT / "build", "wheel-again", cross)
+            )
+    subprocess.run(
+        [
+            sys.executable,
+            ROOT / "scripts/sbom.py",
+            output / f"{sdist.name.removesuffix('.tar.gz')}.cdx.json",
+        ],
+        check=True,
+    )
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        for path in sorted(output.iterdir())
+    ]
     (output / "SHA256SUMS").write_text("".join(lines), "utf-8")
     return 0
 
 
 def _wheel(source: Path, output: Path, target: str, cross: dict[str, str]) -> Path:
-    return output / _backend(source, "build_wheel", output, MATURIN_PEP517_ARGS=f"--zig --compatibility {GLIBC}",
-                             CARGO_TARGET_DIR=str(ROOT / "target" / target), **cross)
+    return output / _backend(
+        source,
+        "build_wheel",
+        output,
+        MATURIN_PEP517_ARGS=f"--zig --compatibility {GLIBC}",
+        CARGO_TARGET_DIR=str(ROOT / "target" / target),
+        **cross,
+    )
 
 
 def _compare(first: Path, again: Path) -> None:
     """SystemExit where two builds, in two directories and with nothing in common, differ in a byte."""
     if first.read_bytes() != again.read_bytes():
         with zipfile.ZipFile(first) as one, zipfile.ZipFile(again) as two:
-            differ = [name for name in one.namelist() if name not in two.namelist() or one.read(name) != two.read(name)]
-        raise SystemExit(f"dist: two builds of {first.name} differ: {', '.join(differ) or 'order or times'}")
+            differ = [
+                name
+                for name in one.namelist()
+                if name not in two.namelist() or one.read(name) != two.read(name)
+            ]
+        raise SystemExit(
+            f"dist: two builds of {first.name} differ: {', '.join(differ) or 'order or times'}"
+        )
     print(f"{first.name}: built twice, equal byte for byte")
 
 
@@ -79,20 +107,31 @@ def _backend(source: Path, hook: str, output: Path, **names: str) -> str:
     """Name of what a hook of the build backend made in `output`."""
     words = f"import sys; sys.path.insert(0, 'scripts'); import wheel_backend as backend; name = backend.{hook}({str(output)!r})"
     # the tools of this environment (maturin, zig) come first
-    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}:{Path.home() / '.cargo/bin'}"
+    path = (
+        f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}:{Path.home() / '.cargo/bin'}"
+    )
     log = ROOT / "build" / f"{hook}.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("w") as file:
-        done = subprocess.run([sys.executable, "-c", f"{words}; open({str(log) + '.name'!r}, 'w').write(name)"], cwd=source,
-                              env={**os.environ, "PATH": path, **names}, stdout=file, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            [sys.executable, "-c", f"{words}; open({str(log) + '.name'!r}, 'w').write(name)"],
+            cwd=source,
+            env={**os.environ, "PATH": path, **names},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
     if done.returncode:
-        raise SystemExit(f"dist: {hook} failed, see {log}:\n{log.read_text('utf-8', 'replace')[-2000:]}")
+        raise SystemExit(
+            f"dist: {hook} failed, see {log}:\n{log.read_text('utf-8', 'replace')[-2000:]}"
+        )
     return Path(f"{log}.name").read_text("utf-8")
 
 
 def _audit(wheel: Path) -> None:
     """SystemExit where the wheel needs more than it says."""
-    said = subprocess.run([sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True)
+    said = subprocess.run(
+        [sys.executable, "-m", "auditwheel", "show", wheel], capture_output=True, text=True
+    )
     words = " ".join(said.stdout.split())
     print(f"auditwheel: {words}")
     if said.returncode or f'"{GLIBC}_' not in words:
@@ -100,7 +139,10 @@ def _audit(wheel: Path) -> None:
 
 
 def _tell(path: Path, seconds: float | None = None) -> None:
-    print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB{'' if seconds is None else f', {seconds:.0f} s'}", flush=True)
+    print(
+        f"{path.name}: {path.stat().st_size / 1e6:.1f} MB{'' if seconds is None else f', {seconds:.0f} s'}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -20,21 +20,42 @@ def generate(root: Path) -> list[Path]:
     schemas = root / "schemas"
     schemas.mkdir(parents=True, exist_ok=True)
     study = schemas / "study.schema.json"
-    study.write_text(json.dumps(study_schema.json_schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")
+    study.write_text(
+        json.dumps(study_schema.json_schema(), indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
     manifest = schemas / "manifest.schema.json"
     manifest.write_text(json.dumps(Manifest.model_json_schema(), indent=2) + "\n", "utf-8")
-    return [study, manifest, _write_glossary(root), *report_schema.write(root), *openapi.write(root)]
+    return [
+        study,
+        manifest,
+        _write_glossary(root),
+        *report_schema.write(root),
+        *openapi.write(root),
+    ]
 
 
 def _write_glossary(root: Path) -> Path:
-    lines = ["<!-- Generated from python/iolab/glossary.py by `make generate`. -->", "", "# Glossary", "",
-             "`iolab catalog glossary` prints the same. A symbol is how names of metrics, formulas and tables write a term.",
-             "Units are base units; 1 is a share."]
+    lines = [
+        "<!-- Generated from python/iolab/glossary.py by `make generate`. -->",
+        "",
+        "# Glossary",
+        "",
+        "`iolab catalog glossary` prints the same. A symbol is how names of metrics, formulas and tables write a term.",
+        "Units are base units; 1 is a share.",
+    ]
     for section, terms in SECTIONS.items():
-        lines += ["", f"## {section}", "", "| term | symbol | unit | meaning |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"## {section}",
+            "",
+            "| term | symbol | unit | meaning |",
+            "|---|---|---|---|",
+        ]
         for term in terms:
             unit = "" if term.unit is None else term.unit or "number"
-            lines.append(f"| {term.name} | {f'`{term.symbol}`' if term.symbol else ''} | {unit} | {term.meaning} |")
+            lines.append(
+                f"| {term.name} | {f'`{term.symbol}`' if term.symbol else ''} | {unit} | {term.meaning} |"
+            )
     path = root / "docs/reference/glossary.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", "utf-8")

@@ -27,7 +27,9 @@ GUIDES = ROOT / "docs/guides"
 IMAGES = ROOT / "docs/images"
 STUDY = re.compile(r"^<!-- study: (\S+)(?: (.+?))? -->$", re.MULTILINE)
 REPORT = re.compile(r"^<!-- report: (.*?) -->$", re.MULTILINE)
-PART = re.compile(r"^(<!-- part: (\S+)(?: ([^\n]+?))? -->\n).*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
+PART = re.compile(
+    r"^(<!-- part: (\S+)(?: ([^\n]+?))? -->\n).*?^<!-- end -->$", re.MULTILINE | re.DOTALL
+)
 
 
 def pages() -> list[Path]:
@@ -39,9 +41,29 @@ def measured(page: Path, results: Path, host: str) -> Path:
     """Run what the page's study lacks; its results directory."""
     study, flags = _study(page)
     place = results / Path(study).stem
-    command = ["run", study, "--host", host, "--destructive", "--trust", "-o", str(place), *shlex.split(flags)]
+    command = [
+        "run",
+        study,
+        "--host",
+        host,
+        "--destructive",
+        "--trust",
+        "-o",
+        str(place),
+        *shlex.split(flags),
+    ]
     if place.exists():
-        command = ["run", study, "--host", host, "--destructive", "--trust", "-o", str(place), "--resume"]
+        command = [
+            "run",
+            study,
+            "--host",
+            host,
+            "--destructive",
+            "--trust",
+            "-o",
+            str(place),
+            "--resume",
+        ]
     _iolab(command)
     return place
 
@@ -54,7 +76,9 @@ def filled(page: Path, results: Path, images: Path) -> str:
     def part(match: re.Match[str]) -> str:
         kind, words = match[2], shlex.split(match[3] or "")
         if kind not in PARTS:
-            raise SystemExit(f"{page.name}: there is no part '{kind}'; there are: {', '.join(PARTS)}")
+            raise SystemExit(
+                f"{page.name}: there is no part '{kind}'; there are: {', '.join(PARTS)}"
+            )
         text = PARTS[kind](found, words, _pictures(page, images, made))
         return f"{match[1]}{text.rstrip()}\n<!-- end -->"
 
@@ -91,9 +115,23 @@ def _iolab(words: list[str]) -> None:
 def main() -> None:
     """Parse the command line and renew the pages."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="guides to renew; default all that are made of measurements")
-    parser.add_argument("--host", help="where to measure, such as rig:rig-guides; without it only results that are there are written down")
-    parser.add_argument("--results", type=Path, default=ROOT / "results/guides", help="where results are kept (%(default)s)")
+    parser.add_argument(
+        "pages",
+        nargs="*",
+        type=Path,
+        metavar="PAGE",
+        help="guides to renew; default all that are made of measurements",
+    )
+    parser.add_argument(
+        "--host",
+        help="where to measure, such as rig:rig-guides; without it only results that are there are written down",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=ROOT / "results/guides",
+        help="where results are kept (%(default)s)",
+    )
     asked = parser.parse_args()
     for page in [page.resolve() for page in asked.pages] or pages():
         begin = time.monotonic()
@@ -104,7 +142,15 @@ def main() -> None:
             print(f"{page.name}: no results in {results}; --host measures", file=sys.stderr)
             continue
         report = REPORT.search(page.read_text("utf-8"))
-        _iolab(["report", str(results), "-o", str(results / "report.html"), *(shlex.split(report[1]) if report else [])])
+        _iolab(
+            [
+                "report",
+                str(results),
+                "-o",
+                str(results / "report.html"),
+                *(shlex.split(report[1]) if report else []),
+            ]
+        )
         page.write_text(filled(page, results, IMAGES), "utf-8")
         print(f"{page.name}: renewed in {time.monotonic() - begin:.0f} s", file=sys.stderr)
 

@@ -24,10 +24,21 @@ from typing import Any
 import cargo_lock
 import maturin
 import sbom
-from maturin import get_requires_for_build_editable, get_requires_for_build_sdist, get_requires_for_build_wheel
+from maturin import (
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+)
 
-__all__ = ["build_editable", "build_sdist", "build_wheel", "get_requires_for_build_editable", "get_requires_for_build_sdist",
-           "get_requires_for_build_wheel", "prepare_metadata_for_build_wheel"]
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_wheel",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("python/iolab/report/static")
@@ -46,14 +57,24 @@ TARGET = "IOLAB_TARGET"
 """Environment variable: the target triple of a wheel for another processor; the probe's has its own libc, musl."""
 
 
-def build_editable(wheel_directory: str, config_settings: Mapping[str, Any] | None = None, metadata_directory: str | None = None) -> str:
+def build_editable(
+    wheel_directory: str,
+    config_settings: Mapping[str, Any] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
     """For a clone: the extension alone. What else there is is made by `make setup`, and read where it lies."""
     cargo_lock.make(ROOT)
-    with _environment(MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip()):
+    with _environment(
+        MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip()
+    ):
         return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
 
 
-def build_wheel(wheel_directory: str, config_settings: Mapping[str, Any] | None = None, metadata_directory: str | None = None) -> str:
+def build_wheel(
+    wheel_directory: str,
+    config_settings: Mapping[str, Any] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
     """A whole wheel. The tree is staged: what lies elsewhere in the sources is put where a wheel has it."""
     cargo_lock.make(ROOT)
     _need_pages()
@@ -64,22 +85,35 @@ def build_wheel(wheel_directory: str, config_settings: Mapping[str, Any] | None 
     shutil.rmtree(stage, ignore_errors=True)
     _copy_sources(stage)
     flags = [f"--remap-path-prefix={stage}=/iolab", f"--remap-path-prefix={cargo_home}=/cargo"]
-    words = ["--locked", *(["--target", target] if target else []), os.environ.get("MATURIN_PEP517_ARGS", "")]
-    with _environment(CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target/wheel")),
-                      CARGO_ENCODED_RUSTFLAGS="\x1f".join(flags), MATURIN_PEP517_ARGS=" ".join(words).strip(),
-                      SOURCE_DATE_EPOCH=str(_built()["time"])):
+    words = [
+        "--locked",
+        *(["--target", target] if target else []),
+        os.environ.get("MATURIN_PEP517_ARGS", ""),
+    ]
+    with _environment(
+        CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target/wheel")),
+        CARGO_ENCODED_RUSTFLAGS="\x1f".join(flags),
+        MATURIN_PEP517_ARGS=" ".join(words).strip(),
+        SOURCE_DATE_EPOCH=str(_built()["time"]),
+    ):
         probe_target = [target.replace("-gnu", "-musl")] if target else []
-        subprocess.run([stage / "scripts/build-probe", *probe_target], check=True, stdout=sys.stderr)
+        subprocess.run(
+            [stage / "scripts/build-probe", *probe_target], check=True, stdout=sys.stderr
+        )
         here = Path.cwd()
         os.chdir(stage)
         try:
-            return maturin.build_wheel(str(here / wheel_directory), config_settings, metadata_directory)
+            return maturin.build_wheel(
+                str(here / wheel_directory), config_settings, metadata_directory
+            )
         finally:
             os.chdir(here)
             shutil.rmtree(stage)
 
 
-def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Mapping[str, Any] | None = None) -> str:
+def prepare_metadata_for_build_wheel(
+    metadata_directory: str, config_settings: Mapping[str, Any] | None = None
+) -> str:
     """Name, version and dependencies, without a build."""
     cargo_lock.make(ROOT)
     return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
@@ -91,8 +125,14 @@ def build_sdist(sdist_directory: str, config_settings: Mapping[str, Any] | None 
     _need_pages()
     built = _built()
     with tempfile.TemporaryDirectory() as directory:
-        metadata = (Path(directory) / maturin.prepare_metadata_for_build_wheel(directory) / "METADATA").read_bytes()
-    version = next(line.partition(": ")[2] for line in metadata.decode().splitlines() if line.startswith("Version: "))
+        metadata = (
+            Path(directory) / maturin.prepare_metadata_for_build_wheel(directory) / "METADATA"
+        ).read_bytes()
+    version = next(
+        line.partition(": ")[2]
+        for line in metadata.decode().splitlines()
+        if line.startswith("Version: ")
+    )
     base = f"iolab-{version}"
     contents = {path: (ROOT / path).read_bytes() for path in [*_committed(), *_made()]}
     contents[Path("PKG-INFO")] = metadata
@@ -102,10 +142,15 @@ def build_sdist(sdist_directory: str, config_settings: Mapping[str, Any] | None 
         for path in sorted(contents):
             entry = tarfile.TarInfo(f"{base}/{path}")
             entry.size, entry.mtime = len(contents[path]), built["time"]
-            entry.mode = 0o755 if (ROOT / path).is_file() and os.access(ROOT / path, os.X_OK) else 0o644
+            entry.mode = (
+                0o755 if (ROOT / path).is_file() and os.access(ROOT / path, os.X_OK) else 0o644
+            )
             tar.addfile(entry, io.BytesIO(contents[path]))
     name = f"{base}.tar.gz"
-    with (Path(sdist_directory) / name).open("wb") as file, gzip.GzipFile(fileobj=file, mode="wb", mtime=built["time"], filename="") as out:
+    with (
+        (Path(sdist_directory) / name).open("wb") as file,
+        gzip.GzipFile(fileobj=file, mode="wb", mtime=built["time"], filename="") as out,
+    ):
         out.write(packed.getvalue())
     return name
 
@@ -114,9 +159,18 @@ def _need_pages() -> None:
     if (ROOT / PAGES / "report.js").is_file():
         return
     if not shutil.which("npm"):
-        raise SystemExit("the pages are not built and there is no Node.js to build them: run make setup, or take an sdist, which has them")
-    for words in (["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["run", "--silent", "build"]):
-        subprocess.run([ROOT / "scripts/with-node", "npm", "--prefix", ROOT / "web", *words], check=True, stdout=sys.stderr)
+        raise SystemExit(
+            "the pages are not built and there is no Node.js to build them: run make setup, or take an sdist, which has them"
+        )
+    for words in (
+        ["ci", "--no-audit", "--no-fund", "--loglevel=error"],
+        ["run", "--silent", "build"],
+    ):
+        subprocess.run(
+            [ROOT / "scripts/with-node", "npm", "--prefix", ROOT / "web", *words],
+            check=True,
+            stdout=sys.stderr,
+        )
 
 
 def _built() -> dict[str, Any]:
@@ -125,32 +179,68 @@ def _built() -> dict[str, Any]:
         return dict(json.loads((ROOT / BUILD).read_text("utf-8")))
     try:
         commit, time = _git("log", "-1", "--format=%H %ct").split()
-        return {"commit": commit, "time": int(time), "changes": bool(_git("status", "--porcelain").strip())}
+        return {
+            "commit": commit,
+            "time": int(time),
+            "changes": bool(_git("status", "--porcelain").strip()),
+        }
     except (OSError, subprocess.CalledProcessError, ValueError):
-        return {"commit": "", "time": int(os.environ.get("SOURCE_DATE_EPOCH", "315532800")), "changes": False}
+        return {
+            "commit": "",
+            "time": int(os.environ.get("SOURCE_DATE_EPOCH", "315532800")),
+            "changes": False,
+        }
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", "-C", str(ROOT), *words], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def _committed() -> list[Path]:
     """Files of the sources: those that git knows, or, in an unpacked sdist, all."""
     if not (ROOT / BUILD).is_file():
-        return [Path(name) for name in _git("ls-files", "-z").split("\0") if name and (ROOT / name).is_file()]
+        return [
+            Path(name)
+            for name in _git("ls-files", "-z").split("\0")
+            if name and (ROOT / name).is_file()
+        ]
     skipped = {"target", "build", ".venv", "__pycache__", "node_modules"}
     files = [path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file()]
-    return [path for path in files if not skipped & set(path.parts) and path not in (BUILD, Path("PKG-INFO"))]
+    return [
+        path
+        for path in files
+        if not skipped & set(path.parts) and path not in (BUILD, Path("PKG-INFO"))
+    ]
 
 
 def _made() -> list[Path]:
-    return [path.relative_to(ROOT) for place in (PAGES, SHARE) for path in sorted((ROOT / place).rglob("*")) if path.is_file()]
+    return [
+        path.relative_to(ROOT)
+        for place in (PAGES, SHARE)
+        for path in sorted((ROOT / place).rglob("*"))
+        if path.is_file()
+    ]
 
 
 def _copy_sources(stage: Path) -> None:
     package = stage / "python/iolab"
-    wanted = ("Cargo.toml", "Cargo.lock", "crates.lock", "pyproject.toml", "README.md", "scripts/", "crates/", "python/")
-    for path in [*(each for each in _committed() if str(each).startswith(wanted)), Path(cargo_lock.LOCK), *_made()]:
+    wanted = (
+        "Cargo.toml",
+        "Cargo.lock",
+        "crates.lock",
+        "pyproject.toml",
+        "README.md",
+        "scripts/",
+        "crates/",
+        "python/",
+    )
+    for path in [
+        *(each for each in _committed() if str(each).startswith(wanted)),
+        Path(cargo_lock.LOCK),
+        *_made(),
+    ]:
         if not str(path).startswith(str(SHARE)):
             _copy(ROOT / path, stage / path)
     for directory in SHIPPED:

@@ -35,7 +35,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section(f"tried again: {len(again)}")
         for report in again:
             terminalreporter.write_line(f"{report.nodeid}: {_first_words(report)}")
-    passed = [report for report in terminalreporter.stats.get("passed", []) if report.when == "call" and "figures" in report.keywords]
+    passed = [
+        report
+        for report in terminalreporter.stats.get("passed", [])
+        if report.when == "call" and "figures" in report.keywords
+    ]
     lines = [line for report in passed for line in report.capstdout.splitlines() if line.strip()]
     if lines:
         terminalreporter.section("measured by the tests")
@@ -57,7 +61,10 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def zol_archive() -> Path:
     """The published ZFS on Linux #6566 study, never committed; the test is left out where it is absent."""
-    path = Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data")) / "zfsonlinux-6566-perf-v2.tar.xz"
+    path = (
+        Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data"))
+        / "zfsonlinux-6566-perf-v2.tar.xz"
+    )
     if not path.exists():
         pytest.skip(f"{path.name} is absent (set IOLAB_DATA to its directory)")
     return path
@@ -66,7 +73,10 @@ def zol_archive() -> Path:
 @pytest.fixture(scope="session")
 def foreign_archive() -> Path:
     """fio results of public projects as their users keep them, never committed; the test is left out where they are absent."""
-    path = Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data")) / "foreign-results.tar.xz"
+    path = (
+        Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data"))
+        / "foreign-results.tar.xz"
+    )
     if not path.exists():
         pytest.skip(f"{path.name} is absent (set IOLAB_DATA to its directory)")
     return path

@@ -1,9 +1,9 @@
 """iolab: a storage performance laboratory.
 
-    import iolab
-    results = iolab.open("results/quickstart")
-    results.compare("write.iops", rows="numjobs")
-    results.chart.iops()
+import iolab
+results = iolab.open("results/quickstart")
+results.compare("write.iops", rows="numjobs")
+results.chart.iops()
 """
 
 from __future__ import annotations

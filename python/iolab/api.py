@@ -33,24 +33,58 @@ class Opened(Results):
     def __repr__(self) -> str:
         levels = Counter(str(run.verdict.level.value) for run in self.runs)
         told = ", ".join(f"{count} {level}" for level, count in levels.items())
-        return visible(f"<Results {self.path.name}: {len(self.runs)} runs{f' ({told})' if told else ''}, variants "
-                     f"{', '.join(dict.fromkeys(run.variant for run in self.runs))}>")
+        return visible(
+            f"<Results {self.path.name}: {len(self.runs)} runs{f' ({told})' if told else ''}, variants "
+            f"{', '.join(dict.fromkeys(run.variant for run in self.runs))}>"
+        )
 
     def _repr_html_(self) -> str:
         factors = list(dict.fromkeys(name for run in self.runs for name in run.factors))
-        rows = [(run.id, run.variant, *(str(run.factors.get(name, "")) for name in factors), str(run.plan.repetition),
-                 run.verdict.level.value, "; ".join(reason.text for reason in run.verdict.reasons)) for run in self.runs]
-        return html_table(repr(self).strip("<>"), ("run", "variant", *factors, "repetition", "verdict", "reasons"), rows)
+        rows = [
+            (
+                run.id,
+                run.variant,
+                *(str(run.factors.get(name, "")) for name in factors),
+                str(run.plan.repetition),
+                run.verdict.level.value,
+                "; ".join(reason.text for reason in run.verdict.reasons),
+            )
+            for run in self.runs
+        ]
+        return html_table(
+            repr(self).strip("<>"),
+            ("run", "variant", *factors, "repetition", "verdict", "reasons"),
+            rows,
+        )
 
-    def compare(self, metric: str, *, baseline: str | None = None, rows: Names = None, cols: Names = None, tables: Names = None,
-                ignore: Names = None, where: Mapping[str, object] | None = None, unit: str | None = None) -> Comparison:
+    def compare(
+        self,
+        metric: str,
+        *,
+        baseline: str | None = None,
+        rows: Names = None,
+        cols: Names = None,
+        tables: Names = None,
+        ignore: Names = None,
+        where: Mapping[str, object] | None = None,
+        unit: str | None = None,
+    ) -> Comparison:
         """Every variant against the baseline; see `compare.compare.compare`. `where` is `{"media": "hdd"}` or lists of levels."""
         from .compare.compare import compare
         from .compare.remarks import study_notes
 
-        return compare(self.runs, metric, baseline=baseline or self.baseline, rows=_listed(rows), cols=_listed(cols),
-                       tables=_listed(tables), ignore=_listed(ignore) or (), where=_conditions(where), shown_unit=unit,
-                       notes=study_notes(self.standing, self.manifest.imported))
+        return compare(
+            self.runs,
+            metric,
+            baseline=baseline or self.baseline,
+            rows=_listed(rows),
+            cols=_listed(cols),
+            tables=_listed(tables),
+            ignore=_listed(ignore) or (),
+            where=_conditions(where),
+            shown_unit=unit,
+            notes=study_notes(self.standing, self.manifest.imported),
+        )
 
     @cached_property
     def chart(self) -> ChartBook:
@@ -68,7 +102,9 @@ class Events:
 
     def __repr__(self) -> str:
         name, rows = self._facts()
-        return visible(f"<{name} {self.path.name}: {', '.join(f'{field} {value}' for field, value in rows)}>")
+        return visible(
+            f"<{name} {self.path.name}: {', '.join(f'{field} {value}' for field, value in rows)}>"
+        )
 
     def _repr_html_(self) -> str:
         name, rows = self._facts()
@@ -79,14 +115,31 @@ class Events:
 
         if isinstance(self._held, Trace):
             summary = self._held.summary()
-            return "Trace", [("format", summary.format), ("I/Os", str(summary.events)), ("fields", " ".join(summary.has))]
+            return "Trace", [
+                ("format", summary.format),
+                ("I/Os", str(summary.events)),
+                ("fields", " ".join(summary.has)),
+            ]
         events: Counter[str] = Counter()
         for segment in self._held.segments():
             events.update(segment.sources)
-        return "Recording", [("host", self._held.facts.host), *((f"{source} I/Os", str(count)) for source, count in events.items())]
+        return "Recording", [
+            ("host", self._held.facts.host),
+            *((f"{source} I/Os", str(count)) for source, count in events.items()),
+        ]
 
-    def heatmap(self, y: str = "latency", *, where: Names = None, from_: Moment = None, to: Moment = None,
-                interval: str | int | None = None, columns: int = 2000, weight: Weight = "count", source: str | None = None) -> Map:
+    def heatmap(
+        self,
+        y: str = "latency",
+        *,
+        where: Names = None,
+        from_: Moment = None,
+        to: Moment = None,
+        interval: str | int | None = None,
+        columns: int = 2000,
+        weight: Weight = "count",
+        source: str | None = None,
+    ) -> Map:
         """Counts over time and latency, offset, size, or (of recordings) queue, which draw themselves in a notebook.
 
         `where` is what `--where` takes: "op=write,device=sda", or a list of such. `interval` is a length like "1s", or ns.
@@ -95,18 +148,42 @@ class Events:
         from .statistics.ask.query import heat
 
         from_ns, until_ns = self._span(from_, to)
-        counts = heat(self._held, y, where=parse_where(_listed(where) or []), from_ns=from_ns, until_ns=until_ns,
-                      interval_ns=_length(interval), columns=columns, weight=weight, source=source)
+        counts = heat(
+            self._held,
+            y,
+            where=parse_where(_listed(where) or []),
+            from_ns=from_ns,
+            until_ns=until_ns,
+            interval_ns=_length(interval),
+            columns=columns,
+            weight=weight,
+            source=source,
+        )
         return Map(self.path.name, counts)
 
-    def query(self, statistic: str, *, from_: Moment = None, to: Moment = None, interval: str | int | None = None, columns: int = 400,
-              source: str | None = None) -> Answer:
+    def query(
+        self,
+        statistic: str,
+        *,
+        from_: Moment = None,
+        to: Moment = None,
+        interval: str | int | None = None,
+        columns: int = 400,
+        source: str | None = None,
+    ) -> Answer:
         """The answer to a statistic such as "io.ops[op=write][process]": a Series, a Stack, or the counts of a heat map."""
         from .statistics.ask.query import query
 
         from_ns, until_ns = self._span(from_, to)
-        return query(self._held, statistic, from_ns=from_ns, until_ns=until_ns, interval_ns=_length(interval), columns=columns,
-                     source=source)
+        return query(
+            self._held,
+            statistic,
+            from_ns=from_ns,
+            until_ns=until_ns,
+            interval_ns=_length(interval),
+            columns=columns,
+            source=source,
+        )
 
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
         from .recording.read.trace import Trace
@@ -116,8 +193,13 @@ class Events:
 
         if not isinstance(start, str) and not isinstance(end, str):
             return start, end
-        first, last = bounds(self._held) if isinstance(self._held, Trace) else span_of(self._held) or (0, 0)
-        from_ns, until_ns = (parse_moment(each, first, last) if isinstance(each, str) else each for each in (start, end))
+        first, last = (
+            bounds(self._held) if isinstance(self._held, Trace) else span_of(self._held) or (0, 0)
+        )
+        from_ns, until_ns = (
+            parse_moment(each, first, last) if isinstance(each, str) else each
+            for each in (start, end)
+        )
         return from_ns, until_ns
 
 
@@ -138,14 +220,21 @@ class Map:
         from .heatmap.theme import DARK, LIGHT
 
         view = View("linear" if self.counts.y == "offset" else "log")
-        return svg(panels([Named(self.label, self.counts.framed())], view, LAYOUT, percentiles=percentiles), f"I/O of {self.label}",
-                   DARK if dark else LIGHT)
+        return svg(
+            panels(
+                [Named(self.label, self.counts.framed())], view, LAYOUT, percentiles=percentiles
+            ),
+            f"I/O of {self.label}",
+            DARK if dark else LIGHT,
+        )
 
     def _repr_svg_(self) -> str:
         return self.svg()
 
 
-def open(path: str | Path, *others: str | Path, progress: Progress | None = None) -> Opened | Events:
+def open(
+    path: str | Path, *others: str | Path, progress: Progress | None = None
+) -> Opened | Events:
     """Open what iolab made or can read: a results directory, a recording, a trace of I/O, or one or several fio results, each a variant.
 
     Raises ResultsError or FormatError for what is there but none of these, UsageError for what isn't there.
@@ -181,7 +270,11 @@ def open_results(path: str | Path, *others: str | Path, progress: Progress | Non
             return Opened(place, progress=progress)
     folder = next((place for place in places if not place.is_file()), None)
     if folder is not None:
-        raise UsageError("only fio results can be opened together", where=folder, hint="give one directory, or files that fio wrote")
+        raise UsageError(
+            "only fio results can be opened together",
+            where=folder,
+            hint="give one directory, or files that fio wrote",
+        )
     return _open_files(places, progress)
 
 
@@ -214,5 +307,10 @@ def _listed(names: Names) -> list[str] | None:
 def _conditions(where: Mapping[str, object] | None) -> Where:
     from .compare.axes import level_text
 
-    return {name: [level_text(level) for level in (levels if isinstance(levels, list | tuple | set) else [levels])]
-            for name, levels in (where or {}).items()}
+    return {
+        name: [
+            level_text(level)
+            for level in (levels if isinstance(levels, list | tuple | set) else [levels])
+        ]
+        for name, levels in (where or {}).items()
+    }

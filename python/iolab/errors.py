@@ -20,7 +20,9 @@ class IolabError(Exception):
 
     exit_code = 1
 
-    def __init__(self, message: str, *, where: str | Path | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, where: str | Path | None = None, hint: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.where = None if where is None else str(where)

@@ -19,8 +19,13 @@ EVIDENCE = 1 << 30
 """Bytes that a file of a run may have: it is read whole."""
 
 _SAFE = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-_KINDS = ((stat.S_ISDIR, "a directory"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a character device"),
-          (stat.S_ISBLK, "a block device"))
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
 
 
 def read_regular(path: Path, *, limit: int = DOCUMENT) -> bytes:
@@ -72,13 +77,21 @@ def open_for_writing(path: Path, flags: int, *, mode: int = 0o666) -> int:
         descriptor = os.open(path, flags | _SAFE | os.O_NOFOLLOW, mode)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise OSError(errno.ELOOP, "is a symbolic link, through which nothing is written", str(path)) from None
+            raise OSError(
+                errno.ELOOP, "is a symbolic link, through which nothing is written", str(path)
+            ) from None
         if error.errno == errno.ENXIO:
-            raise OSError(errno.EINVAL, "is a FIFO or a socket, not a regular file", str(path)) from None
+            raise OSError(
+                errno.EINVAL, "is a FIFO or a socket, not a regular file", str(path)
+            ) from None
         raise
     if os.fstat(_regular(path, descriptor)).st_nlink > 1:
         os.close(descriptor)
-        raise OSError(errno.EMLINK, "has a second name elsewhere (a hard link): nothing is written there", str(path))
+        raise OSError(
+            errno.EMLINK,
+            "has a second name elsewhere (a hard link): nothing is written there",
+            str(path),
+        )
     return descriptor
 
 
@@ -93,7 +106,12 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     temporary = f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+        descriptor = os.open(
+            temporary,
+            os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+            mode,
+            dir_fd=folder,
+        )
         try:
             yield Path(f"/proc/self/fd/{descriptor}")
             if durable:
@@ -139,7 +157,11 @@ def _check_regular(path: Path, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "something else")
-    raise OSError(errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL, f"is {kind}, not a regular file", str(path))
+    raise OSError(
+        errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL,
+        f"is {kind}, not a regular file",
+        str(path),
+    )
 
 
 def _too_large(path: Path, limit: int) -> OSError:

@@ -93,7 +93,7 @@ def has_own_digest(document: bytes) -> bool | None:
     found = _OWN_DIGEST.search(document[-90:])
     if found is None:
         return None
-    body = document[:len(document) - (found.end() - found.start())]
+    body = document[: len(document) - (found.end() - found.start())]
     return hashlib.sha256(body).hexdigest().encode() == found[1]
 
 

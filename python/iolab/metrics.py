@@ -20,7 +20,13 @@ from . import registry
 OPERATIONS = ("read", "write", "trim", "mixed", "sync")
 """Operations in fio's words; `mixed` is unified reporting, `sync` is fsync and its kin."""
 
-PLURALS = {"read": "reads", "write": "writes", "trim": "trims", "mixed": "all operations", "sync": "syncs"}
+PLURALS = {
+    "read": "reads",
+    "write": "writes",
+    "trim": "trims",
+    "mixed": "all operations",
+    "sync": "syncs",
+}
 """Operations as titles write them."""
 
 SUMMARIES = {"mean": "mean", "min": "minimum", "max": "maximum", "stddev": "standard deviation of"}
@@ -57,27 +63,68 @@ _OVER_DEVICES = ", mean over devices"
 _LATENCY = {"lat": "latency", "clat": "completion latency", "slat": "submission latency"}
 
 _FIXED = [
-    Metric("device.util", f"device utilization{_OVER_DEVICES}", "1", None, "difference", "mean", headline=True),
+    Metric(
+        "device.util",
+        f"device utilization{_OVER_DEVICES}",
+        "1",
+        None,
+        "difference",
+        "mean",
+        headline=True,
+    ),
     Metric("device.queue", "device queue depth", "", "lower", "ratio", "sum"),
     Metric("device.await", "mean device latency", "s", "lower", "ratio", "mean"),
     Metric("device.read.iops", "IOPS, device reads", "1/s", None),
     Metric("device.write.iops", "IOPS, device writes", "1/s", None),
     Metric("device.read.bw", "throughput, device reads", "B/s", None),
     Metric("device.write.bw", "throughput, device writes", "B/s", None),
-    Metric("stall.seconds", "stall time (no bytes transferred)", "s", "lower", "difference", "max", "nothing"),
-    Metric("target.compression", "compression ratio, file bytes per byte of space used", "", None, "ratio", "mean"),
-    Metric("target.fill", "space used on the target, after the run", "1", None, "difference", "mean"),
-    Metric("write.amplification", "write amplification, device bytes per byte written by the load", "", "lower", "ratio", "mean"),
+    Metric(
+        "stall.seconds",
+        "stall time (no bytes transferred)",
+        "s",
+        "lower",
+        "difference",
+        "max",
+        "nothing",
+    ),
+    Metric(
+        "target.compression",
+        "compression ratio, file bytes per byte of space used",
+        "",
+        None,
+        "ratio",
+        "mean",
+    ),
+    Metric(
+        "target.fill", "space used on the target, after the run", "1", None, "difference", "mean"
+    ),
+    Metric(
+        "write.amplification",
+        "write amplification, device bytes per byte written by the load",
+        "",
+        "lower",
+        "ratio",
+        "mean",
+    ),
     Metric("offered.iops", "offered IOPS", "1/s", None),
     Metric("cpu.usr", "user CPU, load, mean per job", "1", "lower", "difference", "mean"),
     Metric("cpu.sys", "system CPU, load, mean per job", "1", "lower", "difference", "mean"),
-    Metric("littles_law", "Little's law ratio, IOPS x latency / (jobs x queue depth)", "", None, "ratio", "mean"),
+    Metric(
+        "littles_law",
+        "Little's law ratio, IOPS x latency / (jobs x queue depth)",
+        "",
+        None,
+        "ratio",
+        "mean",
+    ),
     Metric("runtime", "length of the measured window", "s", None, "ratio", "max"),
     Metric("time", "elapsed time", "s", "lower", "ratio", "max", headline=True),
 ]
 _BY_NAME = {metric.name: metric for metric in _FIXED}
 _OPERATION = re.compile(rf"({'|'.join(OPERATIONS)})\.(iops|bw|ios|bytes|time)")
-_SUMMARY = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)\.(mean|min|max|stddev|p(\d{{1,2}}(?:\.\d+)?|100))")
+_SUMMARY = re.compile(
+    rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)\.(mean|min|max|stddev|p(\d{{1,2}}(?:\.\d+)?|100))"
+)
 
 _OF_DEVICE = re.compile(r"((?:device|vdev)\.[a-z.]+)\[(.+)\]")
 _PER_SECOND = re.compile(rf"({'|'.join(OPERATIONS)})\.(lat|clat|slat)")
@@ -97,7 +144,11 @@ _HEADLINE_SUMMARIES = {"lat.mean", "clat.p99", "clat.p99.9", "lat.p99", "lat.p99
 def _declared() -> Mapping[str, Metric]:
     """Metrics that readers of host logs declare beside what they read (`formats.counter_set`), by name."""
     readers = registry.load_all("format")
-    return {each.metric.name: each.metric for reader in readers for each in getattr(reader, "metrics", ())}
+    return {
+        each.metric.name: each.metric
+        for reader in readers
+        for each in getattr(reader, "metrics", ())
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -108,21 +159,42 @@ def find(name: str) -> Metric | None:
     if match := _OPERATION.fullmatch(name):
         words, unit, better, headline = _QUANTITIES[match[2]]
         pools: Literal["sum", "max"] = "max" if match[2] == "time" else "sum"
-        return Metric(name, f"{words}, {PLURALS[match[1]]}", unit, better, "ratio", pools, headline=headline)
+        return Metric(
+            name, f"{words}, {PLURALS[match[1]]}", unit, better, "ratio", pools, headline=headline
+        )
     if match := _SUMMARY.fullmatch(name):
         operation, kind, summary, percent = match.groups()
-        title = f"{summary if percent else SUMMARIES[summary]} {_LATENCY[kind]}, {PLURALS[operation]}"
+        title = (
+            f"{summary if percent else SUMMARIES[summary]} {_LATENCY[kind]}, {PLURALS[operation]}"
+        )
         extreme = summary in ("min", "max")
         shown = f"{kind}.{summary}" in _HEADLINE_SUMMARIES
-        return Metric(name, title, "s", "lower", "ratio", "bins" if percent else ("max" if extreme else "mean"),
-                      "nothing" if extreme else "normal", headline=shown)
+        return Metric(
+            name,
+            title,
+            "s",
+            "lower",
+            "ratio",
+            "bins" if percent else ("max" if extreme else "mean"),
+            "nothing" if extreme else "normal",
+            headline=shown,
+        )
     if known := _declared().get(name):
         return known
-    if (match := _OF_DEVICE.fullmatch(name)) and (whole := _BY_NAME.get(match[1]) or _declared().get(match[1])) is not None:
+    if (match := _OF_DEVICE.fullmatch(name)) and (
+        whole := _BY_NAME.get(match[1]) or _declared().get(match[1])
+    ) is not None:
         title = f"{whole.title.removesuffix(_OVER_DEVICES)}, {match[2]}"
         return replace(whole, name=name, title=title, headline=False)
     if match := _PER_SECOND.fullmatch(name):
-        return Metric(name, f"mean {_LATENCY[match[2]]} in each second, {PLURALS[match[1]]}", "s", "lower", "ratio", "mean")
+        return Metric(
+            name,
+            f"mean {_LATENCY[match[2]]} in each second, {PLURALS[match[1]]}",
+            "s",
+            "lower",
+            "ratio",
+            "mean",
+        )
     return None
 
 
@@ -134,7 +206,9 @@ def of(name: str, unit: str = "") -> Metric:
 def joint_title(first: Metric, second: Metric, between: str) -> str:
     """`IOPS against mean latency, writes`: two titles; an operation that they share is written once, at the end."""
     ends = [f", {plural}" for plural in PLURALS.values()]
-    shared = next((end for end in ends if first.title.endswith(end) and second.title.endswith(end)), "")
+    shared = next(
+        (end for end in ends if first.title.endswith(end) and second.title.endswith(end)), ""
+    )
     return f"{first.title.removesuffix(shared)} {between} {second.title}"
 
 
@@ -150,7 +224,18 @@ def percentile_name(percent: float) -> str:
 
 def sort_key(name: str) -> tuple[int, str]:
     """Order in which reports list metrics: throughput, latency from mean to tail, devices, the rest."""
-    order = ("iops", "bw", "time", "lat.mean", "clat.mean", "lat.p", "clat.p", "max", "device.util", "stall")
+    order = (
+        "iops",
+        "bw",
+        "time",
+        "lat.mean",
+        "clat.mean",
+        "lat.p",
+        "clat.p",
+        "max",
+        "device.util",
+        "stall",
+    )
     # numbers as numbers, so that p5 stands before p40
     natural = re.sub(r"\d+", lambda match: match[0].zfill(3), name)
     for place, part in enumerate(() if name.startswith("host.") else order):

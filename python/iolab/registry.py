@@ -119,7 +119,11 @@ def built_in(kind: str) -> list[str]:
 
 def names(kind: str) -> list[str]:
     """Names of a kind: the built-in ones, then third parties' by name; counter sets are formats and sources too."""
-    others = [point.name for each in ((kind, _SETS) if kind in ("format", "source") else (kind,)) for point in _entry_points()[each]]
+    others = [
+        point.name
+        for each in ((kind, _SETS) if kind in ("format", "source") else (kind,))
+        for point in _entry_points()[each]
+    ]
     return list(dict.fromkeys([*built_in(kind), *others]))
 
 
@@ -136,7 +140,11 @@ def load(kind: str, name: str) -> Any:
             return _load_entry_point(kind, point)
     if kind in ("format", "source") and name in names(_SETS):
         found = load(_SETS, name)
-        return found if kind == "format" else importlib.import_module("iolab.sources.counters").source_of(found)
+        return (
+            found
+            if kind == "format"
+            else importlib.import_module("iolab.sources.counters").source_of(found)
+        )
     known = names(kind)
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
@@ -157,28 +165,49 @@ def load_all(kind: str) -> list[Any]:
 
 def third_parties() -> list[str]:
     """The plugins that installed packages add, one line each with the package's version: what is derived depends on them."""
-    return [f"{kind} {point.name} {point.value} {_package(point)}" for kind in BUILT_IN for point in _entry_points()[kind]]
+    return [
+        f"{kind} {point.name} {point.value} {_package(point)}"
+        for kind in BUILT_IN
+        for point in _entry_points()[kind]
+    ]
 
 
 def _load_entry_point(kind: str, point: metadata.EntryPoint) -> Any:
     try:
         found = point.load()
     except Exception as error:  # whatever another package raises while it is imported
-        raise PluginError(f"the {kind} '{point.name}' of {_package(point)} can't be loaded: {type(error).__name__}: {error}",
-                          where=point.value, hint="update or uninstall that package") from error
+        raise PluginError(
+            f"the {kind} '{point.name}' of {_package(point)} can't be loaded: {type(error).__name__}: {error}",
+            where=point.value,
+            hint="update or uninstall that package",
+        ) from error
     if getattr(found, "name", None) != point.name:
-        raise PluginError(f"the {kind} '{point.name}' of {_package(point)} names itself '{getattr(found, 'name', None)}'",
-                          where=point.value, hint="the entry point and the class must have the same name")
+        raise PluginError(
+            f"the {kind} '{point.name}' of {_package(point)} names itself '{getattr(found, 'name', None)}'",
+            where=point.value,
+            hint="the entry point and the class must have the same name",
+        )
     return found
 
 
 def _package(point: metadata.EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
+    return (
+        f"{point.dist.name} {point.dist.version}"
+        if point.dist is not None
+        else "an unknown package"
+    )
 
 
 @cache
 def _entry_points() -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
     """Entry points by kind, of names that aren't built in, by name. One search for all kinds, as it reads every installed package."""
     found = metadata.entry_points()
-    return {kind: tuple(sorted((point for point in found.select(group=f"iolab.{kind}") if point.name not in known),
-                               key=lambda point: point.name)) for kind, known in BUILT_IN.items()}
+    return {
+        kind: tuple(
+            sorted(
+                (point for point in found.select(group=f"iolab.{kind}") if point.name not in known),
+                key=lambda point: point.name,
+            )
+        )
+        for kind, known in BUILT_IN.items()
+    }

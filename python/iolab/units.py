@@ -28,7 +28,16 @@ BASE = {"time": "s", "size": "B", "rate": "1/s", "bandwidth": "B/s", "share": "1
 
 _BINARY = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIMES = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+}
 
 
 def _all_units() -> dict[str, Unit]:
@@ -36,10 +45,19 @@ def _all_units() -> dict[str, Unit]:
     for prefix, scale in (_BINARY | _DECIMAL).items():
         units.append(Unit(f"{prefix}B", "size", scale))
         units.append(Unit(f"{prefix}B/s", "bandwidth", scale))
-    units += [Unit(f"{prefix}{name}", "bandwidth", scale / 8) for prefix, scale in _DECIMAL.items() for name in ("bit/s", "bps")]
+    units += [
+        Unit(f"{prefix}{name}", "bandwidth", scale / 8)
+        for prefix, scale in _DECIMAL.items()
+        for name in ("bit/s", "bps")
+    ]
     units += [Unit(symbol, "rate", 1.0) for symbol in ("1/s", "/s", "IOPS")]
     units += [Unit(f"{prefix}/s", "rate", scale) for prefix, scale in _DECIMAL.items()]
-    units += [Unit("%", "share", 0.01), Unit("1", "share", 1.0), Unit("", "count", 1.0), Unit("count", "count", 1.0)]
+    units += [
+        Unit("%", "share", 0.01),
+        Unit("1", "share", 1.0),
+        Unit("", "count", 1.0),
+        Unit("count", "count", 1.0),
+    ]
     return {unit.symbol: unit for unit in units}
 
 
@@ -72,24 +90,46 @@ def parse_quantity(text: str, dimension: str) -> float:
     """
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise UsageError(f"'{text}' is not a quantity",
-                         hint=f"write a number and a unit of {dimension}, such as '{_EXAMPLE[dimension]}'")
+        raise UsageError(
+            f"'{text}' is not a quantity",
+            hint=f"write a number and a unit of {dimension}, such as '{_EXAMPLE[dimension]}'",
+        )
     number, symbol = float(match[1]), match[2]
     if not symbol:
         return number
     found = unit(symbol)
     if found.dimension != dimension:
-        raise UsageError(f"'{text}' is a {found.dimension}, not a {dimension}", hint=f"such as '{_EXAMPLE[dimension]}'")
+        raise UsageError(
+            f"'{text}' is a {found.dimension}, not a {dimension}",
+            hint=f"such as '{_EXAMPLE[dimension]}'",
+        )
     return number * found.scale
 
 
-_EXAMPLE = {"time": "45us", "size": "8KiB", "rate": "1000/s", "bandwidth": "1192MiB/s", "share": "50%", "count": "8"}
+_EXAMPLE = {
+    "time": "45us",
+    "size": "8KiB",
+    "rate": "1000/s",
+    "bandwidth": "1192MiB/s",
+    "share": "50%",
+    "count": "8",
+}
 
 _FIO_SIZE = re.compile(r"\s*(\d+)\s*(b|(?:([kmgtp])(i?b?)))?\s*", re.IGNORECASE)
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
-_DURATION_SCALE = {name: scale for names, scale in (
-    ("d day days", 86400.0), ("h hr hour hours", 3600.0), ("m min mins minute minutes", 60.0), ("s sec secs second seconds", 1.0),
-    ("ms msec", 1e-3), ("us usec µs", 1e-6), ("ns nsec", 1e-9)) for name in names.split()} | {"": 1.0}
+_DURATION_SCALE = {
+    name: scale
+    for names, scale in (
+        ("d day days", 86400.0),
+        ("h hr hour hours", 3600.0),
+        ("m min mins minute minutes", 60.0),
+        ("s sec secs second seconds", 1.0),
+        ("ms msec", 1e-3),
+        ("us usec µs", 1e-6),
+        ("ns nsec", 1e-9),
+    )
+    for name in names.split()
+} | {"": 1.0}
 _COMPOUND = re.compile(r"(?:\s*\d+(?:\.\d+)?\s*[a-zµ]+){2,}\s*", re.IGNORECASE)
 
 
@@ -106,7 +146,11 @@ def parse_fio_size(text: str | int, *, kb_base: int = 1024) -> int:
 
 def split_duration(text: str) -> list[str]:
     """The parts of a compound duration: `1h30m` is `1h` and `30m`; any other text is its only part."""
-    return re.findall(r"[\d.]+\s*[a-zµ]+", text, re.IGNORECASE) if _COMPOUND.fullmatch(text) else [text]
+    return (
+        re.findall(r"[\d.]+\s*[a-zµ]+", text, re.IGNORECASE)
+        if _COMPOUND.fullmatch(text)
+        else [text]
+    )
 
 
 def parse_fio_time(text: str | float) -> float:
@@ -118,7 +162,10 @@ def parse_fio_time(text: str | float) -> float:
         scale = _DURATION_SCALE.get(match[2].lower()) if match else None
         # the units of a compound come down: 30m1h is a typing error
         if match is None or scale is None or scale >= last:
-            raise UsageError(f"'{text}' is not a duration", hint="write seconds or a unit: 60, 90s, 2m, 1h30m, 500ms")
+            raise UsageError(
+                f"'{text}' is not a duration",
+                hint="write seconds or a unit: 60, 90s, 2m, 1h30m, 500ms",
+            )
         last = scale
         seconds += float(match[1]) * scale
     return seconds

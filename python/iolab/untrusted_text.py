@@ -16,12 +16,16 @@ def writable(text: str) -> str:
 
 def visible(text: str) -> str:
     """Text of others as a terminal may have it: what is not printable appears as `\\x1b`, spaces alone as they are."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
 
 
 def visible_json(document: str) -> str:
     """A JSON document as a terminal may have it: what is not printable in its texts appears as `\\u009b`, and means the same."""
-    return "\n".join(line if line.isprintable() else "".join(map(_spelt, line)) for line in document.split("\n"))
+    return "\n".join(
+        line if line.isprintable() else "".join(map(_spelt, line)) for line in document.split("\n")
+    )
 
 
 def _spelt(char: str) -> str:
@@ -34,7 +38,11 @@ def parsed(data: bytes | str, *, shared: bool = False) -> Any:
     try:
         value = json.loads(data, object_pairs_hook=_shared if shared else None)
         # halves of a pair, alone, are no text that could be written again
-        halves = b"\\ud" in data.lower() or b"\xed" in data if isinstance(data, bytes) else "\\ud" in data.lower()
+        halves = (
+            b"\\ud" in data.lower() or b"\xed" in data
+            if isinstance(data, bytes)
+            else "\\ud" in data.lower()
+        )
         return _writable(value) if halves else value
     except RecursionError:
         raise ValueError("lists and objects are nested too deep") from None
@@ -53,10 +61,15 @@ def _writable(value: Any) -> Any:
     return [_writable(each) for each in value] if isinstance(value, list) else value
 
 
-def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], most: int = 60) -> str:
+def html_table(
+    caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], most: int = 60
+) -> str:
     """A table as a notebook shows it, every text escaped; of more than `most` rows the first, and how many are left out."""
+
     def line(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(visible(cell))}</{tag}>" for cell in cells) + "</tr>"
+        return (
+            "<tr>" + "".join(f"<{tag}>{escape(visible(cell))}</{tag}>" for cell in cells) + "</tr>"
+        )
 
     left = f"<p>{len(rows) - most} more rows</p>" if len(rows) > most else ""
     body = "".join(line(row, "td") for row in rows[:most])

@@ -86,4 +86,6 @@ class Verdict:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Verdict:
         """The verdict that `as_json` wrote."""
-        return cls(Level(data["level"]), tuple(Reason.from_json(reason) for reason in data["reasons"]))
+        return cls(
+            Level(data["level"]), tuple(Reason.from_json(reason) for reason in data["reasons"])
+        )

@@ -20,13 +20,17 @@ def results(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Opened:
 
 
 def test_compare_takes_names_and_conditions(results: Opened) -> None:
-    comparison = results.compare("write.iops", rows="numjobs", cols="disks", where={"disks": [1, 8]})
+    comparison = results.compare(
+        "write.iops", rows="numjobs", cols="disks", where={"disks": [1, 8]}
+    )
     assert comparison.col_levels == ((1,), (8,))
     assert "project against master" in str(comparison)
     assert comparison._repr_markdown_().startswith("### write.iops")
 
 
-@pytest.mark.parametrize("draw", ["iops", "latency", "change", "busy", "hockey_stick", "before_after"])
+@pytest.mark.parametrize(
+    "draw", ["iops", "latency", "change", "busy", "hockey_stick", "before_after"]
+)
 def test_charts_show_in_a_notebook(results: Opened, draw: str) -> None:
     chart = getattr(results.chart, draw)()
     bundle = chart._repr_mimebundle_()
@@ -60,13 +64,20 @@ def test_results_say_what_they_are(results: Opened) -> None:
 
 def test_answers_say_what_they_are_and_names_of_others_are_escaped(tmp_path: Path) -> None:
     path, names = tmp_path / "t.csv", ("fio", "<b>x\x1b</b>")
-    path.write_text("time:us,latency:us,size:bytes,op,process\n" + "".join(
-        f"{1000 * number},50,4096,read,{names[number % 2]}\n" for number in range(2000)))
+    path.write_text(
+        "time:us,latency:us,size:bytes,op,process\n"
+        + "".join(f"{1000 * number},50,4096,read,{names[number % 2]}\n" for number in range(2000))
+    )
     opened = iolab.open(path)
     assert not isinstance(opened, Opened)
-    assert repr(opened) == "<Trace t.csv: format csv, I/Os 2000, fields time latency size op process>"
+    assert (
+        repr(opened) == "<Trace t.csv: format csv, I/Os 2000, fields time latency size op process>"
+    )
     assert "<td>2000</td>" in opened._repr_html_()
-    stack, series = opened.query("io.ops[process]", interval="1s"), opened.query("io.ops", interval="1s")
+    stack, series = (
+        opened.query("io.ops[process]", interval="1s"),
+        opened.query("io.ops", interval="1s"),
+    )
     assert repr(series).startswith("<Series io.ops (1/s), columns of 1 s, ")
     assert repr(stack).startswith("<Stack io.ops[process] (1/s)")
     for each in (stack, series):
@@ -74,15 +85,22 @@ def test_answers_say_what_they_are_and_names_of_others_are_escaped(tmp_path: Pat
         assert "<b>" not in each._repr_html_()  # type: ignore[union-attr]
     assert "&lt;b&gt;x\\x1b&lt;/b&gt;" in stack._repr_html_()  # type: ignore[union-attr]
     assert series._repr_html_().count("<tr><td>") == 2  # type: ignore[union-attr]
-    assert repr(opened.query("io.ops[latency]")).startswith("<HeatCounts of latency by count: 2000 events")
+    assert repr(opened.query("io.ops[latency]")).startswith(
+        "<HeatCounts of latency by count: 2000 events"
+    )
     assert repr(opened.heatmap()).startswith("<Map t.csv: <HeatCounts of latency")
 
 
-def test_queries_work_where_the_progress_bar_can_not_be_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_work_where_the_progress_bar_can_not_be_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In a notebook without ipywidgets DuckDB refuses every change of the bar."""
     import duckdb
 
-    connect, refused = duckdb.connect, "Could not change the progress bar setting because: 'required package 'ipywidgets' is missing'"
+    connect, refused = (
+        duckdb.connect,
+        "Could not change the progress bar setting because: 'required package 'ipywidgets' is missing'",
+    )
 
     class Notebook:
         def __init__(self, *args: object, **kwargs: object) -> None:
@@ -98,7 +116,10 @@ def test_queries_work_where_the_progress_bar_can_not_be_set(tmp_path: Path, monk
 
     monkeypatch.setattr(duckdb, "connect", Notebook)
     path = tmp_path / "t.csv"
-    path.write_text("time:us,latency:us,op,process\n" + "".join(f"{1000 * number},50,read,fio\n" for number in range(100)))
+    path.write_text(
+        "time:us,latency:us,op,process\n"
+        + "".join(f"{1000 * number},50,read,fio\n" for number in range(100))
+    )
     opened = iolab.open(path)
     assert not isinstance(opened, Opened)
     assert opened.query("io.ops[process]").keys == ["fio"]  # type: ignore[union-attr]

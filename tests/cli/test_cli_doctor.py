@@ -37,24 +37,45 @@ def test_each_check_says_what_was_found_and_a_remedy(capsys: pytest.CaptureFixtu
     found = told(capsys)
     assert (found["schema"], found["kind"]) == (1, "doctor")
     assert [each["name"] for each in found["checks"]] == [
-        "root", "fio", "probe", "record block", "record counters", "record syscall", "iostat", "perf", "file systems", "zfs", "qemu",
-        "tracefs", "tracing", "lockdown", "clock", "room", "open files"]
+        "root",
+        "fio",
+        "probe",
+        "record block",
+        "record counters",
+        "record syscall",
+        "iostat",
+        "perf",
+        "file systems",
+        "zfs",
+        "qemu",
+        "tracefs",
+        "tracing",
+        "lockdown",
+        "clock",
+        "room",
+        "open files",
+    ]
     assert all(each["found"] for each in found["checks"])
     assert all(bool(each["remedy"]) is False for each in found["checks"] if each["ok"])
     assert run(["doctor"]) == 0
     assert len(capsys.readouterr().out.splitlines()) >= 6
 
 
-def test_without_a_probe_it_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_probe_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("IOLAB_PROBE", "/nowhere/probe")
     found = told(capsys)
     [probe] = [each for each in found["checks"] if each["name"] == "probe"]
     assert (probe["ok"], "not built" in probe["found"]) == (False, True)
 
 
-@pytest.mark.parametrize("said", [b"[]", b"nothing", b'{"instances": 5}', b'{"instances": {"dead": [1]}, "sources": 7}'])
-def test_a_probe_that_says_nonsense_is_no_traceback(said: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "said", [b"[]", b"nothing", b'{"instances": 5}', b'{"instances": {"dead": [1]}, "sources": 7}']
+)
+def test_a_probe_that_says_nonsense_is_no_traceback(
+    said: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     probe = tmp_path / "probe"
     probe.write_bytes(b"#!/bin/sh\ncat << 'END'\n" + said + b"\nEND\n")
     probe.chmod(0o755)
@@ -74,15 +95,30 @@ def test_clean_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.real
 @pytest.mark.parametrize("words", [["doctor", "--clean"], ["record", "--clean"]])
-def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(words: list[str], tmp_path: Path,
-                                                                      capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     need_tracing()
     living = Probe.start("--source", "block")
     try:
-        command = [sys.executable, "-m", "iolab.cli", "record", "block", "-o", str(tmp_path / "r"), "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "iolab.cli",
+            "record",
+            "block",
+            "-o",
+            str(tmp_path / "r"),
+            "--quiet",
+        ]
         with subprocess.Popen(command, stderr=subprocess.DEVNULL) as recorder:
             children = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
-            pid = until(lambda: next((int(word) for word in children.read_text().split() if made_by(int(word))), 0), "the probe")
+            pid = until(
+                lambda: next(
+                    (int(word) for word in children.read_text().split() if made_by(int(word))), 0
+                ),
+                "the probe",
+            )
             os.kill(pid, signal.SIGKILL)
             recorder.kill()
         assert gone(pid)
@@ -90,7 +126,13 @@ def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(words: list
         left = made_by(pid)
         assert left
         assert {each["name"] for each in told(capsys)["leftovers"]} >= set(left)
-        done = subprocess.run([sys.executable, "-m", "iolab.cli", *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        done = subprocess.run(
+            [sys.executable, "-m", "iolab.cli", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
         assert done.returncode == 0, done.stderr
         assert left[0] in done.stdout + done.stderr
         assert made_by(pid) == []
@@ -100,8 +142,9 @@ def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(words: list
 
 
 @pytest.mark.real
-def test_loop_devices_of_a_killed_study_are_removed_and_those_of_one_that_runs_are_kept(tmp_path: Path,
-                                                                                        capsys: pytest.CaptureFixture[str]) -> None:
+def test_loop_devices_of_a_killed_study_are_removed_and_those_of_one_that_runs_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     need_probe()
     need_loops()
     scratch = tmp_path / "out/scratch"
@@ -111,8 +154,12 @@ def test_loop_devices_of_a_killed_study_are_removed_and_those_of_one_that_runs_a
     image.write_bytes(bytes(1 << 20))
     stranger = tmp_path / "disk-0.img"
     stranger.write_bytes(bytes(1 << 20))
-    nodes = [subprocess.run(["losetup", "--find", "--show", str(file)], capture_output=True, text=True, check=True).stdout.strip()
-             for file in (image, stranger)]
+    nodes = [
+        subprocess.run(
+            ["losetup", "--find", "--show", str(file)], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for file in (image, stranger)
+    ]
     name = f"{Path(nodes[0]).name} on {image}"
     try:
         with lock(tmp_path / "out"):
@@ -124,7 +171,11 @@ def test_loop_devices_of_a_killed_study_are_removed_and_those_of_one_that_runs_a
         assert name not in told(capsys, "--clean")["removed"], "a record of another user"
         os.chown(f"{scratch}.made", os.geteuid(), -1)
         [found] = [each for each in told(capsys)["leftovers"] if each["name"] == name]
-        assert (found["kind"], found["removable"], found["remedy"]) == ("loop-device", True, "sudo iolab doctor --clean")
+        assert (found["kind"], found["removable"], found["remedy"]) == (
+            "loop-device",
+            True,
+            "sudo iolab doctor --clean",
+        )
         assert name in told(capsys, "--clean")["removed"]
         assert not scratch.exists()
         assert not Path(f"{scratch}.made").exists()
@@ -145,7 +196,12 @@ class _Machine(Host):
         return f"/bin/{program}" if program in self.programs else None
 
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
-        return Completed(tuple(command), 1 if self.programs[command[0]] == "fails" else 0, self.programs[command[0]], "")
+        return Completed(
+            tuple(command),
+            1 if self.programs[command[0]] == "fails" else 0,
+            self.programs[command[0]],
+            "",
+        )
 
     def read_text(self, path: str) -> str:
         if path not in self.files:
@@ -159,29 +215,77 @@ class _Machine(Host):
 _TRACED = {"/sys/kernel/tracing/current_tracer": "function", "/sys/kernel/tracing/set_event": ""}
 
 
-@pytest.mark.parametrize(("programs", "files", "name", "ok", "words"), [
-    ({"fio": "fio-3.33"}, {}, "fio", True, "fio-3.33"),
-    ({"fio": "fio-2.21"}, {}, "fio", False, "version 3"),
-    ({"fio": "a shell"}, {}, "fio", False, "install"),
-    ({"fio": "fails"}, {}, "fio", False, "install"),
-    ({}, {}, "fio", False, "install"),
-    ({}, {}, "iostat", False, "sysstat"),
-    ({"perf": "perf version 6"}, {"/proc/sys/kernel/perf_event_paranoid": "3"}, "perf", False, "perf_event_paranoid=-1"),
-    ({"perf": "perf version 6"}, {"/proc/sys/kernel/perf_event_paranoid": "-1"}, "perf", True, "perf version 6"),
-    ({"mkfs.ext4": "", "mkfs.xfs": ""}, {}, "file systems", False, "btrfs-progs"),
-    ({"zpool": ""}, {"/sys/module/zfs/version": "2.3.1-1"}, "zfs", True, "2.3.1-1"),
-    ({"zpool": ""}, {}, "zfs", False, "modprobe zfs"),
-    ({}, {}, "qemu", False, "qemu-system-x86"),
-    ({}, _TRACED, "tracing", False, "tracer function"),
-    ({}, {}, "tracing", True, "nothing else"),
-    ({}, {"/sys/kernel/security/lockdown": "none integrity [confidentiality]"}, "lockdown", False, "confidentiality"),
-    ({}, {"/sys/kernel/security/lockdown": "none [integrity] confidentiality"}, "lockdown", True, "integrity"),
-    ({}, {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"}, "clock", False, "clocksource=tsc"),
-    ({}, {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "kvm-clock"}, "clock", True, "kvm-clock")])
-def test_each_check_tells_what_is_missing(programs: dict[str, str], files: dict[str, str], name: str, ok: bool, words: str,
-                                          monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("programs", "files", "name", "ok", "words"),
+    [
+        ({"fio": "fio-3.33"}, {}, "fio", True, "fio-3.33"),
+        ({"fio": "fio-2.21"}, {}, "fio", False, "version 3"),
+        ({"fio": "a shell"}, {}, "fio", False, "install"),
+        ({"fio": "fails"}, {}, "fio", False, "install"),
+        ({}, {}, "fio", False, "install"),
+        ({}, {}, "iostat", False, "sysstat"),
+        (
+            {"perf": "perf version 6"},
+            {"/proc/sys/kernel/perf_event_paranoid": "3"},
+            "perf",
+            False,
+            "perf_event_paranoid=-1",
+        ),
+        (
+            {"perf": "perf version 6"},
+            {"/proc/sys/kernel/perf_event_paranoid": "-1"},
+            "perf",
+            True,
+            "perf version 6",
+        ),
+        ({"mkfs.ext4": "", "mkfs.xfs": ""}, {}, "file systems", False, "btrfs-progs"),
+        ({"zpool": ""}, {"/sys/module/zfs/version": "2.3.1-1"}, "zfs", True, "2.3.1-1"),
+        ({"zpool": ""}, {}, "zfs", False, "modprobe zfs"),
+        ({}, {}, "qemu", False, "qemu-system-x86"),
+        ({}, _TRACED, "tracing", False, "tracer function"),
+        ({}, {}, "tracing", True, "nothing else"),
+        (
+            {},
+            {"/sys/kernel/security/lockdown": "none integrity [confidentiality]"},
+            "lockdown",
+            False,
+            "confidentiality",
+        ),
+        (
+            {},
+            {"/sys/kernel/security/lockdown": "none [integrity] confidentiality"},
+            "lockdown",
+            True,
+            "integrity",
+        ),
+        (
+            {},
+            {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
+            "clock",
+            False,
+            "clocksource=tsc",
+        ),
+        (
+            {},
+            {"/sys/devices/system/clocksource/clocksource0/current_clocksource": "kvm-clock"},
+            "clock",
+            True,
+            "kvm-clock",
+        ),
+    ],
+)
+def test_each_check_tells_what_is_missing(
+    programs: dict[str, str],
+    files: dict[str, str],
+    name: str,
+    ok: bool,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(doctor_checks.os, "geteuid", lambda: 1000)
-    [found] = [each for each in doctor_checks.checks(_Machine(programs, files)) if each["name"] == name]
+    [found] = [
+        each for each in doctor_checks.checks(_Machine(programs, files)) if each["name"] == name
+    ]
     assert found["ok"] is ok
     assert words in f"{found['found']} {found['remedy']}"
     assert bool(found["remedy"]) is not ok

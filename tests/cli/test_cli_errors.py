@@ -11,13 +11,18 @@ import pytest
 from iolab.cli.main import run
 from support.fio_files import job, output
 
-TABLE = "variant,numjobs,metric,value,unit\nmaster,1,write.iops,100,1/s\nproject,1,write.iops,120,1/s\n"
+TABLE = (
+    "variant,numjobs,metric,value,unit\nmaster,1,write.iops,100,1/s\nproject,1,write.iops,120,1/s\n"
+)
 
 
 @pytest.fixture
 def results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     (tmp_path / "table.csv").write_text(TABLE)
-    assert run(["import", "--table", str(tmp_path / "table.csv"), "-o", str(tmp_path / "results")]) == 0
+    assert (
+        run(["import", "--table", str(tmp_path / "table.csv"), "-o", str(tmp_path / "results")])
+        == 0
+    )
     capsys.readouterr()
     return tmp_path / "results"
 
@@ -34,7 +39,9 @@ def failing(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
 def test_a_file_that_is_not_a_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     assert failing(capsys, "show", str(tmp_path / "notes.txt")) == (
-        3, f"iolab: {tmp_path}/notes.txt: is not a fio result; fio writes one with --output-format=json\n")
+        3,
+        f"iolab: {tmp_path}/notes.txt: is not a fio result; fio writes one with --output-format=json\n",
+    )
     code, line = failing(capsys, "compare", str(tmp_path))
     assert (code, "not a results directory" in line) == (3, True)
     code, line = failing(capsys, "report", str(tmp_path / "absent"))
@@ -43,41 +50,69 @@ def test_a_file_that_is_not_a_result(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_a_layout_that_matches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "tree" / "a" / "b").mkdir(parents=True)
-    assert "0 files looked at" in failing(capsys, "import", str(tmp_path / "tree"), "-o", str(tmp_path / "r"))[1]
+    assert (
+        "0 files looked at"
+        in failing(capsys, "import", str(tmp_path / "tree"), "-o", str(tmp_path / "r"))[1]
+    )
     (tmp_path / "tree" / "a" / "b" / "fio.json").write_text(output(job(jobs=1)))
     (tmp_path / "tree" / "c.json").write_text(output(job(jobs=1)))
-    code, line = failing(capsys, "import", str(tmp_path / "tree"), "--layout", "{variant}/x-{numjobs:int}", "-o", str(tmp_path / "r"))
+    code, line = failing(
+        capsys,
+        "import",
+        str(tmp_path / "tree"),
+        "--layout",
+        "{variant}/x-{numjobs:int}",
+        "-o",
+        str(tmp_path / "r"),
+    )
     assert code == 2
     assert "matches nothing below the tree; a path at that depth is 'a/b'" in line
 
 
 def test_a_table_without_units(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text(TABLE.replace(",unit", "").replace(",1/s", ""))
-    code, line = failing(capsys, "import", "--table", str(tmp_path / "t.csv"), "-o", str(tmp_path / "r"))
+    code, line = failing(
+        capsys, "import", "--table", str(tmp_path / "t.csv"), "-o", str(tmp_path / "r")
+    )
     assert code == 3
     assert f"{tmp_path}/t.csv:1: the table has no column 'unit'" in line
 
 
 def test_a_baseline_that_is_not_there(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, line = failing(capsys, "compare", str(results), "--baseline", "mastr")
-    assert (code, "there is no variant 'mastr' to be the baseline; variants are master, project" in line) == (2, True)
+    assert (
+        code,
+        "there is no variant 'mastr' to be the baseline; variants are master, project" in line,
+    ) == (2, True)
 
 
-@pytest.mark.parametrize("args", [
-    ["compare", "{results}", "--metric", "write.bw"], ["compare", "{results}", "--rows", "disks"],
-    ["compare", "{results}", "--format", "yaml"], ["compare", "{results}", "--where", "numjobs"], ["compare"], ["frobnicate"],
-    ["import", "-o", "x"], ["import", "{results}", "--host", "h", "-o", "x"], ["catalog", "planets"],
-    ["compare", "{results}", "--precision", "x"],
-    ["compare", "{results}", "--metric", "write.iops@write.iops", "--format", "benchstat"],
-    ["compare", "{results}", "--confidence", "nan"], ["compare", "{results}", "--confidence", "1"],
-])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["compare", "{results}", "--metric", "write.bw"],
+        ["compare", "{results}", "--rows", "disks"],
+        ["compare", "{results}", "--format", "yaml"],
+        ["compare", "{results}", "--where", "numjobs"],
+        ["compare"],
+        ["frobnicate"],
+        ["import", "-o", "x"],
+        ["import", "{results}", "--host", "h", "-o", "x"],
+        ["catalog", "planets"],
+        ["compare", "{results}", "--precision", "x"],
+        ["compare", "{results}", "--metric", "write.iops@write.iops", "--format", "benchstat"],
+        ["compare", "{results}", "--confidence", "nan"],
+        ["compare", "{results}", "--confidence", "1"],
+    ],
+)
 def test_wrong_usage(results: Path, capsys: pytest.CaptureFixture[str], args: list[str]) -> None:
     code, line = failing(capsys, *(arg.replace("{results}", str(results)) for arg in args))
     assert code == 2
     assert line.startswith("iolab")
 
 
-def test_a_study_that_is_not_there_or_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_that_is_not_there_or_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, line = failing(capsys, "run", str(tmp_path / "absent.toml"))
     assert (code, "absent.toml" in line) in {(2, True), (4, True)}
     (tmp_path / "s.toml").write_text('[study\nname = "x"')

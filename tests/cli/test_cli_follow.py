@@ -24,13 +24,14 @@ from support.waiting import PATIENCE
 pytestmark = pytest.mark.real
 
 
-
 class Writing:
     """A recording that grows by a thousand events a second until it is ended; what is late comes with the next of them."""
 
     def __init__(self, place: Path) -> None:
         self.place, self._over = place, threading.Event()
-        self._writer = RecordingWriter.create(place, host="here", clock="realtime", origin={"kind": "record"}, sources={"block": {}})
+        self._writer = RecordingWriter.create(
+            place, host="here", clock="realtime", origin={"kind": "record"}, sources={"block": {}}
+        )
         self._thread = threading.Thread(target=self._write)
         self._thread.start()
 
@@ -56,8 +57,12 @@ def writing(tmp_path: Path) -> Iterator[Writing]:
 
 
 def follow(place: Path, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "iolab.cli", "query", str(place), *words, "--follow"], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "query", str(place), *words, "--follow"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_each_second_as_it_comes_and_by_itself_at_the_end(writing: Writing) -> None:
@@ -74,8 +79,12 @@ def test_each_second_as_it_comes_and_by_itself_at_the_end(writing: Writing) -> N
     found += map(json.loads, rest.splitlines())
     after = query(Recording(writing.place), "io.ops", interval_ns=SECOND)
     assert isinstance(after, Series)
-    expected = {after.t0_ns + place * SECOND: value for place, value in enumerate(after.values.tolist())}
-    assert [each["t0_ns"] for each in found] == [moment for moment in expected if moment >= found[0]["t0_ns"]]
+    expected = {
+        after.t0_ns + place * SECOND: value for place, value in enumerate(after.values.tolist())
+    }
+    assert [each["t0_ns"] for each in found] == [
+        moment for moment in expected if moment >= found[0]["t0_ns"]
+    ]
     assert [each["value"] for each in found] == [expected[each["t0_ns"]] for each in found]
 
 
@@ -104,6 +113,8 @@ def test_what_cannot_be_followed(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert run(["query", str(trace), "io.ops", "--follow"]) == 2
     assert "a trace does not grow" in capsys.readouterr().err
     Writing(tmp_path / "r").end()
-    assert run(["query", str(tmp_path / "r"), "io.ops[latency]", "--follow", "--who", "1ms..1s"]) == 2
+    assert (
+        run(["query", str(tmp_path / "r"), "io.ops[latency]", "--follow", "--who", "1ms..1s"]) == 2
+    )
     assert "--who cannot be combined with --follow" in capsys.readouterr().err
     assert run(["query", str(tmp_path / "r"), "io.opps", "--follow"]) == 2

@@ -48,12 +48,18 @@ def test_the_terminal_shows_each_y(trace: Path, y: str, capsys: pytest.CaptureFi
     assert "I/Os in a cell" in out
 
 
-def test_the_source_that_was_asked_for_is_said(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_source_that_was_asked_for_is_said(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     done(capsys, "import", trace, "-o", tmp_path / "rec")
-    assert done(capsys, "heatmap", tmp_path / "rec", "--source", "fio").startswith("Latency · rec, fio: 4 000 I/Os over 2 s")
+    assert done(capsys, "heatmap", tmp_path / "rec", "--source", "fio").startswith(
+        "Latency · rec, fio: 4 000 I/Os over 2 s"
+    )
 
 
-def test_a_few_tiny_sizes_are_left_below_and_told(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_few_tiny_sizes_are_left_below_and_told(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trace.write_text(trace.read_text() + "1, 100000, 0, 3, 0, 0\n")
     assert "1 I/O below " in done(capsys, "heatmap", trace, "--y", "size")
     assert "below" not in done(capsys, "heatmap", trace, "--y", "size", "--crop", "0")
@@ -65,7 +71,9 @@ def test_colour_on_request(trace: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "\033[38;5;" in done(capsys, "heatmap", trace, "--screen", "256")
 
 
-def test_all_maps_in_one_picture(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_maps_in_one_picture(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     done(capsys, "heatmap", trace, "--y", "all", "-o", tmp_path / "m.svg", "--percentiles")
     text = (tmp_path / "m.svg").read_text()
     ElementTree.fromstring(text)
@@ -74,7 +82,9 @@ def test_all_maps_in_one_picture(trace: Path, tmp_path: Path, capsys: pytest.Cap
     assert (tmp_path / "m.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_a_picture_is_light_or_dark(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_picture_is_light_or_dark(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for theme, ground in (("light", "#ffffff"), ("dark", "#14181d")):
         done(capsys, "heatmap", trace, "-o", tmp_path / "m.svg", "--theme", theme)
         assert f'height="100%" fill="{ground}"' in (tmp_path / "m.svg").read_text()
@@ -83,8 +93,12 @@ def test_a_picture_is_light_or_dark(trace: Path, tmp_path: Path, capsys: pytest.
 def test_conditions_crop_range_and_scales(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "2 000 I/Os over" in done(capsys, "heatmap", trace, "--where", "op=write")
     assert "2 000 I/Os (50 %) above the crop" in done(capsys, "heatmap", trace, "--crop", "50%")
-    assert "2 000 I/Os (50 %) above" in done(capsys, "heatmap", trace, "--y-range", "0..1ms", "--y-scale", "linear")
-    assert "2 000 I/Os outside the range" in done(capsys, "heatmap", trace, "--y", "offset", "--y-range", "0..512MiB")
+    assert "2 000 I/Os (50 %) above" in done(
+        capsys, "heatmap", trace, "--y-range", "0..1ms", "--y-scale", "linear"
+    )
+    assert "2 000 I/Os outside the range" in done(
+        capsys, "heatmap", trace, "--y", "offset", "--y-range", "0..512MiB"
+    )
     assert "by linear" in done(capsys, "heatmap", trace, "--color", "linear")
     assert "10.22 s spent in them" in done(capsys, "heatmap", trace, "--weight", "time")
     weighed = done(capsys, "heatmap", trace, "--weight", "bytes", "--y", "size")
@@ -93,7 +107,9 @@ def test_conditions_crop_range_and_scales(trace: Path, capsys: pytest.CaptureFix
     assert "bytes in a cell: " in weighed
 
 
-def test_two_traces_on_one_scale(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_traces_on_one_scale(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = tmp_path / "other_lat.1.log"
     other.write_text("".join(f"{i}, 400000, 0, 8192, 0, 0\n" for i in range(1500)))
     out = done(capsys, "heatmap", trace, "--against", other)
@@ -104,7 +120,9 @@ def test_two_traces_on_one_scale(trace: Path, tmp_path: Path, capsys: pytest.Cap
     assert "job_lat.1.log and 1 more: 5 500 I/Os" in both
 
 
-def test_a_page_holds_what_it_needs(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_holds_what_it_needs(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from iolab.errors import IolabError
     from iolab.report.page.html import bundle_file
 
@@ -121,7 +139,13 @@ def test_a_page_holds_what_it_needs(trace: Path, tmp_path: Path, capsys: pytest.
 
 def test_standard_input(trace: Path) -> None:
     with trace.open("rb") as file:
-        made = subprocess.run([sys.executable, "-m", "iolab.cli", "heatmap", "-"], stdin=file, capture_output=True, text=True, check=True)
+        made = subprocess.run(
+            [sys.executable, "-m", "iolab.cli", "heatmap", "-"],
+            stdin=file,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     assert "standard input: 4 000 I/Os" in made.stdout
 
 
@@ -143,38 +167,68 @@ def test_show_counts_damage(trace: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "damaged line" in done(capsys, "heatmap", trace)
 
 
-@pytest.mark.parametrize(("args", "code", "words"), [
-    (["{trace}", "--y", "colour"], 2, "there is no map of 'colour'; there are latency, offset, size, queue and all"),
-    (["{trace}", "-o", "{folder}/x.gif"], 2, "end its name with .png, .svg, .html"),
-    (["{trace}", "-o", "{folder}/no/x.png"], 2, "no such directory"),
-    (["{trace}", "--crop", "x"], 2, "is not a quantity"),
-    (["{trace}", "--crop", "150%"], 2, "not a share to leave out"),
-    (["{trace}", "--crop", "1%", "--y-range", "0..1ms"], 2, "both say where the map ends"),
-    (["{trace}", "--y-range", "0..10"], 2, "has no unit"),
-    (["{trace}", "--y-range", "0..8KiB"], 2, "is a size, not a time"),
-    (["{trace}", "--y-range", "1h..2h"], 3, "no I/O lies in the range"),
-    (["{trace}", "--where", "op=trim"], 3, "nothing is left to draw; 4000 I/Os do not meet --where"),
-    (["{trace}", "--where", "planet=mars"], 2, "there is no dimension 'planet'"),
-    (["{trace}", "--format", "tape"], 2, "there is no trace format 'tape'"),
-    (["{trace}", "--percentiles", "--weight", "time"], 2, "percentiles are of I/Os, not of time spent"),
-    (["{trace}", "--percentiles", "--weight", "bytes"], 2, "percentiles are of I/Os, not of bytes"),
-    (["-", "--weight", "bytes"], 2, "read only once"),
-    (["{folder}/absent"], 2, "no such file"),
-    (["{folder}"], 3, "is a directory"),
-    (["{folder}/empty"], 3, "empty"),
-    (["{folder}/noise"], 3, "noise: "),
-    (["-", "--y", "all"], 2, "read only once"),
-    ([], 2, "Missing argument"),
-])
-def test_mistakes(trace: Path, args: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (
+            ["{trace}", "--y", "colour"],
+            2,
+            "there is no map of 'colour'; there are latency, offset, size, queue and all",
+        ),
+        (["{trace}", "-o", "{folder}/x.gif"], 2, "end its name with .png, .svg, .html"),
+        (["{trace}", "-o", "{folder}/no/x.png"], 2, "no such directory"),
+        (["{trace}", "--crop", "x"], 2, "is not a quantity"),
+        (["{trace}", "--crop", "150%"], 2, "not a share to leave out"),
+        (["{trace}", "--crop", "1%", "--y-range", "0..1ms"], 2, "both say where the map ends"),
+        (["{trace}", "--y-range", "0..10"], 2, "has no unit"),
+        (["{trace}", "--y-range", "0..8KiB"], 2, "is a size, not a time"),
+        (["{trace}", "--y-range", "1h..2h"], 3, "no I/O lies in the range"),
+        (
+            ["{trace}", "--where", "op=trim"],
+            3,
+            "nothing is left to draw; 4000 I/Os do not meet --where",
+        ),
+        (["{trace}", "--where", "planet=mars"], 2, "there is no dimension 'planet'"),
+        (["{trace}", "--format", "tape"], 2, "there is no trace format 'tape'"),
+        (
+            ["{trace}", "--percentiles", "--weight", "time"],
+            2,
+            "percentiles are of I/Os, not of time spent",
+        ),
+        (
+            ["{trace}", "--percentiles", "--weight", "bytes"],
+            2,
+            "percentiles are of I/Os, not of bytes",
+        ),
+        (["-", "--weight", "bytes"], 2, "read only once"),
+        (["{folder}/absent"], 2, "no such file"),
+        (["{folder}"], 3, "is a directory"),
+        (["{folder}/empty"], 3, "empty"),
+        (["{folder}/noise"], 3, "noise: "),
+        (["-", "--y", "all"], 2, "read only once"),
+        ([], 2, "Missing argument"),
+    ],
+)
+def test_mistakes(
+    trace: Path, args: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (trace.parent / "empty").write_bytes(b"")
     (trace.parent / "noise").write_bytes(bytes(range(256)) * 40)
-    found = failing(capsys, "heatmap", *(arg.format(trace=trace, folder=trace.parent) for arg in args))
+    found = failing(
+        capsys, "heatmap", *(arg.format(trace=trace, folder=trace.parent) for arg in args)
+    )
     assert found[0] == code
     assert words in found[1]
 
 
 def test_a_map_does_not_load_what_it_does_not_need(trace: Path) -> None:
-    code = ("import sys; from iolab.cli.main import run; run(['heatmap', sys.argv[1]]); "
-            "sys.exit(any(name in sys.modules for name in ('altair', 'scipy', 'pyarrow', 'pydantic', 'vl_convert')))")
-    assert subprocess.run([sys.executable, "-c", code, str(trace)], stdout=subprocess.DEVNULL, check=False).returncode == 0
+    code = (
+        "import sys; from iolab.cli.main import run; run(['heatmap', sys.argv[1]]); "
+        "sys.exit(any(name in sys.modules for name in ('altair', 'scipy', 'pyarrow', 'pydantic', 'vl_convert')))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code, str(trace)], stdout=subprocess.DEVNULL, check=False
+        ).returncode
+        == 0
+    )

@@ -27,8 +27,12 @@ def commands() -> Iterator[tuple[str, click.Command]]:
                 yield f"{name} {below}", each
 
 
-@pytest.mark.parametrize(("name", "command"), list(commands()), ids=lambda each: each if isinstance(each, str) else "")
-def test_help_ends_with_examples(name: str, command: click.Command, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "command"), list(commands()), ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_help_ends_with_examples(
+    name: str, command: click.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([*name.split(), "--help"]) == 0
     said = capsys.readouterr().out
     for _, example in EXAMPLES[name]:
@@ -54,9 +58,17 @@ def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert not found.err
 
 
-@pytest.mark.parametrize(("words", "meant"), [
-    (["reprot"], "'report'"), (["keep", "prun"], "'prune'"), (["query", "--intervl", "1s"], "'--interval'")])
-def test_a_misspelt_name_is_corrected(words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["reprot"], "'report'"),
+        (["keep", "prun"], "'prune'"),
+        (["query", "--intervl", "1s"], "'--interval'"),
+    ],
+)
+def test_a_misspelt_name_is_corrected(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(words) == 2
     assert f"Did you mean {meant}" in capsys.readouterr().err
 
@@ -69,31 +81,69 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(Path(__file__).parents[2] / "studies/quickstart.toml", tmp_path / "a study.toml")
     (tmp_path / "biosnoop.txt").write_text(
         "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n"
-        "0.000000    fio            1234   sda     R 8          4096     0.25\n")
+        "0.000000    fio            1234   sda     R 8          4096     0.25\n"
+    )
     (tmp_path / "notes.txt").write_text("nothing of interest\n")
     recorded(tmp_path / "rec").close()
     assert run(["import", "fio.json", "-o", "results"]) == 0
     return tmp_path
 
 
-@pytest.mark.parametrize(("path", "kind"), [
-    ("fio.json", "fio result"), ("job.fio", "fio job file"), ("a study.toml", "study"), ("biosnoop.txt", "trace"), ("rec", "recording"),
-    ("results", "results"), ("notes.txt", None), ("absent", None), (".", None)])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("fio.json", "fio result"),
+        ("job.fio", "fio job file"),
+        ("a study.toml", "study"),
+        ("biosnoop.txt", "trace"),
+        ("rec", "recording"),
+        ("results", "results"),
+        ("notes.txt", None),
+        ("absent", None),
+        (".", None),
+    ],
+)
 def test_what_a_path_is(path: str, kind: str | None, files: Path) -> None:
     assert find_kind(files / path) == kind
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (["run", "fio.json"], "fio.json is a fio result, which iolab run does not take; use 'iolab show fio.json'"),
-    (["run", "job.fio"], "a study names it as workload.job_file"),
-    (["run", "results"], "results is a results directory, which iolab run does not take; use 'iolab show results'"),
-    (["show", "a study.toml"], "a study.toml is a study, which iolab show does not take; use 'iolab run 'a study.toml''"),
-    (["view", "results"], "results is a results directory without recordings, which iolab view does not take"),
-    (["query", "fio.json", "io.ops"], "fio.json is a fio result, which iolab query does not take"),
-    (["compare", "rec"], "rec is a recording, which iolab compare does not take; use 'iolab show rec', 'iolab query rec io.ops'"),
-    (["report", "biosnoop.txt"], "biosnoop.txt is a trace of I/O, which iolab report does not take"),
-])
-def test_a_file_of_another_kind_names_its_command(words: list[str], said: str, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["run", "fio.json"],
+            "fio.json is a fio result, which iolab run does not take; use 'iolab show fio.json'",
+        ),
+        (["run", "job.fio"], "a study names it as workload.job_file"),
+        (
+            ["run", "results"],
+            "results is a results directory, which iolab run does not take; use 'iolab show results'",
+        ),
+        (
+            ["show", "a study.toml"],
+            "a study.toml is a study, which iolab show does not take; use 'iolab run 'a study.toml''",
+        ),
+        (
+            ["view", "results"],
+            "results is a results directory without recordings, which iolab view does not take",
+        ),
+        (
+            ["query", "fio.json", "io.ops"],
+            "fio.json is a fio result, which iolab query does not take",
+        ),
+        (
+            ["compare", "rec"],
+            "rec is a recording, which iolab compare does not take; use 'iolab show rec', 'iolab query rec io.ops'",
+        ),
+        (
+            ["report", "biosnoop.txt"],
+            "biosnoop.txt is a trace of I/O, which iolab report does not take",
+        ),
+    ],
+)
+def test_a_file_of_another_kind_names_its_command(
+    words: list[str], said: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
     assert run(words) in (2, 3, 4)
     found = capsys.readouterr()
@@ -101,9 +151,12 @@ def test_a_file_of_another_kind_names_its_command(words: list[str], said: str, f
     assert not found.out
 
 
-@pytest.mark.parametrize("words", [
-    ["query", "both", "io.ops"], ["compare", "fio.json", "--published", "biosnoop.txt"]])
-def test_an_error_about_something_else_is_not_replaced(words: list[str], files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["query", "both", "io.ops"], ["compare", "fio.json", "--published", "biosnoop.txt"]]
+)
+def test_an_error_about_something_else_is_not_replaced(
+    words: list[str], files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree("results", "both")
     for host in ("a", "b"):
         recorded(files / "both/recordings" / host).close()
@@ -113,7 +166,9 @@ def test_an_error_about_something_else_is_not_replaced(words: list[str], files: 
 
 
 @pytest.mark.parametrize("words", [["show", "absent"], ["show", "notes.txt"], ["run", "notes.txt"]])
-def test_an_unknown_file_keeps_its_own_error(words: list[str], files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_file_keeps_its_own_error(
+    words: list[str], files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     capsys.readouterr()
     assert run(words) in (2, 3, 4)
     assert "does not take" not in capsys.readouterr().err

@@ -30,51 +30,91 @@ def tree(tmp_path: Path) -> Path:
         folder = place / variant / f"run{repetition}"
         folder.mkdir(parents=True, exist_ok=True)
         entry = job(jobs=1, iops=1000.0 * depth + number, latency_ns=1e6)
-        (folder / f"qd{depth}.json").write_text(output(entry, rw="write", ioengine="libaio", iodepth=str(depth)))
+        (folder / f"qd{depth}.json").write_text(
+            output(entry, rw="write", ioengine="libaio", iodepth=str(depth))
+        )
         (folder / "iostat.txt").write_text(iostat([(800.0, 50.0)] * 10))
     (place / "README.md").write_text("about\n")
     return place
 
 
-def test_an_import_prints_its_layout_and_counts(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_import_prints_its_layout_and_counts(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out, err = _done(capsys, "import", tree, "-o", tmp_path / "out")
     assert out == ""
     lines = err.splitlines()
     assert lines[0].startswith("imported 8 runs into")
-    assert lines[1] == "layout, inferred: --layout '{variant}/run{repetition:int}/qd{iodepth:int}.json'"
-    assert lines[2:] == ["files: 13", "       8 fio results, each one run or more",
-                         "       4 readings or logs that belong to no single result, such as stock/run1/iostat.txt, stock/run2/iostat.txt",
-                         "       1 not recognised, such as README.md"]
+    assert (
+        lines[1]
+        == "layout, inferred: --layout '{variant}/run{repetition:int}/qd{iodepth:int}.json'"
+    )
+    assert lines[2:] == [
+        "files: 13",
+        "       8 fio results, each one run or more",
+        "       4 readings or logs that belong to no single result, such as stock/run1/iostat.txt, stock/run2/iostat.txt",
+        "       1 not recognised, such as README.md",
+    ]
     assert "baseline" in _done(capsys, "show", tmp_path / "out")[0]
-    _, again = _done(capsys, "import", tree, *shlex.split(lines[1].partition(": ")[2]), "-o", tmp_path / "again")
+    _, again = _done(
+        capsys, "import", tree, *shlex.split(lines[1].partition(": ")[2]), "-o", tmp_path / "again"
+    )
     assert again.splitlines()[1:] == [lines[1].replace("layout, inferred", "layout"), *lines[2:]]
-    tables = [json.loads(_done(capsys, "compare", tmp_path / name, "--format", "json")[0]) for name in ("out", "again")]
+    tables = [
+        json.loads(_done(capsys, "compare", tmp_path / name, "--format", "json")[0])
+        for name in ("out", "again")
+    ]
     assert tables[0] == tables[1]
 
 
 def test_an_import_as_json(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, err = _done(capsys, "import", tree, "--layout", "{variant}/run1/*.json", "--format", "json", "-o", tmp_path / "out")
+    out, err = _done(
+        capsys,
+        "import",
+        tree,
+        "--layout",
+        "{variant}/run1/*.json",
+        "--format",
+        "json",
+        "-o",
+        tmp_path / "out",
+    )
     found = json.loads(out)
     assert (found["kind"], found["runs"], found["inferred"]) == ("import", 4, False)
     assert found["files"]["unmatched"]["count"] == 4
     assert found["unmatched_layouts"] == ["{variant}/run{repetition:int}/qd{iodepth:int}.json"]
     assert "4 fio results that no layout matches: no runs, such as" in err
-    assert "the unmatched results would be taken by --layout '{variant}/run{repetition:int}/qd{iodepth:int}.json'" in err
-    assert "note: runs of one cell differ in what fio echoed, so they are not repetitions: 'iodepth' became a factor (1, 8)" in err
+    assert (
+        "the unmatched results would be taken by --layout '{variant}/run{repetition:int}/qd{iodepth:int}.json'"
+        in err
+    )
+    assert (
+        "note: runs of one cell differ in what fio echoed, so they are not repetitions: 'iodepth' became a factor (1, 8)"
+        in err
+    )
 
 
-def test_one_file_of_a_kind_is_counted_in_the_singular(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_file_of_a_kind_is_counted_in_the_singular(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for file in tree.rglob("*.json"):
-        if file.parent.parent.name == "tuned" or (file.parent.name, file.name) not in (("run1", "qd1.json"), ("run2", "qd1.json")):
+        if file.parent.parent.name == "tuned" or (file.parent.name, file.name) not in (
+            ("run1", "qd1.json"),
+            ("run2", "qd1.json"),
+        ):
             file.unlink()
     (tree / "stock/run2/iostat.txt").unlink()
-    _, err = _done(capsys, "import", tree, "--layout", "{variant}/run1/*.json", "-o", tmp_path / "out")
+    _, err = _done(
+        capsys, "import", tree, "--layout", "{variant}/run1/*.json", "-o", tmp_path / "out"
+    )
     assert "       1 fio result, one run or more\n" in err
     assert "       1 fio result that no layout matches: no run, such as stock/run2/qd1.json" in err
     assert "the unmatched result would be taken by" in err
 
 
-def test_two_fio_results_and_nothing_else(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_fio_results_and_nothing_else(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     first, second = tree / "stock/run1/qd1.json", tree / "tuned/run1/qd8.json"
     before = sorted(tree.rglob("*"))
     out, err = _done(capsys, "compare", first, second)
@@ -92,14 +132,18 @@ def test_two_fio_results_and_nothing_else(tree: Path, tmp_path: Path, capsys: py
     assert opened.manifest.variants == ["qd1", "qd8"]
 
 
-def test_a_unit_of_logs_is_recorded(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_unit_of_logs_is_recorded(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _done(capsys, "import", tree, "--log-unit", "us", "-o", tmp_path / "out")
     opened = open_path(tmp_path / "out")
     assert isinstance(opened, Opened)
     assert {one.plan.extra["log_latency_unit"] for one in opened.runs} == {"us"}
 
 
-def test_a_bound_of_an_archive_is_a_size(tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bound_of_an_archive_is_a_size(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     import shutil
 
     archive = shutil.make_archive(str(tmp_path / "packed"), "zip", tree)

@@ -26,9 +26,13 @@ FRAMES = Path(__file__).parents[1] / "support/frames.py"
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     path = tmp_path / "r"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for number in range(3):
-            writer.append_events(events(200, number, start_ns=START + number * 10 * SECOND, per_s=20))
+            writer.append_events(
+                events(200, number, start_ns=START + number * 10 * SECOND, per_s=20)
+            )
             writer.append_samples(samples(20, start_ns=START + number * 10 * SECOND))
             writer.seal()
     return path
@@ -45,7 +49,19 @@ def listed(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 def test_on_a_recording_at_rest(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["keep", "list", str(place)]) == 0
     assert "nothing is kept" in capsys.readouterr().err
-    assert run(["keep", "add", str(place), "io.ops[process=fio][latency]", "io.bytes[device]", "--backfill"]) == 0
+    assert (
+        run(
+            [
+                "keep",
+                "add",
+                str(place),
+                "io.ops[process=fio][latency]",
+                "io.bytes[device]",
+                "--backfill",
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out
     assert "io.ops[process=fio][latency]  kept   2023-11-14T22:13:20Z" in out
     rows = listed(place, capsys)
@@ -55,7 +71,9 @@ def test_on_a_recording_at_rest(place: Path, capsys: pytest.CaptureFixture[str])
     assert run(["keep", "pause", str(place), "io.bytes[device]"]) == 0
     assert "io.bytes[device]: not kept from" in capsys.readouterr().out
     assert {name: row["state"] for name, row in listed(place, capsys).items()} == {
-        "io.ops[process=fio][latency]": "kept", "io.bytes[device]": "paused"}
+        "io.ops[process=fio][latency]": "kept",
+        "io.bytes[device]": "paused",
+    }
     assert run(["keep", "resume", str(place)]) == 0
     assert {row["state"] for row in listed(place, capsys).values()} == {"kept"}
     assert run(["keep", "prune", str(place), "--before", "-15s"]) == 2
@@ -71,21 +89,37 @@ def test_on_a_recording_at_rest(place: Path, capsys: pytest.CaptureFixture[str])
     assert list(listed(place, capsys)) == ["io.ops[process=fio][latency]"]
 
 
-def test_a_list_has_the_order_that_is_asked_for(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_list_has_the_order_that_is_asked_for(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = ["io.ops[latency]", "io.bytes[device]", "io.ops"]
     assert run(["keep", "add", str(place), *names, "--backfill"]) == 0
     rows = listed(place, capsys)
     assert list(rows) == names
-    for order, expected in (("name", sorted(names)), ("size", sorted(names, key=lambda name: -rows[name]["bytes"])),
-                            ("cpu", sorted(names, key=lambda name: -rows[name]["cpu_ns"])), ("since", names)):
+    for order, expected in (
+        ("name", sorted(names)),
+        ("size", sorted(names, key=lambda name: -rows[name]["bytes"])),
+        ("cpu", sorted(names, key=lambda name: -rows[name]["cpu_ns"])),
+        ("since", names),
+    ):
         assert run(["keep", "list", str(place), "--sort", order, "--format", "json"]) == 0
-        assert [row["statistic"] for row in json.loads(capsys.readouterr().out)["statistics"]] == expected
+        assert [
+            row["statistic"] for row in json.loads(capsys.readouterr().out)["statistics"]
+        ] == expected
 
 
-@pytest.mark.parametrize(("before", "says"), [
-    ("1d", "write -1d (before the end)"), ("30", "counts from the start"), ("2126-03-01T12:00:05", "lies in the future"),
-    ("-1x", "not a moment")])
-def test_a_forgotten_sign_deletes_nothing(place: Path, capsys: pytest.CaptureFixture[str], before: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [
+        ("1d", "write -1d (before the end)"),
+        ("30", "counts from the start"),
+        ("2126-03-01T12:00:05", "lies in the future"),
+        ("-1x", "not a moment"),
+    ],
+)
+def test_a_forgotten_sign_deletes_nothing(
+    place: Path, capsys: pytest.CaptureFixture[str], before: str, says: str
+) -> None:
     assert run(["keep", "add", str(place), "io.ops", "--backfill"]) == 0
     rows = listed(place, capsys)
     assert run(["keep", "prune", str(place), "--before", before, "--yes"]) == 2
@@ -94,7 +128,9 @@ def test_a_forgotten_sign_deletes_nothing(place: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
-def test_on_a_terminal_it_asks(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+def test_on_a_terminal_it_asks(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
     assert run(["keep", "add", str(place), "io.ops", "--backfill"]) == 0
     rows = listed(place, capsys)
     monkeypatch.setattr("iolab.cli.keep.on_terminal", lambda: True)
@@ -109,15 +145,27 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("words", "code", "says"), [
-    (["limits", "{}", "--bytes", "10"], 2, "--bytes: '10' is 10 bytes, less than a single segment; write a unit, such as 10g"),
-    (["add", "{}", "io.opps"], 2, "did you mean 'io.ops'"), (["add", "{}", "io.ops", "io.ops"], 2, "is kept already"),
-    (["drop", "{}", "io.ops"], 2, "is not kept"), (["drop", "{}"], 2, "Missing argument"),
-    (["list", "{}/nothing"], 3, "is not a recording"),
-    (["prune", "{}", "--before", "-1h"], 2, "nothing was kept yet"), (["pause", "{}", "io.ops[latency]"], 2, "is not kept"),
-    (["add", "{}", "io.ops[latency]", "--format", "csv"], 2, "csv"),
-])
-def test_what_is_refused(place: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (
+            ["limits", "{}", "--bytes", "10"],
+            2,
+            "--bytes: '10' is 10 bytes, less than a single segment; write a unit, such as 10g",
+        ),
+        (["add", "{}", "io.opps"], 2, "did you mean 'io.ops'"),
+        (["add", "{}", "io.ops", "io.ops"], 2, "is kept already"),
+        (["drop", "{}", "io.ops"], 2, "is not kept"),
+        (["drop", "{}"], 2, "Missing argument"),
+        (["list", "{}/nothing"], 3, "is not a recording"),
+        (["prune", "{}", "--before", "-1h"], 2, "nothing was kept yet"),
+        (["pause", "{}", "io.ops[latency]"], 2, "is not kept"),
+        (["add", "{}", "io.ops[latency]", "--format", "csv"], 2, "csv"),
+    ],
+)
+def test_what_is_refused(
+    place: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, says: str
+) -> None:
     assert run(["keep", *(word.format(place) for word in words)]) == code
     told = capsys.readouterr()
     assert says in told.err
@@ -125,7 +173,9 @@ def test_what_is_refused(place: Path, capsys: pytest.CaptureFixture[str], words:
 
 
 @pytest.fixture
-def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Path, subprocess.Popen[str]]]]:
+def recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., tuple[Path, subprocess.Popen[str]]]]:
     """Begin a recording of what a made-up probe tells."""
     if os.geteuid() != 0:
         pytest.skip("recording block needs root")
@@ -133,14 +183,29 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
     def begin(*more: str, **script: Any) -> tuple[Path, subprocess.Popen[str]]:
         probe = tmp_path / "probe"
-        probe.write_text(f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'rate': 200, **script})}' \"$@\"\n")
+        probe.write_text(
+            f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'rate': 200, **script})}' \"$@\"\n"
+        )
         probe.chmod(0o755)
         for name in ("SUDO_UID", "SUDO_GID"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("IOLAB_PROBE", str(probe))
         path = tmp_path / "live"
-        child = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", "block", "--quiet", "-o", str(path), *more],
-                                 stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "iolab.cli",
+                "record",
+                "block",
+                "--quiet",
+                "-o",
+                str(path),
+                *more,
+            ],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         begun.append(child)
         until(lambda: (path / "control").exists(), "the recorder")
         return path, child
@@ -156,7 +221,9 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
 def more_events(path: Path) -> None:
     """Wait for a second's worth of events."""
-    recorded_events(path, sum(sum(segment.sources.values()) for segment in Recording(path).segments()) + 200)
+    recorded_events(
+        path, sum(sum(segment.sources.values()) for segment in Recording(path).segments()) + 200
+    )
 
 
 def cut(path: Path) -> None:
@@ -167,15 +234,23 @@ def cut(path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
-                                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_on_a_recording_that_is_being_made(
+    recording: Callable[..., tuple[Path, subprocess.Popen[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
     path, child = recording()
     rows = listed(path, capsys)
-    assert list(rows) == ["io.ops[op]", "io.bytes[op]", "io.ops[latency]"], "few are kept from the start"
+    assert list(rows) == ["io.ops[op]", "io.bytes[op]", "io.ops[latency]"], (
+        "few are kept from the start"
+    )
     assert run(["keep", "add", str(path), "io.ops[process]"]) == 0
-    until(lambda: listed(path, capsys)["io.ops[process]"]["state"] != "pending", "the keeper to begin")
+    until(
+        lambda: listed(path, capsys)["io.ops[process]"]["state"] != "pending", "the keeper to begin"
+    )
     cut(path)
-    until(lambda: all(row["segments"] for row in listed(path, capsys).values()), "the segment to be kept")
+    until(
+        lambda: all(row["segments"] for row in listed(path, capsys).values()),
+        "the segment to be kept",
+    )
     rows = listed(path, capsys)
     assert rows["io.ops[latency]"]["source"] == "block"
     assert rows["io.ops[process]"]["since_ns"] >= rows["io.ops[op]"]["since_ns"]
@@ -189,14 +264,17 @@ def test_on_a_recording_that_is_being_made(recording: Callable[..., tuple[Path, 
     from iolab.statistics.kept import tables
     from iolab.statistics.kept.paths import TIERS, files, folder_name
 
-    kept = [tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))]
+    kept = [
+        tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))
+    ]
     recorded = sum(sum(segment.sources.values()) for segment in Recording(path).segments())
     assert sum(sum(table["amount"].to_pylist()) for table in kept) == recorded > 0
 
 
 @pytest.mark.slow
-def test_none_is_kept_where_none_is_wanted(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
-                                           capsys: pytest.CaptureFixture[str]) -> None:
+def test_none_is_kept_where_none_is_wanted(
+    recording: Callable[..., tuple[Path, subprocess.Popen[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
     path, child = recording("--statistic", "none")
     assert listed(path, capsys) == {}
     assert run(["keep", "add", str(path), "io.ops"]) == 0
@@ -208,8 +286,9 @@ def test_none_is_kept_where_none_is_wanted(recording: Callable[..., tuple[Path, 
 
 
 @pytest.mark.slow
-def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(recording: Callable[..., tuple[Path, subprocess.Popen[str]]],
-                                                                 capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(
+    recording: Callable[..., tuple[Path, subprocess.Popen[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
     path, child = recording("--statistic", "io.ops[op]")
     cut(path)
     more_events(path)
@@ -220,7 +299,9 @@ def test_a_recorder_that_is_killed_loses_nothing_that_was_sealed(recording: Call
     from iolab.statistics.kept import tables
     from iolab.statistics.kept.paths import TIERS, files, folder_name
 
-    kept = [tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))]
+    kept = [
+        tables.read(each.path).table for each in files(path, TIERS[0], folder_name("io.ops[op]"))
+    ]
     recorded = sum(sum(segment.sources.values()) for segment in Recording(path).segments())
     assert sum(sum(table["amount"].to_pylist()) for table in kept) == recorded > 0
     assert len(Recording(path).gaps()) == 1

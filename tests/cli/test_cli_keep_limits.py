@@ -20,7 +20,9 @@ from support.waiting import PATIENCE, recorded_events, until
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     path = tmp_path / "r"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         writer.append_events(events(200, start_ns=START, per_s=20))
     assert run(["keep", "add", str(path), "io.ops[latency]", "--backfill"]) == 0
     return path
@@ -39,11 +41,24 @@ def test_they_are_shown_and_set(place: Path, capsys: pytest.CaptureFixture[str])
     assert run(["keep", "limits", str(place)]) == 0
     told = capsys.readouterr()
     assert told.out.splitlines()[0].endswith(" of 1.00 GiB")
-    assert told.out.splitlines()[1:] == ["CPU   5.00 % of all CPU time, over a minute", "1s    7 d", "1m    14 d", "1h    90 d"]
+    assert told.out.splitlines()[1:] == [
+        "CPU   5.00 % of all CPU time, over a minute",
+        "1s    7 d",
+        "1m    14 d",
+        "1h    90 d",
+    ]
     assert told.err == ""
-    assert limits(place, capsys, "--bytes", "2g", "--cpu", "2.5%", "--for", "1s=36h", "--for", "1h=1000d") == {
-        "bytes": 2 << 30, "cpu_share": 0.025, "retention": {"1s": 36 * 3600, "1m": 14 * 86400, "1h": 1000 * 86400}, "pending": False,
-        "used_bytes": sum(each.stat().st_size for each in place.glob("histograms/*/*.????????/*.parquet"))}
+    assert limits(
+        place, capsys, "--bytes", "2g", "--cpu", "2.5%", "--for", "1s=36h", "--for", "1h=1000d"
+    ) == {
+        "bytes": 2 << 30,
+        "cpu_share": 0.025,
+        "retention": {"1s": 36 * 3600, "1m": 14 * 86400, "1h": 1000 * 86400},
+        "pending": False,
+        "used_bytes": sum(
+            each.stat().st_size for each in place.glob("histograms/*/*.????????/*.parquet")
+        ),
+    }
     assert limits(place, capsys)["bytes"] == 2 << 30, "they hold"
     found = limits(place, capsys, "--bytes", "none", "--cpu", "none")
     assert (found["bytes"], found["cpu_share"], found["retention"]["1s"]) == (None, None, 36 * 3600)
@@ -53,12 +68,26 @@ def test_they_are_shown_and_set(place: Path, capsys: pytest.CaptureFixture[str])
     assert json.loads(capsys.readouterr().out)["statistics"][0]["tiers"][0]["keep_s"] == 36 * 3600
 
 
-@pytest.mark.parametrize(("words", "says"), [
-    (["--bytes", "much"], "--bytes"), (["--bytes", "0"], "less than a single segment"), (["--cpu", "0"], "a share of all CPU time"),
-    (["--cpu", "200%"], "a share of all CPU time"), (["--cpu", "lots"], "--cpu"), (["--for", "1s"], "--for"), (["--for", "1s="], "--for"),
-    (["--for", "1d=5d"], "there is no tier '1d'"), (["--for", "1s=30d"], "longer sums are kept at least as long"),
-    (["--for", "1h=9000000000d"], "100 years at most"), (["--for", "1s=-5d"], "--for"), (["--for", "=5d"], "there is no tier ''")])
-def test_what_can_not_be_a_limit(words: list[str], says: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--bytes", "much"], "--bytes"),
+        (["--bytes", "0"], "less than a single segment"),
+        (["--cpu", "0"], "a share of all CPU time"),
+        (["--cpu", "200%"], "a share of all CPU time"),
+        (["--cpu", "lots"], "--cpu"),
+        (["--for", "1s"], "--for"),
+        (["--for", "1s="], "--for"),
+        (["--for", "1d=5d"], "there is no tier '1d'"),
+        (["--for", "1s=30d"], "longer sums are kept at least as long"),
+        (["--for", "1h=9000000000d"], "100 years at most"),
+        (["--for", "1s=-5d"], "--for"),
+        (["--for", "=5d"], "there is no tier ''"),
+    ],
+)
+def test_what_can_not_be_a_limit(
+    words: list[str], says: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = limits(place, capsys)
     assert run(["keep", "limits", str(place), *words]) == 2
     told = capsys.readouterr()
@@ -70,7 +99,9 @@ def test_what_can_not_be_a_limit(words: list[str], says: str, place: Path, capsy
 
 def test_of_what_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["keep", "limits", str(tmp_path)]) == 3
-    RecordingWriter.create(tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False).close()
+    RecordingWriter.create(
+        tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False
+    ).close()
     assert run(["keep", "limits", str(tmp_path / "r"), "--bytes", "none"]) == 2
     assert "do not age" in capsys.readouterr().err
 
@@ -83,17 +114,23 @@ def test_a_damaged_file_is_told(place: Path, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.real
-def test_the_recorder_takes_them_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_recorder_takes_them_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     as_root(monkeypatch)
     made_up_probe(tmp_path, monkeypatch, rate=200)
     path = tmp_path / "live"
 
     def suspended() -> int:
-        recorded_events(path, sum(sum(segment.sources.values()) for segment in Recording(path).segments()) + 200)
+        recorded_events(
+            path, sum(sum(segment.sources.values()) for segment in Recording(path).segments()) + 200
+        )
         say(path, {"word": "cut"}, timeout=PATIENCE)
         capsys.readouterr()
         assert run(["keep", "list", str(path), "--format", "json"]) == 0
-        return sum(row["state"] == "suspended" for row in json.loads(capsys.readouterr().out)["statistics"])
+        return sum(
+            row["state"] == "suspended" for row in json.loads(capsys.readouterr().out)["statistics"]
+        )
 
     with recording_itself(path):
         until(lambda: not limits(path, capsys)["pending"], "the keeper to begin")

@@ -27,9 +27,22 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 run_dir.mkdir(parents=True)
                 failed = (variant, repetition, jobs) == ("project", 2, 4)
                 stalled = (variant, repetition, jobs) == ("master", 1, 1)
-                iops = rate * jobs * (1 + repetition / 100 + (jobs if variant == "project" else 0) * repetition**2 / 5000)
+                iops = (
+                    rate
+                    * jobs
+                    * (
+                        1
+                        + repetition / 100
+                        + (jobs if variant == "project" else 0) * repetition**2 / 5000
+                    )
+                )
                 (run_dir / "fio.json").write_text(
-                    output(job(jobs=jobs, iops=iops, error=28 if failed else 0), ioengine="psync", numjobs=str(jobs)))
+                    output(
+                        job(jobs=jobs, iops=iops, error=28 if failed else 0),
+                        ioengine="psync",
+                        numjobs=str(jobs),
+                    )
+                )
                 moved = [(800.0, 50.0)] * 5 + [(0.0 if stalled else 800.0, 50.0)] * 5
                 (run_dir / "iostat-sdb.txt").write_text(iostat(moved))
     layout = "{variant}/rep{repetition:int}/fio-{numjobs:int}-jobs"
@@ -43,39 +56,60 @@ def text_of(capsys: pytest.CaptureFixture[str], *args: str) -> str:
     return capsys.readouterr().out
 
 
-def test_show_json_has_the_promised_shape(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_json_has_the_promised_shape(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown = json.loads(text_of(capsys, "show", str(results), "--format", "json"))
     assert (shown["schema"], shown["kind"], len(shown["runs"])) == (1, "results", 12)
     first = next(run for run in shown["runs"] if run["verdict"]["level"] == "SUSPECT")
     assert {"run", "variant", "factors", "repetition", "status", "verdict"} <= set(first)
-    assert (first["variant"], first["factors"], first["repetition"]) == ("master", {"numjobs": 1}, 1)
+    assert (first["variant"], first["factors"], first["repetition"]) == (
+        "master",
+        {"numjobs": 1},
+        1,
+    )
     reason = first["verdict"]["reasons"][0]
     assert (reason["code"], reason["seconds"]) == ("stall", 5)
     assert "moved nothing for 5 s" in reason["text"]
     assert shown["verdicts"] == {"OK": 10, "SUSPECT": 1, "INVALID": 1}
 
 
-def test_show_text_names_what_is_wrong_first(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_text_names_what_is_wrong_first(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = text_of(capsys, "show", str(results)).splitlines()
     assert lines[0] == "results: 12 runs, imported files"
-    invalid = next(place for place, line in enumerate(lines) if line.startswith("INVALID  job-error: 1 run"))
-    suspect = next(place for place, line in enumerate(lines) if line.startswith("SUSPECT  stall: 1 run"))
+    invalid = next(
+        place for place, line in enumerate(lines) if line.startswith("INVALID  job-error: 1 run")
+    )
+    suspect = next(
+        place for place, line in enumerate(lines) if line.startswith("SUSPECT  stall: 1 run")
+    )
     assert invalid < suspect
     assert "No space left on device" in lines[invalid + 1]
     assert "Little's law  L/C from 1.000 to 1.000 over 12 closed-loop runs" in lines
 
 
 def test_compare_counts_the_dropped_pair(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(io.StringIO(text_of(capsys, "compare", str(results), "--format", "csv"))))
+    rows = list(
+        csv.DictReader(io.StringIO(text_of(capsys, "compare", str(results), "--format", "csv")))
+    )
     four = next(row for row in rows if (row["numjobs"], row["variant"]) == ("4", "project"))
     assert (four["pairs"], four["dropped"], four["footnotes"]) == ("2", "1", "invalid")
     one = next(row for row in rows if (row["numjobs"], row["variant"]) == ("1", "project"))
-    assert (one["pairs"], one["dropped"], one["metric"], one["unit"]) == ("3", "0", "write.iops", "1/s")
+    assert (one["pairs"], one["dropped"], one["metric"], one["unit"]) == (
+        "3",
+        "0",
+        "write.iops",
+        "1/s",
+    )
     assert "1 pair left out" in text_of(capsys, "compare", str(results))
 
 
 @pytest.mark.parametrize("style", ["text", "csv", "json", "markdown", "benchstat"])
-def test_every_format_holds_both_variants(results: Path, capsys: pytest.CaptureFixture[str], style: str) -> None:
+def test_every_format_holds_both_variants(
+    results: Path, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
     text = text_of(capsys, "compare", str(results), "--format", style, "--metric", "write.lat.mean")
     assert "master" in text
     assert "project" in text
@@ -83,28 +117,62 @@ def test_every_format_holds_both_variants(results: Path, capsys: pytest.CaptureF
 
 
 def test_units_and_precision(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = text_of(capsys, "compare", str(results), "--metric", "write.lat.mean", "--unit", "us", "--precision", "1")
+    text = text_of(
+        capsys,
+        "compare",
+        str(results),
+        "--metric",
+        "write.lat.mean",
+        "--unit",
+        "us",
+        "--precision",
+        "1",
+    )
     assert "(us)" in text
     assert "980.4" in text  # 1000 us over the geometric mean of 1.01, 1.02 and 1.03
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "csv", "json"])
-def test_a_matrix_of_two_metrics(results: Path, capsys: pytest.CaptureFixture[str], style: str) -> None:
-    text = text_of(capsys, "compare", str(results), "--metric", "write.bw@write.lat.mean", "--format", style)
+def test_a_matrix_of_two_metrics(
+    results: Path, capsys: pytest.CaptureFixture[str], style: str
+) -> None:
+    text = text_of(
+        capsys, "compare", str(results), "--metric", "write.bw@write.lat.mean", "--format", style
+    )
     assert ("@" in text) == (style in ("text", "markdown"))
     assert "project" in text
 
 
 @pytest.mark.slow
-def test_charts_come_with_their_numbers(results: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_charts_come_with_their_numbers(
+    results: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     text_of(capsys, "report", str(results), "--charts", str(tmp_path / "charts"), "--format", "svg")
     pictures = sorted(path.stem for path in (tmp_path / "charts").glob("*.svg"))
-    assert {"write-iops-over-numjobs", "write-iops-change-over-numjobs", "write-iops-hockey-stick"} <= set(pictures)
+    assert {
+        "write-iops-over-numjobs",
+        "write-iops-change-over-numjobs",
+        "write-iops-hockey-stick",
+    } <= set(pictures)
     assert pictures == sorted(path.stem for path in (tmp_path / "charts").glob("*.csv"))
 
 
-@pytest.mark.parametrize("kind", ["glossary", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources",
-                                  "renderers", "studies"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "glossary",
+        "metrics",
+        "units",
+        "formats",
+        "gates",
+        "hosts",
+        "targets",
+        "workloads",
+        "sources",
+        "renderers",
+        "studies",
+    ],
+)
 def test_the_catalogue_lists_every_kind(capsys: pytest.CaptureFixture[str], kind: str) -> None:
     entries = json.loads(text_of(capsys, "catalog", kind, "--format", "json"))["entries"]
     lines = text_of(capsys, "catalog", kind).splitlines()
@@ -113,17 +181,29 @@ def test_the_catalogue_lists_every_kind(capsys: pytest.CaptureFixture[str], kind
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
-def test_every_command_has_help_and_stands_in_the_reference(capsys: pytest.CaptureFixture[str], root: Path, name: str) -> None:
+def test_every_command_has_help_and_stands_in_the_reference(
+    capsys: pytest.CaptureFixture[str], root: Path, name: str
+) -> None:
     assert "Usage: iolab" in text_of(capsys, name, "--help")
     assert f"`{name} " in (root / "docs/reference/commands.md").read_text()
 
 
-@pytest.mark.parametrize(("line", "wanted"), [
-    ("iolab quer", "query"), ("iolab query rec io.op", "io.ops"), ("iolab query rec io.ops[lat", "io.ops[latency]"),
-    ("iolab compare r --metric write.iops@write.lat.me", "write.iops@write.lat.mean"), ("iolab rig build open", "openzfs"),
-    ("iolab run --dry", "--dry-run"), ("iolab completion fi", "fish"), ("iolab keep add rec io.byt", "io.bytes")])
-def test_a_shell_completes_commands_options_and_names(line: str, wanted: str, monkeypatch: pytest.MonkeyPatch,
-                                                      capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("iolab quer", "query"),
+        ("iolab query rec io.op", "io.ops"),
+        ("iolab query rec io.ops[lat", "io.ops[latency]"),
+        ("iolab compare r --metric write.iops@write.lat.me", "write.iops@write.lat.mean"),
+        ("iolab rig build open", "openzfs"),
+        ("iolab run --dry", "--dry-run"),
+        ("iolab completion fi", "fish"),
+        ("iolab keep add rec io.byt", "io.bytes"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_names(
+    line: str, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("_IOLAB_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
@@ -134,7 +214,9 @@ def test_a_shell_completes_commands_options_and_names(line: str, wanted: str, mo
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_what_their_shells_parse(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_completion_scripts_are_what_their_shells_parse(
+    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     script = tmp_path / "script"
     script.write_text(text_of(capsys, "completion", shell))
     assert f"_IOLAB_COMPLETE={shell}_complete" in script.read_text()
@@ -144,5 +226,7 @@ def test_completion_scripts_are_what_their_shells_parse(shell: str, capsys: pyte
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert re.match(r"iolab \d+\.\d+\.\d+(, commit [0-9a-f]{12}\+?)?, (no probe|probe \S+ \(sha256 [0-9a-f]{12}\))$",
-                    text_of(capsys, "--version").strip())
+    assert re.match(
+        r"iolab \d+\.\d+\.\d+(, commit [0-9a-f]{12}\+?)?, (no probe|probe \S+ \(sha256 [0-9a-f]{12}\))$",
+        text_of(capsys, "--version").strip(),
+    )

@@ -29,7 +29,14 @@ def plan(study: Study) -> Plan:
 
 
 def console(*, terminal: bool) -> Console:
-    return Console(file=io.StringIO(), force_terminal=terminal, width=200, highlight=False, color_system=None, legacy_windows=False)
+    return Console(
+        file=io.StringIO(),
+        force_terminal=terminal,
+        width=200,
+        highlight=False,
+        color_system=None,
+        legacy_windows=False,
+    )
 
 
 def text_of(screen: Console) -> str:
@@ -41,7 +48,11 @@ def test_a_line_per_run_has_the_rate_and_that_of_the_block_before(study: Study, 
     screen = console(terminal=False)
     with Bar(screen) as bar:
         bar.planned(study, plan, Path("out"))
-        for run, rate in zip((plan.runs[0], plan.runs[1], plan.runs[4], plan.runs[5]), (1190.0, 5000.0, 1240.4, 5100.0), strict=True):
+        for run, rate in zip(
+            (plan.runs[0], plan.runs[1], plan.runs[4], plan.runs[5]),
+            (1190.0, 5000.0, 1240.4, 5100.0),
+            strict=True,
+        ):
             bar.started(run, f"{run.number:04d}-x")
             bar.waiting(run, 1.0, 2.0, {})
             bar.ended(run, "finished", "", 60.0, {"write.iops": rate})
@@ -52,10 +63,13 @@ def test_a_line_per_run_has_the_rate_and_that_of_the_block_before(study: Study, 
         "run 2 of 8, block 1: plain numjobs=4, write 5000 IOPS, 1:00 left",
         "run 5 of 8, block 2: plain numjobs=1, write 1240 IOPS (block before: 1190), 1:00 left",
         "run 6 of 8, block 2: plain numjobs=4, write 5100 IOPS (block before: 5000), 1:00 left",
-        "stopped in 0:12: 4 runs finished, 4 not done; results in out"]
+        "stopped in 0:12: 4 runs finished, 4 not done; results in out",
+    ]
 
 
-def test_a_terminal_shows_the_devices_rate_against_the_same_cells_mean_in_the_block_before(study: Study, plan: Plan) -> None:
+def test_a_terminal_shows_the_devices_rate_against_the_same_cells_mean_in_the_block_before(
+    study: Study, plan: Plan
+) -> None:
     screen = console(terminal=True)
     with Bar(screen) as bar:
         bar.planned(study, plan, Path("out"))
@@ -81,27 +95,40 @@ def test_a_failed_run_is_no_ghost(study: Study, plan: Plan) -> None:
         for number, status in ((0, "finished"), (4, "failed"), (4, "finished")):
             bar.started(plan.runs[number], "x")
             bar.ended(plan.runs[number], status, "why", 0.0, {"read.iops": 100.0 + number})  # type: ignore[arg-type]
-    assert text_of(screen).splitlines()[-1].endswith("read 104.0 IOPS (block before: 100.0), 0:00 left")
+    assert (
+        text_of(screen)
+        .splitlines()[-1]
+        .endswith("read 104.0 IOPS (block before: 100.0), 0:00 left")
+    )
 
 
 def test_both_directions_are_told_and_nothing_else() -> None:
-    assert values_text({"read.iops": 10.0, "write.iops": 5.0, "write.lat.mean": 0.1}, {"write.iops": 4.0}) == (
-        "read 10.00 IOPS, write 5.000 IOPS (block before: 4.000)")
+    assert values_text(
+        {"read.iops": 10.0, "write.iops": 5.0, "write.lat.mean": 0.1}, {"write.iops": 4.0}
+    ) == ("read 10.00 IOPS, write 5.000 IOPS (block before: 4.000)")
     assert values_text({}, None) == ""
     assert live_text({"device.bw": 5.0}, 3.0) == ""
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (65, "1:05"), (7390, "2:03:10"), (-3, "0:00")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (65, "1:05"), (7390, "2:03:10"), (-3, "0:00")]
+)
 def test_times_read_as_clocks(seconds: float, text: str) -> None:
     assert clock_text(seconds) == text
 
 
 def test_one_is_no_plural() -> None:
-    assert (counted(1, "run"), counted(2, "run"), counted(0, "block")) == ("1 run", "2 runs", "0 blocks")
+    assert (counted(1, "run"), counted(2, "run"), counted(0, "block")) == (
+        "1 run",
+        "2 runs",
+        "0 blocks",
+    )
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_hosts_side_by_side_are_named_and_one_that_ends_leaves_the_others_alone(terminal: bool, study: Study, plan: Plan) -> None:
+def test_hosts_side_by_side_are_named_and_one_that_ends_leaves_the_others_alone(
+    terminal: bool, study: Study, plan: Plan
+) -> None:
     screen = console(terminal=terminal)
     with shared_progress(screen) as progress:
         first, other = (Bar(screen, host=name, progress=progress) for name in ("a", "b"))
@@ -120,7 +147,9 @@ def test_hosts_side_by_side_are_named_and_one_that_ends_leaves_the_others_alone(
     assert "b: run 1 of 8, block 1: plain numjobs=1: failed: exit code 1" in shown
 
 
-def test_names_of_variants_are_neither_colours_nor_what_a_terminal_obeys(study: Study, plan: Plan) -> None:
+def test_names_of_variants_are_neither_colours_nor_what_a_terminal_obeys(
+    study: Study, plan: Plan
+) -> None:
     screen = console(terminal=True)
     run = replace(plan.runs[0], cell=replace(plan.runs[0].cell, variant="[/x]\x1b[32m"))
     with Bar(screen) as bar:

@@ -26,8 +26,11 @@ from support.recordings import SECOND, START, events
 def trace(tmp_path: Path) -> Path:
     """Ten seconds: every ms a read of 8 KiB by fio, every 10 ms a write of 128 KiB by dd."""
     path = tmp_path / "t.csv"
-    lines = [f"{place},100,{8192 * place},8192,read,fio\n" + (f"{place},5000,{131072 * place},131072,write,dd\n" if place % 10 == 0 else "")
-             for place in range(10_000)]
+    lines = [
+        f"{place},100,{8192 * place},8192,read,fio\n"
+        + (f"{place},5000,{131072 * place},131072,write,dd\n" if place % 10 == 0 else "")
+        for place in range(10_000)
+    ]
     path.write_text("time:ms,latency:us,offset:bytes,size:bytes,op,process\n" + "".join(lines))
     return path
 
@@ -54,10 +57,26 @@ def test_a_series(trace: Path, recording: Path, capsys: pytest.CaptureFixture[st
         assert f"{path.name}: io.ops: 11 000 I/Os over 9.999 s, 1100 1/s on average" in out
         assert "█" in out
         assert "mean 1100 1/s" in out
-        found = rows(done(capsys, "query", path, "io.ops[op=write]", "--interval", "2s", "--format", "csv"))
-        assert [(row["time_s"], row["value"]) for row in found] == [("0", "100"), ("2", "100"), ("4", "100"), ("6", "100"), ("8", "100")]
-        shown = json.loads(done(capsys, "query", path, "io.bytes", "--format", "json", "--interval", "10s"))
-        assert (shown["schema"], shown["kind"], shown["unit"], shown["t0_ns"], shown["interval_ns"]) == (1, "series", "B/s", 0, 10**10)
+        found = rows(
+            done(capsys, "query", path, "io.ops[op=write]", "--interval", "2s", "--format", "csv")
+        )
+        assert [(row["time_s"], row["value"]) for row in found] == [
+            ("0", "100"),
+            ("2", "100"),
+            ("4", "100"),
+            ("6", "100"),
+            ("8", "100"),
+        ]
+        shown = json.loads(
+            done(capsys, "query", path, "io.bytes", "--format", "json", "--interval", "10s")
+        )
+        assert (
+            shown["schema"],
+            shown["kind"],
+            shown["unit"],
+            shown["t0_ns"],
+            shown["interval_ns"],
+        ) == (1, "series", "B/s", 0, 10**10)
         assert shown["total"] == 10_000 * 8192 + 1000 * 131072
 
 
@@ -65,18 +84,42 @@ def test_a_stack(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = done(capsys, "query", recording, "io.bytes[process]")
     assert out.splitlines()[1].split() == ["process", "average", "MiB/s", "share"]
     assert "61.5 %" in next(line for line in out.splitlines() if line.startswith("dd"))
-    found = rows(done(capsys, "query", recording, "io.ops[process]", "--interval", "5s", "--format", "csv", "--top", "1"))
-    assert found[:2] == [{"time_s": "0", "process": "fio", "value": "1000"}, {"time_s": "0", "process": "(others)", "value": "100"}]
-    shown = json.loads(done(capsys, "query", recording, "io.ops[op]", "--format", "json", "--interval", "5s"))
+    found = rows(
+        done(
+            capsys,
+            "query",
+            recording,
+            "io.ops[process]",
+            "--interval",
+            "5s",
+            "--format",
+            "csv",
+            "--top",
+            "1",
+        )
+    )
+    assert found[:2] == [
+        {"time_s": "0", "process": "fio", "value": "1000"},
+        {"time_s": "0", "process": "(others)", "value": "100"},
+    ]
+    shown = json.loads(
+        done(capsys, "query", recording, "io.ops[op]", "--format", "json", "--interval", "5s")
+    )
     assert [(each["key"], each["total"], each["values"]) for each in shown["keys"]] == [
-        ("read", 10_000, [1000, 1000]), ("write", 1000, [100, 100])]
+        ("read", 10_000, [1000, 1000]),
+        ("write", 1000, [100, 100]),
+    ]
     assert shown["others"] is None
 
 
-def test_names_of_others_are_never_written_to_the_terminal_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_others_are_never_written_to_the_terminal_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = ("a\x1b]0;b\x07", "fio")
-    (tmp_path / "t.csv").write_text("time:ms,latency:us,op,process\n" + "".join(
-        f"{place},{place + 1},read,{names[place % 2]}\n" for place in range(100)))
+    (tmp_path / "t.csv").write_text(
+        "time:ms,latency:us,op,process\n"
+        + "".join(f"{place},{place + 1},read,{names[place % 2]}\n" for place in range(100))
+    )
     for args in (("io.ops[process]",), ("io.ops[latency]", "--who", "1us..20us")):
         out = done(capsys, "query", tmp_path / "t.csv", *args)
         assert "a\\x1b]0;b\\x07" in out
@@ -84,29 +127,74 @@ def test_names_of_others_are_never_written_to_the_terminal_as_they_are(tmp_path:
 
 
 def test_a_map(trace: Path, recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = [done(capsys, "query", path, "io.ops[latency]", "--interval", "1s", "--format", "csv") for path in (trace, recording)]
+    tables = [
+        done(capsys, "query", path, "io.ops[latency]", "--interval", "1s", "--format", "csv")
+        for path in (trace, recording)
+    ]
     assert tables[0] == tables[1]
     found = rows(tables[0])
     assert sum(int(row["count"]) for row in found) == 11_000
-    assert all(float(row["low"]) <= (0.005 if int(row["count"]) == 100 else 0.0001) < float(row["high"]) for row in found)
+    assert all(
+        float(row["low"]) <= (0.005 if int(row["count"]) == 100 else 0.0001) < float(row["high"])
+        for row in found
+    )
     assert "I/Os in a cell" in done(capsys, "query", recording, "io.ops[size]")
-    shown: dict[str, Any] = json.loads(done(capsys, "query", recording, "io.ops[op=write][size]", "--interval", "10s", "--format", "json"))
-    assert (shown["kind"], shown["unit"], shown["count"], shown["filtered"]) == ("heat", "B", [1000], 10_000)
+    shown: dict[str, Any] = json.loads(
+        done(
+            capsys,
+            "query",
+            recording,
+            "io.ops[op=write][size]",
+            "--interval",
+            "10s",
+            "--format",
+            "json",
+        )
+    )
+    assert (shown["kind"], shown["unit"], shown["count"], shown["filtered"]) == (
+        "heat",
+        "B",
+        [1000],
+        10_000,
+    )
     assert shown["low"][0] <= 131072 < shown["high"][0]
 
 
-def test_a_map_of_bytes(trace: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = [done(capsys, "query", path, "io.bytes[latency]", "--interval", "1s", "--format", "csv") for path in (trace, recording)]
+def test_a_map_of_bytes(
+    trace: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = [
+        done(capsys, "query", path, "io.bytes[latency]", "--interval", "1s", "--format", "csv")
+        for path in (trace, recording)
+    ]
     assert tables[0] == tables[1]
     assert sum(int(row["bytes"]) for row in rows(tables[0])) == 10_000 * 8192 + 1000 * 131072
     for path in (trace, recording):
-        shown = json.loads(done(capsys, "query", path, "io.bytes[op=write][size]", "--interval", "10s", "--format", "json"))
-        assert (shown["weight"], shown["count"], shown["events"], shown["filtered"]) == ("bytes", [1000 * 131072], 1000, 10_000)
+        shown = json.loads(
+            done(
+                capsys,
+                "query",
+                path,
+                "io.bytes[op=write][size]",
+                "--interval",
+                "10s",
+                "--format",
+                "json",
+            )
+        )
+        assert (shown["weight"], shown["count"], shown["events"], shown["filtered"]) == (
+            "bytes",
+            [1000 * 131072],
+            1000,
+            10_000,
+        )
         drawn = done(capsys, "query", path, "io.bytes[offset]")
         assert "11 000 I/Os over" in drawn
         assert "203.1 MiB moved by them" in drawn
         assert "bytes in a cell" in drawn
-    followed = rows(done(capsys, "query", recording, "io.bytes[latency]", "--follow", "--format", "csv"))
+    followed = rows(
+        done(capsys, "query", recording, "io.bytes[latency]", "--follow", "--format", "csv")
+    )
     assert sum(int(row["bytes"]) for row in followed) == 10_000 * 8192 + 1000 * 131072
     who = done(capsys, "query", recording, "io.bytes[latency]", "--who", "1ms..1s")
     assert "131 072 000 B within 1ms..1s, 81 920 000 B outside" in who
@@ -118,36 +206,64 @@ def test_a_map_of_bytes(trace: Path, recording: Path, tmp_path: Path, capsys: py
 
 def test_a_span_of_time(recording: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (recording, trace):
-        for ends, count in ((("--from", "2s", "--to", "4s"), 2200), (("--from", "-1s"), 1100), (("--from", "-1h"), 11_000),
-                            (("--to", "1ms"), 2)):
-            assert json.loads(done(capsys, "query", path, "io.ops", "--format", "json", *ends))["total"] == count, ends
-            drawn = json.loads(done(capsys, "query", path, "io.ops[latency]", "--format", "json", *ends))
+        for ends, count in (
+            (("--from", "2s", "--to", "4s"), 2200),
+            (("--from", "-1s"), 1100),
+            (("--from", "-1h"), 11_000),
+            (("--to", "1ms"), 2),
+        ):
+            assert (
+                json.loads(done(capsys, "query", path, "io.ops", "--format", "json", *ends))[
+                    "total"
+                ]
+                == count
+            ), ends
+            drawn = json.loads(
+                done(capsys, "query", path, "io.ops[latency]", "--format", "json", *ends)
+            )
             assert drawn["events"] == count
 
 
 def test_standard_input(trace: Path) -> None:
     with trace.open("rb") as file:
-        made = subprocess.run([sys.executable, "-m", "iolab.cli", "query", "-", "io.ops[op]", "--format", "csv"], stdin=file,
-                              capture_output=True, text=True, check=True)
+        made = subprocess.run(
+            [sys.executable, "-m", "iolab.cli", "query", "-", "io.ops[op]", "--format", "csv"],
+            stdin=file,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     assert rows(made.stdout)[0] == {"time_s": "0", "op": "read", "value": "1000"}
     assert made.stderr == ""
 
 
 @pytest.mark.slow
-def test_heatmaps_of_a_recording(trace: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_heatmaps_of_a_recording(
+    trace: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "rec: 11 000 I/Os over 10 s" in done(capsys, "heatmap", recording)
-    assert "rec: 1 000 I/Os over" in done(capsys, "heatmap", recording, "--where", "op=write", "--y", "size")
-    assert "rec: 2 200 I/Os over 2 s" in done(capsys, "heatmap", recording, "--from", "2s", "--to", "4s")
-    assert "t.csv: 2 200 I/Os over 2 s" in done(capsys, "heatmap", trace, "--from", "2s", "--to", "4s")
+    assert "rec: 1 000 I/Os over" in done(
+        capsys, "heatmap", recording, "--where", "op=write", "--y", "size"
+    )
+    assert "rec: 2 200 I/Os over 2 s" in done(
+        capsys, "heatmap", recording, "--from", "2s", "--to", "4s"
+    )
+    assert "t.csv: 2 200 I/Os over 2 s" in done(
+        capsys, "heatmap", trace, "--from", "2s", "--to", "4s"
+    )
     assert "difference: t.csv minus rec" in done(capsys, "heatmap", recording, "--against", trace)
     assert "rec and 1 more: 22 000 I/Os" in done(capsys, "heatmap", recording, trace)
-    assert "by linear" in done(capsys, "heatmap", recording, "--color", "linear", "--weight", "time", "--crop", "1%")
+    assert "by linear" in done(
+        capsys, "heatmap", recording, "--color", "linear", "--weight", "time", "--crop", "1%"
+    )
     for name in ("m.svg", "m.png"):
         done(capsys, "heatmap", recording, "--y", "all", "--percentiles", "-o", tmp_path / name)
         assert (tmp_path / name).stat().st_size > 10_000
 
 
-def test_a_page_of_a_recording_says_whose(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_of_a_recording_says_whose(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from iolab.errors import IolabError
     from iolab.report.page.html import bundle_file
 
@@ -166,10 +282,16 @@ def test_whose_adds_up(recording: Path) -> None:
     from iolab.statistics.ask.query import heat
 
     whole = heat(Recording(recording), "latency", interval_ns=10**9)
-    found, left = dimensions_of([Recording(recording)], whole, lambda each, where: heat(each, "latency", where=where, interval_ns=10**9))
+    found, left = dimensions_of(
+        [Recording(recording)],
+        whole,
+        lambda each, where: heat(each, "latency", where=where, interval_ns=10**9),
+    )
     assert left == []
     assert {each.name: [(name, part.total) for name, part in each.parts] for each in found} == {
-        "op": [("read", 10_000), ("write", 1000)], "process": [("fio", 10_000), ("dd", 1000)]}
+        "op": [("read", 10_000), ("write", 1000)],
+        "process": [("fio", 10_000), ("dd", 1000)],
+    }
 
 
 def test_a_notebook_asks_the_same(trace: Path, recording: Path) -> None:
@@ -183,26 +305,35 @@ def test_a_notebook_asks_the_same(trace: Path, recording: Path) -> None:
         assert drawn._repr_svg_().startswith("<svg")
 
 
-@pytest.mark.parametrize(("args", "code", "words"), [
-    (["{rec}", "io.opps"], 2, "did you mean 'io.ops'?"),
-    (["{rec}", "io.ops[lat]"], 2, "did you mean 'latency'?"),
-    (["{rec}", "file.ops"], 2, "holds no events of syscall, which file.ops counts; it holds events of csv"),
-    (["{rec}", "io.ops", "--source", "zfs"], 2, "holds no events of 'zfs'"),
-    (["{rec}", "io.ops", "--from", "soon"], 2, "'soon' is not a moment"),
-    (["{rec}", "io.ops", "--from", "12:00"], 2, "count from a start of their own"),
-    (["{rec}", "io.ops", "--from", "5s", "--to", "5s"], 2, "the span of time is empty"),
-    (["{rec}", "io.ops", "--interval", "1"], 2, "has no unit"),
-    (["{rec}", "io.ops", "--interval", "0"], 2, "longer than nothing"),
-    (["{rec}", "io.ops", "--interval", "1ns"], 2, "columns"),
-    (["{rec}", "io.ops", "--columns", "time"], 2, "needs no format and no columns"),
-    (["{rec}", "io.ops[latency>=1h][latency]"], 3, "nothing is left to draw"),
-    (["{folder}/absent", "io.ops"], 2, "no such file"),
-    (["{folder}", "io.ops"], 3, "not a recording"),
-    (["{folder}/noise", "io.ops"], 3, "noise"),
-    (["{rec}"], 2, "Missing argument"),
-    (["-", "io.ops", "--from", "1s"], 2, "read only once"),
-])
-def test_mistakes(recording: Path, args: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["{rec}", "io.opps"], 2, "did you mean 'io.ops'?"),
+        (["{rec}", "io.ops[lat]"], 2, "did you mean 'latency'?"),
+        (
+            ["{rec}", "file.ops"],
+            2,
+            "holds no events of syscall, which file.ops counts; it holds events of csv",
+        ),
+        (["{rec}", "io.ops", "--source", "zfs"], 2, "holds no events of 'zfs'"),
+        (["{rec}", "io.ops", "--from", "soon"], 2, "'soon' is not a moment"),
+        (["{rec}", "io.ops", "--from", "12:00"], 2, "count from a start of their own"),
+        (["{rec}", "io.ops", "--from", "5s", "--to", "5s"], 2, "the span of time is empty"),
+        (["{rec}", "io.ops", "--interval", "1"], 2, "has no unit"),
+        (["{rec}", "io.ops", "--interval", "0"], 2, "longer than nothing"),
+        (["{rec}", "io.ops", "--interval", "1ns"], 2, "columns"),
+        (["{rec}", "io.ops", "--columns", "time"], 2, "needs no format and no columns"),
+        (["{rec}", "io.ops[latency>=1h][latency]"], 3, "nothing is left to draw"),
+        (["{folder}/absent", "io.ops"], 2, "no such file"),
+        (["{folder}", "io.ops"], 3, "not a recording"),
+        (["{folder}/noise", "io.ops"], 3, "noise"),
+        (["{rec}"], 2, "Missing argument"),
+        (["-", "io.ops", "--from", "1s"], 2, "read only once"),
+    ],
+)
+def test_mistakes(
+    recording: Path, args: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (recording.parent / "noise").write_bytes(bytes(range(256)) * 40)
     found = run(["query", *(arg.format(rec=recording, folder=recording.parent) for arg in args)])
     out, err = capsys.readouterr()
@@ -214,17 +345,29 @@ def test_damage_leaves_no_other_words(recording: Path) -> None:
     """What the engine prints when it is left behind would stand beside what is told of the damage."""
     (segment,) = (recording / "events").iterdir()
     segment.write_bytes(segment.read_bytes()[:100] + bytes(5000) + segment.read_bytes()[5100:])
-    made = subprocess.run([sys.executable, "-m", "iolab.cli", "query", str(recording), "io.ops[process]"], capture_output=True, text=True,
-                          check=False)
+    made = subprocess.run(
+        [sys.executable, "-m", "iolab.cli", "query", str(recording), "io.ops[process]"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert made.returncode == 0
-    assert made.stdout.count("events/000001.parquet: its checksum is not that of what was written") == 1
+    assert (
+        made.stdout.count("events/000001.parquet: its checksum is not that of what was written")
+        == 1
+    )
     assert made.stderr == ""
 
 
-def test_a_map_shows_all_of_the_time_that_was_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_map_shows_all_of_the_time_that_was_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "late.csv"
-    path.write_text("time:ms,latency:us,offset:bytes,size:bytes,op\n0,100,0,4096,read\n" + "".join(
-        f"{time},100,0,4096,read\n" for time in range(6000, 8000)) + "9990,100,0,4096,read\n")
+    path.write_text(
+        "time:ms,latency:us,offset:bytes,size:bytes,op\n0,100,0,4096,read\n"
+        + "".join(f"{time},100,0,4096,read\n" for time in range(6000, 8000))
+        + "9990,100,0,4096,read\n"
+    )
     ingest(Trace(path), tmp_path / "rec")
     for asked in (path, tmp_path / "rec"):
         for command in (("heatmap", asked), ("query", asked, "io.ops[latency]")):
@@ -240,22 +383,40 @@ def test_a_map_shows_all_of_the_time_that_was_asked_about(tmp_path: Path, capsys
             assert (max(marked) + 1) / wide == pytest.approx(6 / 7, abs=0.05)
 
 
-def test_recordings_are_compared_from_their_first_io_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recordings_are_compared_from_their_first_io_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """However long each of them was at rest before."""
     for rest in (1, 11):
-        with RecordingWriter.create(tmp_path / f"r{rest}", host="h", clock="realtime", origin={"kind": "record"},
-                                    system=FakeClock(START)) as writer:
+        with RecordingWriter.create(
+            tmp_path / f"r{rest}",
+            host="h",
+            clock="realtime",
+            origin={"kind": "record"},
+            system=FakeClock(START),
+        ) as writer:
             writer.append_events(events(3000, start_ns=START + rest * SECOND, per_s=1000))
             writer.tick(START + (rest + 4) * SECOND)
-    out = done(capsys, "heatmap", tmp_path / "r1", "--against", tmp_path / "r11", "--screen", "text")
-    difference = out[out.index("difference: "):].partition("\n")[2]
-    rows = [line.partition("┤")[2] or line.partition("│")[2] for line in difference.splitlines() if "┤" in line or "│" in line]
+    out = done(
+        capsys, "heatmap", tmp_path / "r1", "--against", tmp_path / "r11", "--screen", "text"
+    )
+    difference = out[out.index("difference: ") :].partition("\n")[2]
+    rows = [
+        line.partition("┤")[2] or line.partition("│")[2]
+        for line in difference.splitlines()
+        if "┤" in line or "│" in line
+    ]
     assert rows
     assert "".join(rows).strip() == "", difference
 
 
-@pytest.mark.parametrize("words", [("show",), ("query", "io.ops"), ("heatmap",), ("import", "-o"), ("view", "--port", "0")])
-def test_a_file_without_a_readable_line(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [("show",), ("query", "io.ops"), ("heatmap",), ("import", "-o"), ("view", "--port", "0")],
+)
+def test_a_file_without_a_readable_line(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "x.csv"
     path.write_text("time_us,latency_us\n1,a\n2,b\n")
     more = [*words[1:], *([str(tmp_path / "made")] if words[0] == "import" else [])]

@@ -40,7 +40,9 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
         log.touch()
         log.chmod(0o666)
         path = tmp_path / "probe"
-        path.write_text(f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'log': str(log), **script})}' \"$@\"\n")
+        path.write_text(
+            f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'log': str(log), **script})}' \"$@\"\n"
+        )
         path.chmod(0o755)
         monkeypatch.setenv("IOLAB_PROBE", str(path))
         return log
@@ -74,10 +76,17 @@ def rows(recording: Path) -> int:
 
 
 @contextlib.contextmanager
-def started(*arguments: object, stderr: Any = subprocess.PIPE, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def started(
+    *arguments: object, stderr: Any = subprocess.PIPE, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
     """`iolab record` as a process of its own."""
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)], stderr=stderr, text=True,
-                               env={**os.environ, **environment}, process_group=0)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)],
+        stderr=stderr,
+        text=True,
+        env={**os.environ, **environment},
+        process_group=0,
+    )
     try:
         yield process
     finally:
@@ -96,29 +105,49 @@ def test_a_duration(probe: Callable[..., Path], capsys: pytest.CaptureFixture[st
     code, out, err = said(capsys, "record", "--duration", "2.3s")
     assert (code, out) == (0, "")
     [directory] = Path().glob("recording-*")
-    assert f"recording block, counters into {directory} (keeps 10.0 GiB and 7 days; budget 25 % of all CPU time); for 2.3 s" in err
+    assert (
+        f"recording block, counters into {directory} (keeps 10.0 GiB and 7 days; budget 25 % of all CPU time); for 2.3 s"
+        in err
+    )
     assert "events/s" in err
     assert f"iolab show {directory}" in err
     summary = next(line for line in err.splitlines() if line.startswith("recorded"))
     assert f"recorded {rows(directory):,}".replace(",", " ") in summary
     assert "bytes an I/O" in summary
     assert rows(directory) > 1500
-    losses, status = Recording(directory).losses(), json.loads((directory / "status.json").read_text())
+    losses, status = (
+        Recording(directory).losses(),
+        json.loads((directory / "status.json").read_text()),
+    )
     assert {loss["kind"] for loss in losses} == {"overrun"}
-    assert status["lost"] == {name: sum(loss["count"] for loss in losses if loss["source"] == name) for name in ("block", "counters")}
+    assert status["lost"] == {
+        name: sum(loss["count"] for loss in losses if loss["source"] == name)
+        for name in ("block", "counters")
+    }
     assert min(status["lost"].values()) >= 4
     [start] = starts(log)
-    assert start["arguments"] == ["--source", "block", "--source", "counters", "--exclude-pid", str(os.getpid())]
+    assert start["arguments"] == [
+        "--source",
+        "block",
+        "--source",
+        "counters",
+        "--exclude-pid",
+        str(os.getpid()),
+    ]
     assert gone(start["pid"])
     assert {entry.name for entry in directory.iterdir()} >= {"recording.json", "events", "samples"}
     assert not (directory / "control").exists()
 
 
 @pytest.mark.parametrize("exit_code", [0, 7])
-def test_a_command_gives_the_exit_code(exit_code: int, probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_gives_the_exit_code(
+    exit_code: int, probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     probe()
     before = time.time_ns()
-    code, _, _ = said(capsys, "record", "block", "-q", "-o", "r", "--", "sh", "-c", f"sleep 0.5; exit {exit_code}")
+    code, _, _ = said(
+        capsys, "record", "block", "-q", "-o", "r", "--", "sh", "-c", f"sleep 0.5; exit {exit_code}"
+    )
     assert code == exit_code
     [mark] = Recording(Path("r")).marks()
     assert mark["label"] == f"sh -c 'sleep 0.5; exit {exit_code}'"
@@ -126,13 +155,17 @@ def test_a_command_gives_the_exit_code(exit_code: int, probe: Callable[..., Path
     assert 4e8 < mark["until_ns"] - mark["from_ns"] < time.time_ns() - before
 
 
-def test_a_command_may_look_like_options(probe: Callable[..., Path], capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_command_may_look_like_options(
+    probe: Callable[..., Path], capfd: pytest.CaptureFixture[str]
+) -> None:
     probe()
     assert run(["record", "-q", "-o", "r", "--", "echo", "--duration", "--", "-o"]) == 0
     assert capfd.readouterr().out == "--duration -- -o\n"
 
 
-def test_the_same_directory_is_gone_on_with(probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_directory_is_gone_on_with(
+    probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     probe(rate=1000)
     assert said(capsys, "record", "-o", "r", "--duration", "1s")[0] == 0
     before = rows(Path("r"))
@@ -141,23 +174,40 @@ def test_the_same_directory_is_gone_on_with(probe: Callable[..., Path], capsys: 
     assert len(Recording(Path("r")).facts.sessions) == 2
 
 
-@pytest.mark.parametrize(("arguments", "code", "words"), [
-    (["blok"], 2, "unknown source 'blok'; there are: block, syscall, counters; a command to record comes after --"),
-    (["--device", "no-such-disk"], 2, "--device no-such-disk: no such block device"),
-    (["--duration", "soon"], 2, "--duration: 'soon' is not a duration"),
-    (["--duration", "0"], 2, "--duration: '0' is not a time"),
-    (["--duration", "3s", "--", "true"], 2, "--duration cannot be combined with a COMMAND"),
-    (["--budget", "much"], 2, "--budget"),
-    (["--budget", "0%"], 2, "leaves nothing"),
-    (["--budget", "10"], 2, "--budget: '10' is 10 bytes a second, too few to record with; write a unit, such as 10MiB/s, or 10% of"),
-    (["--keep", "lots"], 2, "--keep: 'lots' is not a size"), (["--keep", "10"], 2, "--keep: '10' is 10 bytes, less than a single segment"),
-    (["--fs", "/no/such/place"], 2, "does not exist"),
-    (["-o", "file"], 2, "file: is a file, not a directory"),
-    (["-o", "full"], 2, "full: is not empty and holds no recording"),
-    (["--", "no-such-program"], 2, "no-such-program: no such program"),
-])
-def test_mistakes_are_one_line(arguments: list[str], code: int, words: str, probe: Callable[..., Path],
-                               capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (
+            ["blok"],
+            2,
+            "unknown source 'blok'; there are: block, syscall, counters; a command to record comes after --",
+        ),
+        (["--device", "no-such-disk"], 2, "--device no-such-disk: no such block device"),
+        (["--duration", "soon"], 2, "--duration: 'soon' is not a duration"),
+        (["--duration", "0"], 2, "--duration: '0' is not a time"),
+        (["--duration", "3s", "--", "true"], 2, "--duration cannot be combined with a COMMAND"),
+        (["--budget", "much"], 2, "--budget"),
+        (["--budget", "0%"], 2, "leaves nothing"),
+        (
+            ["--budget", "10"],
+            2,
+            "--budget: '10' is 10 bytes a second, too few to record with; write a unit, such as 10MiB/s, or 10% of",
+        ),
+        (["--keep", "lots"], 2, "--keep: 'lots' is not a size"),
+        (["--keep", "10"], 2, "--keep: '10' is 10 bytes, less than a single segment"),
+        (["--fs", "/no/such/place"], 2, "does not exist"),
+        (["-o", "file"], 2, "file: is a file, not a directory"),
+        (["-o", "full"], 2, "full: is not empty and holds no recording"),
+        (["--", "no-such-program"], 2, "no-such-program: no such program"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str],
+    code: int,
+    words: str,
+    probe: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     log = probe()
     Path("file").touch()
     Path("full").mkdir()
@@ -170,12 +220,20 @@ def test_mistakes_are_one_line(arguments: list[str], code: int, words: str, prob
     assert not list(Path().glob("recording-*"))
 
 
-@pytest.mark.parametrize(("code", "words", "exit_code"), [
-    (4, "iolab-probe: tracefs is not mounted; mount -t tracefs nodev /sys/kernel/tracing", 5),
-    (3, "iolab-probe: the kernel is locked down (integrity)", 5),
-])
-def test_what_the_probe_refuses_is_one_line(code: int, words: str, exit_code: int, probe: Callable[..., Path],
-                                            capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("code", "words", "exit_code"),
+    [
+        (4, "iolab-probe: tracefs is not mounted; mount -t tracefs nodev /sys/kernel/tracing", 5),
+        (3, "iolab-probe: the kernel is locked down (integrity)", 5),
+    ],
+)
+def test_what_the_probe_refuses_is_one_line(
+    code: int,
+    words: str,
+    exit_code: int,
+    probe: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     probe(refuse={"code": code, "words": words})
     got, _, err = said(capsys, "record", "-o", "r")
     assert got == exit_code
@@ -184,14 +242,18 @@ def test_what_the_probe_refuses_is_one_line(code: int, words: str, exit_code: in
     assert not Path("r").exists()
 
 
-def test_a_probe_that_is_not_built(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_probe_that_is_not_built(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     monkeypatch.setenv("IOLAB_PROBE", str(tmp_path / "none"))
     code, _, err = said(capsys, "record")
     assert code == 5
     assert "the probe is not built" in err
 
 
-def test_a_recording_that_is_being_written_is_refused(probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_that_is_being_written_is_refused(
+    probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     log = probe()
     with RecordingWriter.create(Path("r"), host="x", clock="realtime", origin={"kind": "record"}):
         code, _, err = said(capsys, "record", "-o", "r", "--duration", "1s")
@@ -200,13 +262,16 @@ def test_a_recording_that_is_being_written_is_refused(probe: Callable[..., Path]
     assert all(gone(start["pid"]) for start in starts(log))
 
 
-def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-                                    probe: Callable[..., Path]) -> None:
+def test_who_is_not_root_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], probe: Callable[..., Path]
+) -> None:
     probe()
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     code, _, err = said(capsys, "record", "-o", "r")
     assert code == 5
-    assert "recording block needs root: the kernel shows nobody else its I/O; sudo iolab record" in err
+    assert (
+        "recording block needs root: the kernel shows nobody else its I/O; sudo iolab record" in err
+    )
     code, _, _ = said(capsys, "record", "counters", "-o", "r", "--duration", "0.5s")
     assert code == 0
 
@@ -224,7 +289,9 @@ def test_ctrl_c_ends_it_in_order(probe: Callable[..., Path]) -> None:
     assert gone(starts(log)[0]["pid"])
 
 
-def test_ctrl_c_at_a_terminal_reaches_the_command_too_and_its_end_is_awaited(probe: Callable[..., Path]) -> None:
+def test_ctrl_c_at_a_terminal_reaches_the_command_too_and_its_end_is_awaited(
+    probe: Callable[..., Path],
+) -> None:
     probe(rate=1000)
     script = "trap 'sleep 1; exit 5' INT; while :; do sleep 0.1; done"
     with started("-o", "r", "--", "sh", "-c", script) as process:
@@ -247,8 +314,9 @@ def test_a_plain_kill_ends_the_command_too(probe: Callable[..., Path], tmp_path:
     assert gone(int((tmp_path / "pid").read_text()))
 
 
-def test_a_killed_recorder_leaves_nothing_running_and_loses_two_seconds_at_most(probe: Callable[..., Path], tmp_path: Path,
-                                                                                capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_killed_recorder_leaves_nothing_running_and_loses_two_seconds_at_most(
+    probe: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = probe(rate=1000)
     with started("-o", "r", "--", "sh", "-c", "echo $$ > pid; exec sleep 100") as process:
         status = recorded_events(Path("r"), 3000)
@@ -277,7 +345,10 @@ def test_a_clock_that_is_set_ends_a_session(probe: Callable[..., Path]) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
-    assert "the clock went ahead by 2.00 h: it was set, or the machine slept; recording continues with the new time" in err
+    assert (
+        "the clock went ahead by 2.00 h: it was set, or the machine slept; recording continues with the new time"
+        in err
+    )
     [_, again] = starts(log)
     recording = Recording(Path("r"))
     [before, after] = recording.facts.sessions
@@ -304,7 +375,9 @@ def test_a_killed_probe_is_begun_again_and_the_gap_is_shown(probe: Callable[...,
     assert all(gone(start["pid"]) for start in starts(log))
 
 
-def test_all_but_the_probe_runs_as_whoever_called_sudo(probe: Callable[..., Path], tmp_path: Path) -> None:
+def test_all_but_the_probe_runs_as_whoever_called_sudo(
+    probe: Callable[..., Path], tmp_path: Path
+) -> None:
     log = probe(rate=1000)
     for directory in (tmp_path, *list(tmp_path.parents)[:3]):
         directory.chmod(directory.stat().st_mode | 0o055)
@@ -312,9 +385,14 @@ def test_all_but_the_probe_runs_as_whoever_called_sudo(probe: Callable[..., Path
     place.mkdir()
     os.chown(place, 65534, 65534)
     script = f"id -u > {place}/who; until [ -e {tmp_path}/go ]; do sleep 0.1; done"
-    with started("-o", place / "r", "--", "sh", "-c", script, SUDO_UID="65534", SUDO_GID="65534") as process:
+    with started(
+        "-o", place / "r", "--", "sh", "-c", script, SUDO_UID="65534", SUDO_GID="65534"
+    ) as process:
         recorded_events(place / "r", 500)
-        assert Path(f"/proc/{process.pid}").stat().st_uid == 65534 or "Uid:\t65534" in Path(f"/proc/{process.pid}/status").read_text()
+        assert (
+            Path(f"/proc/{process.pid}").stat().st_uid == 65534
+            or "Uid:\t65534" in Path(f"/proc/{process.pid}/status").read_text()
+        )
         os.kill(starts(log)[0]["pid"], signal.SIGKILL)  # it can be begun again all the same
         until(lambda: gaps_of(place / "r"), "the gap")
         recorded_events(place / "r", rows(place / "r") + 500)
@@ -328,28 +406,39 @@ def test_all_but_the_probe_runs_as_whoever_called_sudo(probe: Callable[..., Path
     assert rows(place / "r") > 1000
 
 
-@pytest.mark.parametrize(("words", "files", "directories"), [([], 0o600, 0o700), (["--shared"], 0o644, 0o755)])
-def test_what_is_recorded_is_its_owners_alone_unless_it_is_shared(words: list[str], files: int, directories: int,
-                                                                 probe: Callable[..., Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "files", "directories"), [([], 0o600, 0o700), (["--shared"], 0o644, 0o755)]
+)
+def test_what_is_recorded_is_its_owners_alone_unless_it_is_shared(
+    words: list[str], files: int, directories: int, probe: Callable[..., Path], tmp_path: Path
+) -> None:
     """Names of files below private directories, and command lines, stand in it; kept statistics too."""
     probe(rate=1000)
     before = os.umask(0o022)
     try:
-        with started(*words, "-o", tmp_path / "r", "--", "sh", "-c", f"touch {tmp_path}/made; sleep 2") as process:
+        with started(
+            *words, "-o", tmp_path / "r", "--", "sh", "-c", f"touch {tmp_path}/made; sleep 2"
+        ) as process:
             process.communicate(timeout=PATIENCE)
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o644, "the command's files are its own affair"
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o644, (
+        "the command's files are its own affair"
+    )
     found = [tmp_path / "r", *(tmp_path / "r").rglob("*")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()} <= {files, 0o600}
     assert files in {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_file()}
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {directories}
 
 
-def test_a_directory_that_the_user_may_not_write_is_refused_though_root_might(probe: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_directory_that_the_user_may_not_write_is_refused_though_root_might(
+    probe: Callable[..., Path], tmp_path: Path
+) -> None:
     log = probe()
     (tmp_path / "mine").mkdir(mode=0o700)
-    with started("-o", tmp_path / "mine/r", "--duration", "1s", SUDO_UID="65534", SUDO_GID="65534") as process:
+    with started(
+        "-o", tmp_path / "mine/r", "--duration", "1s", SUDO_UID="65534", SUDO_GID="65534"
+    ) as process:
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode in (1, 2, 3)
     assert "Permission denied" in err
@@ -358,18 +447,34 @@ def test_a_directory_that_the_user_may_not_write_is_refused_though_root_might(pr
     assert all(gone(start["pid"]) for start in starts(log))
 
 
-def test_a_full_disk_is_one_line_and_what_was_kept_is_readable(probe: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_what_was_kept_is_readable(
+    probe: Callable[..., Path], tmp_path: Path
+) -> None:
     log = probe(rate=200_000)
     small, words, go = tmp_path / "small", tmp_path / "words", tmp_path / "go"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", small], check=False, capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", small], check=False, capture_output=True
+    ).returncode:
         pytest.skip("no tmpfs can be mounted")
     try:
-        with words.open("w") as stderr, started("-o", small / "r", "--", "sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done; exit 4",
-                                                stderr=stderr) as process:
+        with (
+            words.open("w") as stderr,
+            started(
+                "-o",
+                small / "r",
+                "--",
+                "sh",
+                "-c",
+                f"until [ -e {go} ]; do sleep 0.1; done; exit 4",
+                stderr=stderr,
+            ) as process,
+        ):
             until(lambda: "goes on" in words.read_text(), "the disk to be full")
             go.touch()
-            assert process.wait(PATIENCE) == 4  # the command's end is worth more than its recording's
+            assert (
+                process.wait(PATIENCE) == 4
+            )  # the command's end is worth more than its recording's
         err = words.read_text()
         assert "No space left" in err
         assert "Traceback" not in err
@@ -379,8 +484,9 @@ def test_a_full_disk_is_one_line_and_what_was_kept_is_readable(probe: Callable[.
         subprocess.run(["umount", small], check=True)
 
 
-def test_another_process_ends_a_recording_whose_owner_is_gone(probe: Callable[..., Path], tmp_path: Path,
-                                                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_process_ends_a_recording_whose_owner_is_gone(
+    probe: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     probe(rate=1000)
     with started("block", "-q", "-o", tmp_path / "r") as process:
         recorded_events(tmp_path / "r", 100)
@@ -395,17 +501,49 @@ def test_another_process_ends_a_recording_whose_owner_is_gone(probe: Callable[..
     assert "no recorder listens" in err
 
 
-@pytest.mark.parametrize(("arguments", "code", "words"), [
-    (["--stop", "nowhere"], 3, "is not a recording"), (["--stop", "r", "block"], 2, "cannot be combined"),
-    (["--stop", "r", "--duration", "2s"], 2, "cannot be combined"), (["--stop", "r", "--", "ls"], 2, "cannot be combined")])
-def test_what_can_not_be_stopped_is_said(arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--stop", "nowhere"], 3, "is not a recording"),
+        (["--stop", "r", "block"], 2, "cannot be combined"),
+        (["--stop", "r", "--duration", "2s"], 2, "cannot be combined"),
+        (["--stop", "r", "--", "ls"], 2, "cannot be combined"),
+    ],
+)
+def test_what_can_not_be_stopped_is_said(
+    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     found, _, err = said(capsys, "record", *arguments)
     assert found == code
     assert words in err
     assert err.count("\n") == 1
 
 
-def test_others_are_left_out_where_that_is_asked(probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_others_are_left_out_where_that_is_asked(
+    probe: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     log = probe(rate=10)
-    assert said(capsys, "record", "block", "--duration", "0.5s", "--leave-out", "12", "--leave-out", "13", "-o", "r")[0] == 0
-    assert starts(log)[0]["arguments"][-6:] == ["--exclude-pid", str(os.getpid()), "--exclude-pid", "12", "--exclude-pid", "13"]
+    assert (
+        said(
+            capsys,
+            "record",
+            "block",
+            "--duration",
+            "0.5s",
+            "--leave-out",
+            "12",
+            "--leave-out",
+            "13",
+            "-o",
+            "r",
+        )[0]
+        == 0
+    )
+    assert starts(log)[0]["arguments"][-6:] == [
+        "--exclude-pid",
+        str(os.getpid()),
+        "--exclude-pid",
+        "12",
+        "--exclude-pid",
+        "13",
+    ]

@@ -19,15 +19,25 @@ from support.recordings import SECOND, START, events, samples
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "job_lat.1.log"
-    path.write_text("".join(f"{i // 10}, {100_000 + 10 * i}, {i % 2}, 8192, {8192 * i}, 0\n" for i in range(1000)))
+    path.write_text(
+        "".join(
+            f"{i // 10}, {100_000 + 10 * i}, {i % 2}, 8192, {8192 * i}, 0\n" for i in range(1000)
+        )
+    )
     return path
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     path = tmp_path / "live"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, sources={"block": {"what": "every disk"}},
-                                retention={"bytes": 10**9}) as writer:
+    with RecordingWriter.create(
+        path,
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        sources={"block": {"what": "every disk"}},
+        retention={"bytes": 10**9},
+    ) as writer:
         writer.append_events(events(1000))
         writer.append_samples(samples(10))
         writer.loss("overrun", "block", START, START + SECOND, 12)
@@ -64,15 +74,26 @@ def test_imported_and_shown(log: Path, tmp_path: Path, capsys: pytest.CaptureFix
     told = json.loads(done(capsys, "show", tmp_path / "r", "--format", "json")[0])
     of_trace = json.loads(done(capsys, "show", log, "--format", "json")[0])
     assert (told["schema"], told["kind"]) == (1, "recording")
-    assert told["events"] == {"recorded": 1000, "lost": 0, "damaged": 0, "unpaired": 0, "rows": 1000, "losses_of_unknown_number": 0}
+    assert told["events"] == {
+        "recorded": 1000,
+        "lost": 0,
+        "damaged": 0,
+        "unpaired": 0,
+        "rows": 1000,
+        "losses_of_unknown_number": 0,
+    }
     assert told["percentiles"]["fio"] == of_trace["percentiles"]
     assert told["latency_by_op"]["fio"] == of_trace["latency_by"]["op"]
     assert told["ops"] == of_trace["ops"]
 
 
-def test_events_of_several_sources_are_no_sum_of_ios(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_of_several_sources_are_no_sum_of_ios(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What the block layer and fio both saw is not told as twice as many I/Os."""
-    with RecordingWriter.create(tmp_path / "r", host="box", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="box", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for source in ("block", "fio"):
             writer.append_events(events(100, source=source))
     out, _ = done(capsys, "show", tmp_path / "r")
@@ -83,7 +104,9 @@ def test_events_of_several_sources_are_no_sum_of_ios(tmp_path: Path, capsys: pyt
     assert set(json.loads(alone)["sources"]) == {"block", "fio"}
 
 
-def test_several_and_once_more(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_and_once_more(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     other = tmp_path / "t.csv"
     other.write_text("1,2\nx,y\n3,4\n")
     done(capsys, "import", log, log, "-o", tmp_path / "r")
@@ -93,7 +116,10 @@ def test_several_and_once_more(log: Path, tmp_path: Path, capsys: pytest.Capture
     told = json.loads(done(capsys, "show", tmp_path / "r", "--format", "json")[0])
     assert told["events"]["recorded"] == 2002
     assert told["events"]["damaged"] == 1
-    assert {name: each["events"] for name, each in told["sources"].items()} == {"fio": 2000, "csv": 2}
+    assert {name: each["events"] for name, each in told["sources"].items()} == {
+        "fio": 2000,
+        "csv": 2,
+    }
 
 
 @pytest.mark.slow
@@ -101,7 +127,9 @@ def test_standard_input(log: Path, tmp_path: Path) -> None:
     def iolab(*args: object) -> str:
         command = [sys.executable, "-m", "iolab.cli", *map(str, args)]
         with log.open() as file:
-            return subprocess.run(command, stdin=file, check=True, capture_output=True, text=True).stdout
+            return subprocess.run(
+                command, stdin=file, check=True, capture_output=True, text=True
+            ).stdout
 
     iolab("import", "-", "--format", "fio-lat", "-o", tmp_path / "r")
     assert "source    fio 1 000 I/Os" in iolab("show", tmp_path / "r")
@@ -109,9 +137,19 @@ def test_standard_input(log: Path, tmp_path: Path) -> None:
 
 def test_a_live_recording(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = done(capsys, "show", recording)
-    for words in ("recording of here", "begins    2023-11-14 22:13:20 UTC", "(every disk)", "samples   10", "losses    overrun: 12",
-                  "gap       nothing recorded for 2 s from 2023-11-14 22:13:21 UTC", "mark      0001-ab (run) at 0 ns, 1 s",
-                  "in 1 segment, ", "bytes an event", "keeps     953.7 MiB at most", "latency by op"):
+    for words in (
+        "recording of here",
+        "begins    2023-11-14 22:13:20 UTC",
+        "(every disk)",
+        "samples   10",
+        "losses    overrun: 12",
+        "gap       nothing recorded for 2 s from 2023-11-14 22:13:21 UTC",
+        "mark      0001-ab (run) at 0 ns, 1 s",
+        "in 1 segment, ",
+        "bytes an event",
+        "keeps     953.7 MiB at most",
+        "latency by op",
+    ):
         assert words in out, words
     told = json.loads(done(capsys, "show", recording, "--format", "json")[0])
     assert told["events"]["lost"] == 12
@@ -126,9 +164,13 @@ def test_a_live_recording(recording: Path, capsys: pytest.CaptureFixture[str]) -
     assert told["bytes_per_io"] > 0
 
 
-def test_what_others_wrote_is_never_written_to_the_terminal_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_others_wrote_is_never_written_to_the_terminal_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Command lines and labels with control characters; more command lines than a summary holds."""
-    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}
+    ) as writer:
         writer.append_events(events(100))
         writer.process(1, "fio", "fio \x1b]0;title\x07 \x9b2J \u202e é", START)
         for pid in range(2, 101):
@@ -143,8 +185,12 @@ def test_what_others_wrote_is_never_written_to_the_terminal_as_it_is(tmp_path: P
 
 def test_names_that_are_no_text(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Half of a pair of UTF-16, as Python has it for a byte of a file's name that is no text."""
-    for line in ({"label": "\ud800bad", "from_ns": START, "facts": {"\udc80": ["\udcff"]}, "link": "\udc80"},
-                 {"label": "ok \U0001f600", "from_ns": START}, {"label": "huge", "from_ns": 10**25}, {"label": "half", "from_ns": 1.5}):
+    for line in (
+        {"label": "\ud800bad", "from_ns": START, "facts": {"\udc80": ["\udcff"]}, "link": "\udc80"},
+        {"label": "ok \U0001f600", "from_ns": START},
+        {"label": "huge", "from_ns": 10**25},
+        {"label": "half", "from_ns": 1.5},
+    ):
         append_line(recording / "marks.jsonl", {"kind": "user", "until_ns": None, **line})
     out, _ = done(capsys, "show", recording)
     assert "mark      \\ud800bad (user)" in out
@@ -157,8 +203,13 @@ def test_names_that_are_no_text(recording: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_one_that_grows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"},
-                                retention={"bytes": 10 << 30, "age_s": 604_800}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r",
+        host="",
+        clock="realtime",
+        origin={"kind": "record"},
+        retention={"bytes": 10 << 30, "age_s": 604_800},
+    ) as writer:
         assert "keeps     10 GiB and 7 d at most" in done(capsys, "show", tmp_path / "r")[0]
         assert "0 I/Os" in done(capsys, "show", tmp_path / "r")[0]
         writer.append_events(events(10))
@@ -166,14 +217,27 @@ def test_one_that_grows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert "1 not sealed yet" in out
 
 
-def test_mistakes(log: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes(
+    log: Path, recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
     assert failing(capsys, "import", "-o", tmp_path / "r")[0] == 2
     assert failing(capsys, "import", tmp_path / "nowhere", "-o", tmp_path / "r")[0] == 2
-    assert "neither a fio result nor a directory" in failing(capsys, "import", tmp_path / "noise", "-o", tmp_path / "r")[1]
-    assert failing(capsys, "import", tmp_path / "noise", "--format", "fio-lat", "-o", tmp_path / "r2")[0] == 3
+    assert (
+        "neither a fio result nor a directory"
+        in failing(capsys, "import", tmp_path / "noise", "-o", tmp_path / "r")[1]
+    )
+    assert (
+        failing(capsys, "import", tmp_path / "noise", "--format", "fio-lat", "-o", tmp_path / "r2")[
+            0
+        ]
+        == 3
+    )
     assert "of another kind" in failing(capsys, "import", log, "-o", recording)[1]
-    assert "one directory or archive at a time" in failing(capsys, "import", log, log, "--layout", "{variant}", "-o", tmp_path / "r")[1]
+    assert (
+        "one directory or archive at a time"
+        in failing(capsys, "import", log, log, "--layout", "{variant}", "-o", tmp_path / "r")[1]
+    )
     assert failing(capsys, "import", "-", "-", "-o", tmp_path / "r")[0] == 2
     assert not (tmp_path / "r").exists()
     newer = json.loads((recording / "recording.json").read_text()) | {"schema": 2}

@@ -83,16 +83,32 @@ block 2:
 
 
 @pytest.mark.real
-def test_the_plan_is_printed_in_order_and_nothing_is_written(fio: str, study: Path, tmp_path: Path,
-                                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_is_printed_in_order_and_nothing_is_written(
+    fio: str, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert said(capsys, "study.toml", "--dry-run") == (0, PLAN, "")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study.toml"]
 
 
 @pytest.mark.real
-def test_changes_and_commands_stand_in_the_plan(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changes_and_commands_stand_in_the_plan(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     study.write_text(STUDY + '\n[hooks.run]\nbefore = ["sync", ["echo", "a b"]]\n', "utf-8")
-    code, out, _ = said(capsys, study, "--dry-run", "--only", "numjobs=4", "--repetitions", "1", "--a-a", "--runtime", "3s", "-o", "there")
+    code, out, _ = said(
+        capsys,
+        study,
+        "--dry-run",
+        "--only",
+        "numjobs=4",
+        "--repetitions",
+        "1",
+        "--a-a",
+        "--runtime",
+        "3s",
+        "-o",
+        "there",
+    )
     assert code == 0
     assert out.splitlines() == [
         "small: 3 runs in 1 block, about 0:12, commands not counted, into there",
@@ -105,35 +121,80 @@ def test_changes_and_commands_stand_in_the_plan(fio: str, study: Path, capsys: p
         "block 1:",
         "  1  plain        numjobs=4",
         "  2  synced       numjobs=4",
-        "  3  plain-again  numjobs=4"]
+        "  3  plain-again  numjobs=4",
+    ]
 
 
 @pytest.mark.real
-def test_sizes_and_nested_options_of_a_target_are_readable(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, study, "--dry-run", "--target", "kind=filesystem", "--target", "fs=btrfs", "--target", "loop.size=2g",
-                        "--target", "mount_options=compress=zstd")
+def test_sizes_and_nested_options_of_a_target_are_readable(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = said(
+        capsys,
+        study,
+        "--dry-run",
+        "--target",
+        "kind=filesystem",
+        "--target",
+        "fs=btrfs",
+        "--target",
+        "loop.size=2g",
+        "--target",
+        "mount_options=compress=zstd",
+    )
     refused = [line for line in out.splitlines() if line.startswith("can't be done here now: ")]
     assert code == int(bool(refused)), "1 only with a reason"
     assert os.geteuid() == 0 or refused
     assert shutil.which("mkfs.btrfs") or any("mkfs.btrfs" in line for line in refused)
     assert out.splitlines()[2:4] == [
-        "target: filesystem (loop.size 2.00 GiB, fs btrfs, mount_options compress=zstd), up to 4.00 MiB a run", "overwrites: nothing"]
+        "target: filesystem (loop.size 2.00 GiB, fs btrfs, mount_options compress=zstd), up to 4.00 MiB a run",
+        "overwrites: nothing",
+    ]
 
 
 @pytest.mark.real
-def test_what_would_be_overwritten_is_said(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, study, "--dry-run", "--target", "kind=device", "--target", "device=/dev/disk/by-id/no-such-disk")
+def test_what_would_be_overwritten_is_said(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = said(
+        capsys,
+        study,
+        "--dry-run",
+        "--target",
+        "kind=device",
+        "--target",
+        "device=/dev/disk/by-id/no-such-disk",
+    )
     assert code == 1
     assert "can't be done here now: /dev/disk/by-id/no-such-disk: is not a block device here" in out
     assert "overwrites: everything on /dev/disk/by-id/no-such-disk (needs --destructive)" in out
 
 
 @pytest.mark.real
-def test_the_plan_as_json_is_complete(fio: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = said(capsys, study, "--dry-run", "--format", "json", "--variant", "synced", "--target", "path=/tmp", "--seed", "7")
+def test_the_plan_as_json_is_complete(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = said(
+        capsys,
+        study,
+        "--dry-run",
+        "--format",
+        "json",
+        "--variant",
+        "synced",
+        "--target",
+        "path=/tmp",
+        "--seed",
+        "7",
+    )
     plan = json.loads(out)
     assert code == 0
-    assert (plan["kind"], plan["schema"], plan["variants"], plan["baseline"]) == ("plan", 1, ["synced"], "synced")
+    assert (plan["kind"], plan["schema"], plan["variants"], plan["baseline"]) == (
+        "plan",
+        1,
+        ["synced"],
+        "synced",
+    )
     assert plan["changes"] == {"variants": ["synced"], "seed": 7, "target": {"path": "/tmp"}}
     assert [target["options"]["path"] for target in plan["targets"]] == ["/tmp"]
     assert plan["targets"][0]["room_bytes"] == 4 * 2**20
@@ -143,8 +204,9 @@ def test_the_plan_as_json_is_complete(fio: str, study: Path, capsys: pytest.Capt
 
 
 @pytest.mark.real
-def test_everything_that_would_be_refused_is_told_at_once(fio: str, study: Path, capsys: pytest.CaptureFixture[str],
-                                                          tmp_path: Path) -> None:
+def test_everything_that_would_be_refused_is_told_at_once(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     study.write_text(STUDY.replace('bs = "4k"', 'bs = "4k"\nioengine = "solarisaio"'), "utf-8")
     code, out, _ = said(capsys, study, "--dry-run", "--target", f"path={tmp_path}/missing")
     refused = [line for line in out.splitlines() if line.startswith("can't be done here now: ")]
@@ -163,24 +225,39 @@ def test_everything_that_would_be_refused_is_told_at_once(fio: str, study: Path,
 
 
 @pytest.mark.real
-def test_a_cold_cache_in_memory_is_refused_before_anything(fio: str, study: Path, capsys: pytest.CaptureFixture[str],
-                                                           tmp_path: Path) -> None:
+def test_a_cold_cache_in_memory_is_refused_before_anything(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     if not Path("/dev/shm").is_dir():
         pytest.skip("/dev/shm is absent")
     for flags, expected in ((("--dry-run",), 1), ((), 5)):
-        code, out, err = said(capsys, study, *flags, "--target", "path=/dev/shm", "--target", "cache=cold", "-o", "out")
+        code, out, err = said(
+            capsys,
+            study,
+            *flags,
+            "--target",
+            "path=/dev/shm",
+            "--target",
+            "cache=cold",
+            "-o",
+            "out",
+        )
         assert code == expected
         assert "is on tmpfs, which keeps its files in memory: there is no cold cache" in out + err
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.real
-def test_loop_files_that_fit_alone_but_not_together_are_refused_first(fio: str, study: Path, capsys: pytest.CaptureFixture[str],
-                                                                      tmp_path: Path) -> None:
+def test_loop_files_that_fit_alone_but_not_together_are_refused_first(
+    fio: str, study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     need_loops()
     free = os.statvfs(tmp_path)
     size = free.f_bavail * free.f_frsize * 2 // 3 >> 20
-    text = STUDY + f'\n[target]\nkind = "filesystem"\nfs = "ext4"\nmkfs_options = "-I {{inode}}"\nloop = {{size = "{size}m"}}\n'
+    text = (
+        STUDY
+        + f'\n[target]\nkind = "filesystem"\nfs = "ext4"\nmkfs_options = "-I {{inode}}"\nloop = {{size = "{size}m"}}\n'
+    )
     study.write_text(text.replace("numjobs = [1, 4]", "numjobs = [1]\ninode = [256, 512]"), "utf-8")
     for flags, expected in ((("--dry-run",), 1), ((), 5)):
         code, out, err = said(capsys, study, *flags, "-o", "out")
@@ -189,8 +266,9 @@ def test_loop_files_that_fit_alone_but_not_together_are_refused_first(fio: str, 
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_program_is_said_by_the_plan_and_ends_a_run(study: Path, capsys: pytest.CaptureFixture[str],
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_said_by_the_plan_and_ends_a_run(
+    study: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     code, out, _ = said(capsys, study, "--dry-run")
     assert code == 1
@@ -201,23 +279,32 @@ def test_a_missing_program_is_said_by_the_plan_and_ends_a_run(study: Path, capsy
     assert not Path("results/small").exists()
 
 
-@pytest.mark.parametrize(("args", "code", "words"), [
-    (["--only", "numjobs"], 2, "--only: 'numjobs' names no level"),
-    (["--only", "threads=1"], 2, "--only: 'threads' is not a factor of the study"),
-    (["--only", "numjobs=3"], 2, "--only: there is no numjobs=3; numjobs is one of 1, 4"),
-    (["--variant", "plane"], 2, "--variant: no variant is called 'plane'; did you mean 'plain'"),
-    (["--repetitions", "0"], 2, "0 is not in the range"),
-    (["--seed", "-1"], 2, "-1 is not in the range"),
-    (["--runtime", "soon"], 2, "'soon' is not a duration"),
-    (["--runtime", "0"], 2, "'0' is not a time"),
-    (["--target", "path"], 2, "--target: 'path' is not a key=value"),
-    (["--target", "paht=/tmp"], 4, "target.paht: is unknown; did you mean 'path'"),
-    (["--target", "kind=tape"], 4, "target.kind: unknown target 'tape'"),
-    (["--format", "json"], 2, "--format is for --dry-run"),
-    (["--format", "xml", "--dry-run"], 2, "'xml' is not one of"),
-    (["--frobnicate"], 2, "No such option"),
-])
-def test_wrong_flags_are_one_line(study: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, words: str) -> None:
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--only", "numjobs"], 2, "--only: 'numjobs' names no level"),
+        (["--only", "threads=1"], 2, "--only: 'threads' is not a factor of the study"),
+        (["--only", "numjobs=3"], 2, "--only: there is no numjobs=3; numjobs is one of 1, 4"),
+        (
+            ["--variant", "plane"],
+            2,
+            "--variant: no variant is called 'plane'; did you mean 'plain'",
+        ),
+        (["--repetitions", "0"], 2, "0 is not in the range"),
+        (["--seed", "-1"], 2, "-1 is not in the range"),
+        (["--runtime", "soon"], 2, "'soon' is not a duration"),
+        (["--runtime", "0"], 2, "'0' is not a time"),
+        (["--target", "path"], 2, "--target: 'path' is not a key=value"),
+        (["--target", "paht=/tmp"], 4, "target.paht: is unknown; did you mean 'path'"),
+        (["--target", "kind=tape"], 4, "target.kind: unknown target 'tape'"),
+        (["--format", "json"], 2, "--format is for --dry-run"),
+        (["--format", "xml", "--dry-run"], 2, "'xml' is not one of"),
+        (["--frobnicate"], 2, "No such option"),
+    ],
+)
+def test_wrong_flags_are_one_line(
+    study: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, words: str
+) -> None:
     found, out, err = said(capsys, study, *args)
     assert (found, out) == (code, "")
     assert words in err
@@ -225,34 +312,62 @@ def test_wrong_flags_are_one_line(study: Path, capsys: pytest.CaptureFixture[str
     assert not Path("results").exists()
 
 
-def test_commands_are_shown_and_refused_where_nobody_can_agree(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_are_shown_and_refused_where_nobody_can_agree(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     study.write_text(STUDY + HOOKS.replace("{log}", str(tmp_path / "log")), "utf-8")
     code, out, err = said(capsys, study)
     assert (code, out) == (4, "")
     lines = err.splitlines()
-    assert lines[:3] == [f"{study} runs these commands with your rights:", f"  hooks.study.before: echo began >> {tmp_path}/log",
-                         f"  hooks.run.after: touch '{tmp_path}/log.$IOLAB_RUN'"]
+    assert lines[:3] == [
+        f"{study} runs these commands with your rights:",
+        f"  hooks.study.before: echo began >> {tmp_path}/log",
+        f"  hooks.run.after: touch '{tmp_path}/log.$IOLAB_RUN'",
+    ]
     assert "say --trust" in lines[3]
     assert not (tmp_path / "log").exists()
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.real
-def test_a_study_with_trusted_commands_runs_and_what_was_changed_is_kept(fio: str, study: Path, tmp_path: Path,
-                                                                         capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_with_trusted_commands_runs_and_what_was_changed_is_kept(
+    fio: str, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     study.write_text(STUDY + HOOKS.replace("{log}", str(tmp_path / "log")), "utf-8")
     flags = ["--only", "numjobs=1", "--repetitions", "1", "--runtime", "1s", "--a-a"]
     code, out, err = said(capsys, study, "-o", "out", "--trust", *flags)
     assert (code, out) == (0, "")
     assert (tmp_path / "log").read_text() == "began\n"
     opened = iolab.open("out")
-    assert sorted((each.variant, dict(each.factors), each.plan.runtime) for each in opened.runs) == [
-        ("plain", {"numjobs": 1}, 1.0), ("plain-again", {"numjobs": 1}, 1.0), ("synced", {"numjobs": 1}, 1.0)]
+    assert sorted(
+        (each.variant, dict(each.factors), each.plan.runtime) for each in opened.runs
+    ) == [
+        ("plain", {"numjobs": 1}, 1.0),
+        ("plain-again", {"numjobs": 1}, 1.0),
+        ("synced", {"numjobs": 1}, 1.0),
+    ]
     manifest = read_manifest(Path("out"))
-    assert manifest.reproduce == ["iolab", "run", str(study), "-o", "out", "--only", "numjobs=1", "--repetitions", "1", "--runtime",
-                                  "1s", "--a-a"]
+    assert manifest.reproduce == [
+        "iolab",
+        "run",
+        str(study),
+        "-o",
+        "out",
+        "--only",
+        "numjobs=1",
+        "--repetitions",
+        "1",
+        "--runtime",
+        "1s",
+        "--a-a",
+    ]
     assert manifest.study is not None
-    assert manifest.study["changes"] == {"only": {"numjobs": ["1"]}, "repetitions": 1, "runtime": "1s", "again": True}
+    assert manifest.study["changes"] == {
+        "only": {"numjobs": ["1"]},
+        "repetitions": 1,
+        "runtime": "1s",
+        "again": True,
+    }
     assert "run 3 of 3" in err
     assert "write " in err
     # agreed to once: the same text is not asked about again
@@ -264,8 +379,14 @@ def test_a_study_with_trusted_commands_runs_and_what_was_changed_is_kept(fio: st
 def test_whoever_sits_at_a_terminal_is_asked(study: Path, tmp_path: Path) -> None:
     study.write_text(STUDY + HOOKS.replace("{log}", str(tmp_path / "log")), "utf-8")
     mine, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(study)], stdin=theirs, stderr=theirs,
-                               stdout=subprocess.PIPE, close_fds=True, env={**os.environ, "PATH": "/nowhere"})
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "run", str(study)],
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        close_fds=True,
+        env={**os.environ, "PATH": "/nowhere"},
+    )
     os.close(theirs)
     shown = ""
     try:

@@ -41,7 +41,9 @@ def statuses(out: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("where", [(), ("-o", "there")])
-def test_a_study_of_one_far_host_goes_on_over_there(where: tuple[str, ...], machines: dict[str, FakeHost]) -> None:
+def test_a_study_of_one_far_host_goes_on_over_there(
+    where: tuple[str, ...], machines: dict[str, FakeHost]
+) -> None:
     out = Path(where[-1] if where else "results/small")
     fails_from(machines["root@a"], 3)
     assert run(["run", "s.toml", *where, "--host", "root@a", "--fail-fast"]) == 5
@@ -54,7 +56,9 @@ def test_a_study_of_one_far_host_goes_on_over_there(where: tuple[str, ...], mach
     assert machines["local"].removed == []
 
 
-def test_one_killed_before_its_first_line_goes_on_over_there(machines: dict[str, FakeHost], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_killed_before_its_first_line_goes_on_over_there(
+    machines: dict[str, FakeHost], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Killed(BaseException):
         pass
 
@@ -75,7 +79,9 @@ def test_one_killed_before_its_first_line_goes_on_over_there(machines: dict[str,
     assert machines["local"].started == machines["local"].removed == []
 
 
-def test_a_study_of_several_hosts_in_the_default_place_goes_on_on_all(machines: dict[str, FakeHost]) -> None:
+def test_a_study_of_several_hosts_in_the_default_place_goes_on_on_all(
+    machines: dict[str, FakeHost],
+) -> None:
     fails_from(machines["root@b"], 2)
     assert run(["run", "s.toml", "--host", "root@a", "--host", "root@b"]) == 5
     machines["root@b"].programs["fio"].fails = None
@@ -93,12 +99,17 @@ def test_one_of_several_hosts_can_be_named(machines: dict[str, FakeHost]) -> Non
     assert statuses(Path("results/small/root@b")) == [("finished", "root@b")] * RUNS
 
 
-def test_another_host_is_refused(machines: dict[str, FakeHost], capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_host_is_refused(
+    machines: dict[str, FakeHost], capsys: pytest.CaptureFixture[str]
+) -> None:
     fails_from(machines["root@a"], 3)
     assert run(["run", "s.toml", "--host", "root@a", "--fail-fast"]) == 5
     capsys.readouterr()
     assert run(["run", "s.toml", "--resume", "--host", "local"]) == 2
-    assert "begun on host 'root@a', not on 'local'; go on there: name that host with --host" in capsys.readouterr().err
+    assert (
+        "begun on host 'root@a', not on 'local'; go on there: name that host with --host"
+        in capsys.readouterr().err
+    )
     assert machines["local"].started == []
 
 
@@ -109,14 +120,18 @@ def test_where_nothing_was_begun_a_study_begins_here(machines: dict[str, FakeHos
 
 
 @pytest.mark.parametrize("name", ["7", '"a b"'])
-def test_a_name_that_is_none_is_told_by_the_study(name: str, machines: dict[str, FakeHost], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_is_none_is_told_by_the_study(
+    name: str, machines: dict[str, FakeHost], capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("s.toml").write_text(study_text().replace('"small"', name))
     assert run(["run", "s.toml", "--resume"]) == 4
     assert "study.name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"schema_version": 1, "reproduce": 7}'])
-def test_with_a_damaged_manifest_no_host_is_guessed(text: str, machines: dict[str, FakeHost], capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_a_damaged_manifest_no_host_is_guessed(
+    text: str, machines: dict[str, FakeHost], capsys: pytest.CaptureFixture[str]
+) -> None:
     Path("results/small").mkdir(parents=True)
     Path("results/small/manifest.json").write_text(text)
     assert run(["run", "s.toml", "--resume"]) == 3

@@ -24,7 +24,10 @@ START = 1_700_000_000 * SECOND
 def trace(tmp_path: Path) -> Path:
     """A thousand reads; each tenth is slow, and dd's."""
     path = tmp_path / "t.csv"
-    lines = [f"{at},{5000 if at % 10 == 0 else 100},8192,read,{'dd' if at % 10 == 0 else 'fio'}\n" for at in range(1000)]
+    lines = [
+        f"{at},{5000 if at % 10 == 0 else 100},8192,read,{'dd' if at % 10 == 0 else 'fio'}\n"
+        for at in range(1000)
+    ]
     path.write_text("time:ms,latency:us,size:bytes,op,process\n" + "".join(lines))
     return path
 
@@ -34,15 +37,38 @@ def counters(tmp_path: Path) -> Path:
     """Ten seconds of a disk with two partitions, and of two processors."""
     rows = []
     for at in range(11):
-        rows += [("diskstats", at, thing, "reads", 10 * at * part) for thing, part in (("sda", 3), ("sda1", 2), ("sda2", 1))]
+        rows += [
+            ("diskstats", at, thing, "reads", 10 * at * part)
+            for thing, part in (("sda", 3), ("sda1", 2), ("sda2", 1))
+        ]
         rows += [("diskstats", at, "sda", "io_ms", 250 * at)]
-        rows += [("cpu", at, thing, field, at * step) for thing, many in (("", 2), ("cpu0", 1), ("cpu1", 1))
-                 for field, step in (("user", 30 * many), ("idle", 70 * many))]
-    columns = list(zip(*((source, START + at * SECOND, thing, field, value) for source, at, thing, field, value in rows), strict=True))
+        rows += [
+            ("cpu", at, thing, field, at * step)
+            for thing, many in (("", 2), ("cpu0", 1), ("cpu1", 1))
+            for field, step in (("user", 30 * many), ("idle", 70 * many))
+        ]
+    columns = list(
+        zip(
+            *(
+                (source, START + at * SECOND, thing, field, value)
+                for source, at, thing, field, value in rows
+            ),
+            strict=True,
+        )
+    )
     clock = FakeClock(START)
-    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
-        writer.append_samples(pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(columns, SAMPLES, strict=True)], schema=SAMPLES))
+    with RecordingWriter.create(
+        tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock
+    ) as writer:
+        writer.append_samples(
+            pa.RecordBatch.from_arrays(
+                [
+                    pa.array(column, field.type)
+                    for column, field in zip(columns, SAMPLES, strict=True)
+                ],
+                schema=SAMPLES,
+            )
+        )
         clock.sleep(10)
     return tmp_path / "r"
 
@@ -58,21 +84,49 @@ def test_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert [each["name"] for each in found] == list(CATALOGUE)
     assert all(each["answered_by"] or each["why_not"] for each in found)
     assert all(each["about"] and each["covers"] for each in found)
-    assert [each["name"] for each in found if not each["breakdowns"]] == ["arc.hit_ratio", "l2arc.headers", "zil.commits"]
+    assert [each["name"] for each in found if not each["breakdowns"]] == [
+        "arc.hit_ratio",
+        "l2arc.headers",
+        "zil.commits",
+    ]
     out = done(capsys, "catalog", "statistics")
     assert "from events or counters" in out
 
 
-def test_the_catalogue_of_a_recording_and_a_trace(counters: Path, trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = {each["name"]: each for each in json.loads(done(capsys, "catalog", "statistics", counters, "--format", "json"))["entries"]}
-    assert (found["io.ops"]["answered_by"], found["io.ops"]["answered_breakdowns"]) == ("diskstats", ["op", "device"])
+def test_the_catalogue_of_a_recording_and_a_trace(
+    counters: Path, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = {
+        each["name"]: each
+        for each in json.loads(done(capsys, "catalog", "statistics", counters, "--format", "json"))[
+            "entries"
+        ]
+    }
+    assert (found["io.ops"]["answered_by"], found["io.ops"]["answered_breakdowns"]) == (
+        "diskstats",
+        ["op", "device"],
+    )
     assert found["net.bytes"]["why_not"] == "there are no counters of network"
     out = done(capsys, "catalog", "statistics", trace)
     assert "from events or counters, by csv; by op, process, latency, size\n" in out
-    assert "not by device, file, mount, client, job, pid, thread, error, flags, queue, offset: what was recorded does not tell them" in out
-    found = {each["name"]: each for each in json.loads(done(capsys, "catalog", "statistics", trace, "--format", "json"))["entries"]}
-    assert found["io.ops"]["lacking"]["client"] == "only a table with a column of that name tells the client"
-    assert found["io.ops"]["lacking"]["file"] == "csv events tell no file; file.ops does, where it was recorded"
+    assert (
+        "not by device, file, mount, client, job, pid, thread, error, flags, queue, offset: what was recorded does not tell them"
+        in out
+    )
+    found = {
+        each["name"]: each
+        for each in json.loads(done(capsys, "catalog", "statistics", trace, "--format", "json"))[
+            "entries"
+        ]
+    }
+    assert (
+        found["io.ops"]["lacking"]["client"]
+        == "only a table with a column of that name tells the client"
+    )
+    assert (
+        found["io.ops"]["lacking"]["file"]
+        == "csv events tell no file; file.ops does, where it was recorded"
+    )
     assert "not here: there are no counters of cpu" in out
     assert run(["catalog", "metrics", str(trace)]) == 2
     assert "a path is for statistics alone" in capsys.readouterr().err
@@ -83,17 +137,59 @@ def test_counters_in_every_style(counters: Path, capsys: pytest.CaptureFixture[s
     assert "r: io.ops[device]: 300 I/Os over 10 s, 30.00 1/s on average" in out
     assert "66.7 %" in out
     assert "counters of diskstats" in out
-    assert "note: the sum holds sda; not sda1, sda2, which are parts of others, made of them, or no disks" in out
+    assert (
+        "note: the sum holds sda; not sda1, sda2, which are parts of others, made of them, or no disks"
+        in out
+    )
     assert "30.00 % on average" in done(capsys, "query", counters, "cpu.utilization")
-    rows = list(csv.DictReader(io.StringIO(done(capsys, "query", counters, "cpu.utilization[cpu]", "--format", "csv", "--interval", "5s"))))
-    assert [(row["cpu"], float(row["value"])) for row in rows[:2]] == [("cpu0", pytest.approx(0.3)), ("cpu1", pytest.approx(0.3))]
-    found = json.loads(done(capsys, "query", counters, "cpu.utilization[cpu]", "--format", "json", "--top", "1"))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                done(
+                    capsys,
+                    "query",
+                    counters,
+                    "cpu.utilization[cpu]",
+                    "--format",
+                    "csv",
+                    "--interval",
+                    "5s",
+                )
+            )
+        )
+    )
+    assert [(row["cpu"], float(row["value"])) for row in rows[:2]] == [
+        ("cpu0", pytest.approx(0.3)),
+        ("cpu1", pytest.approx(0.3)),
+    ]
+    found = json.loads(
+        done(capsys, "query", counters, "cpu.utilization[cpu]", "--format", "json", "--top", "1")
+    )
     assert (found["unit"], found["source"], found["mean"]) == ("1", "cpu", pytest.approx(0.3))
     assert found["others"]["mean"] == pytest.approx(0.3)
-    heat = json.loads(done(capsys, "query", counters, "io.utilization[utilization]", "--format", "json", "--interval", "5s"))
-    assert (heat["y"], heat["low"], heat["high"], heat["count"], heat["lost"]) == ("utilization", [25, 25], [26, 26], [5, 5], 0)
+    heat = json.loads(
+        done(
+            capsys,
+            "query",
+            counters,
+            "io.utilization[utilization]",
+            "--format",
+            "json",
+            "--interval",
+            "5s",
+        )
+    )
+    assert (heat["y"], heat["low"], heat["high"], heat["count"], heat["lost"]) == (
+        "utilization",
+        [25, 25],
+        [26, 26],
+        [5, 5],
+        0,
+    )
     # the last reading, at ten seconds, begins a third column
-    assert "10 readings over 15 s" in done(capsys, "query", counters, "io.utilization[utilization]", "--interval", "5s")
+    assert "10 readings over 15 s" in done(
+        capsys, "query", counters, "io.utilization[utilization]", "--interval", "5s"
+    )
 
 
 @pytest.mark.slow
@@ -101,13 +197,33 @@ def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = done(capsys, "query", trace, "io.ops[latency]", "--who", "1ms..1s", "--to", "0.5s")
     assert "t.csv: io.ops[latency]: 50 I/Os within 1ms..1s, 950 I/Os outside" in out
     assert "the same inside and outside: op" in out
-    rows = list(csv.DictReader(io.StringIO(done(capsys, "query", trace, "io.ops[latency]", "--who", "1ms..1s", "--format", "csv"))))
-    assert [(row["dimension"], row["value"], row["inside"], row["outside"], row["share_inside"]) for row in rows[:2]] == [
-        ("process", "dd", "100", "0", "1.0"), ("process", "fio", "0", "900", "0.0")]
-    found = json.loads(done(capsys, "query", trace, "io.ops[latency]", "--who", "1ms..", "--format", "json"))
-    assert (found["kind"], found["inside"], found["outside"], found["dimensions"][0]["field"]) == ("who", 100, 900, "process")
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                done(
+                    capsys, "query", trace, "io.ops[latency]", "--who", "1ms..1s", "--format", "csv"
+                )
+            )
+        )
+    )
+    assert [
+        (row["dimension"], row["value"], row["inside"], row["outside"], row["share_inside"])
+        for row in rows[:2]
+    ] == [("process", "dd", "100", "0", "1.0"), ("process", "fio", "0", "900", "0.0")]
+    found = json.loads(
+        done(capsys, "query", trace, "io.ops[latency]", "--who", "1ms..", "--format", "json")
+    )
+    assert (found["kind"], found["inside"], found["outside"], found["dimensions"][0]["field"]) == (
+        "who",
+        100,
+        900,
+        "process",
+    )
     assert "nothing is inside" in done(capsys, "query", trace, "io.ops[latency]", "--who", "1h..2h")
-    for statistic, values, says in (("io.ops[op]", "1ms..", "is asked of a map"), ("io.ops[latency]", "1ms", "is not a range"),
-                                    ("io.utilization[utilization]", "5..", "is asked of a map")):
+    for statistic, values, says in (
+        ("io.ops[op]", "1ms..", "is asked of a map"),
+        ("io.ops[latency]", "1ms", "is not a range"),
+        ("io.utilization[utilization]", "5..", "is asked of a map"),
+    ):
         assert run(["query", str(trace), statistic, "--who", values]) == 2
         assert says in capsys.readouterr().err

@@ -17,9 +17,13 @@ from support.recordings import SECOND, START, events
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for number in range(3):
-            writer.append_events(events(500, number, start_ns=START + 10 * number * SECOND, per_s=100))
+            writer.append_events(
+                events(500, number, start_ns=START + 10 * number * SECOND, per_s=100)
+            )
             writer.seal()
     return tmp_path / "r"
 
@@ -34,7 +38,9 @@ def test_a_whole_recording(recording: Path, capsys: pytest.CaptureFixture[str]) 
     assert (told["kind"], told["unverified"], told["findings"]) == ("recording", 0, [])
 
 
-def test_what_can_be_derived_is_repaired_and_nothing_is_removed(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_can_be_derived_is_repaired_and_nothing_is_removed(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     whole = {place: place.read_bytes() for place in recording.rglob("*.parquet")}
     os.truncate(sealed_file(recording, 2, "events"), 3000)
     map_file(recording, 1, "io.latency").unlink()
@@ -53,10 +59,15 @@ def test_what_can_be_derived_is_repaired_and_nothing_is_removed(recording: Path,
     assert run(["verify", str(recording), "--repair"]) == 1, "events that are lost stay so"
     capsys.readouterr()
     assert run(["verify", str(recording), "--repair", "--format", "json"]) == 1
-    [left] = [each for each in json.loads(capsys.readouterr().out)["findings"] if not each["is_repaired"]
-              and not each["path"].endswith("io.latency/000001.parquet")]
+    [left] = [
+        each
+        for each in json.loads(capsys.readouterr().out)["findings"]
+        if not each["is_repaired"] and not each["path"].endswith("io.latency/000001.parquet")
+    ]
     assert left["path"] == "events/000002.parquet"
-    assert map_file(recording, 3, "io.size").read_bytes() == whole[map_file(recording, 3, "io.size")]
+    assert (
+        map_file(recording, 3, "io.size").read_bytes() == whole[map_file(recording, 3, "io.size")]
+    )
     assert sealed_file(recording, 2, "events").stat().st_size == 3000
     assert (recording / f"{SEGMENTS}.damaged").exists(), "the damaged lines are evidence"
     assert len(Recording(recording).segments()) == 2

@@ -58,8 +58,12 @@ def started() -> Iterator[Callable[..., Started]]:
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: object) -> Started:
-        process = subprocess.Popen([sys.executable, "-m", "iolab.cli", *map(str, arguments)], text=True, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "iolab.cli", *map(str, arguments)],
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         processes.append(process)
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -100,8 +104,9 @@ def test_a_token_may_be_kept(trace: Path, started: Callable[..., Started], tmp_p
     assert started("view", trace, "--port", 0, "--token-file", file)[2] == token
 
 
-def test_a_token_that_somebody_else_wrote_is_refused(trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                     capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_that_somebody_else_wrote_is_refused(
+    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file, link = tmp_path / "token", tmp_path / "link"
     file.write_text("x" * 40)
     file.chmod(0o600)
@@ -114,14 +119,30 @@ def test_a_token_that_somebody_else_wrote_is_refused(trace: Path, tmp_path: Path
     assert file.read_text() == "x" * 40
 
 
-@pytest.mark.parametrize(("arguments", "code", "said"), [
-    (["nothing.csv"], 2, "no such file"), (["-"], 2, "standard input"), (["t.csv", "--port", "99999"], 2, "99999 is not a port"),
-    (["t.csv", "--listen", "no.such.host.invalid"], 2, "there is no host"), (["t.csv", "--metric", "io.opps"], 2, "there is no statistic"),
-    (["t.csv", "--metric", "io.ops[offset]"], 2, "makes no metric"), ([], 2, "Missing argument"), (["."], 3, "not a recording"),
-    (["t.csv", "--token-file", "open"], 2, "others can read"), (["t.csv", "--token-file", "short"], 2, "holds no token"),
-    (["t.csv", "--token-file", "none/such"], 2, "holds no token")])
-def test_mistakes_are_one_line(arguments: list[str], code: int, said: str, trace: Path, tmp_path: Path,
-                               capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nothing.csv"], 2, "no such file"),
+        (["-"], 2, "standard input"),
+        (["t.csv", "--port", "99999"], 2, "99999 is not a port"),
+        (["t.csv", "--listen", "no.such.host.invalid"], 2, "there is no host"),
+        (["t.csv", "--metric", "io.opps"], 2, "there is no statistic"),
+        (["t.csv", "--metric", "io.ops[offset]"], 2, "makes no metric"),
+        ([], 2, "Missing argument"),
+        (["."], 3, "not a recording"),
+        (["t.csv", "--token-file", "open"], 2, "others can read"),
+        (["t.csv", "--token-file", "short"], 2, "holds no token"),
+        (["t.csv", "--token-file", "none/such"], 2, "holds no token"),
+    ],
+)
+def test_mistakes_are_one_line(
+    arguments: list[str],
+    code: int,
+    said: str,
+    trace: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for name, mode, text in (("open", 0o644, "x" * 40), ("short", 0o600, "x")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(mode)
@@ -148,19 +169,31 @@ def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "probe.log"
     log.touch()
     path = tmp_path / "probe"
-    path.write_text(f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'log': str(log)})}' \"$@\"\n")
+    path.write_text(
+        f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{json.dumps({'log': str(log)})}' \"$@\"\n"
+    )
     path.chmod(0o755)
     monkeypatch.setenv("IOLAB_PROBE", str(path))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_live_records_and_serves_and_ends_both(number: signal.Signals, probe: None, started: Callable[..., Started],
-                                               tmp_path: Path) -> None:
+def test_live_records_and_serves_and_ends_both(
+    number: signal.Signals, probe: None, started: Callable[..., Started], tmp_path: Path
+) -> None:
     process, base, token = started("live", "-o", tmp_path / "rec", "--port", 0)
-    [facts] = until(lambda: [each for each in get(f"{base}/api/v1/recordings", token)["recordings"] if each.get("events")], "events")
+    [facts] = until(
+        lambda: [
+            each
+            for each in get(f"{base}/api/v1/recordings", token)["recordings"]
+            if each.get("events")
+        ],
+        "events",
+    )
     assert facts["live"]
     arguments = json.loads((tmp_path / "probe.log").read_text())["arguments"]
-    assert ["--exclude-pid", str(process.pid)] in [arguments[at:at + 2] for at in range(len(arguments))]  # what serves
+    assert ["--exclude-pid", str(process.pid)] in [
+        arguments[at : at + 2] for at in range(len(arguments))
+    ]  # what serves
     process.send_signal(number)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
@@ -170,7 +203,9 @@ def test_live_records_and_serves_and_ends_both(number: signal.Signals, probe: No
     assert session["until_ns"] is not None
 
 
-def test_a_killed_server_does_no_harm_to_the_recording(probe: None, started: Callable[..., Started], tmp_path: Path) -> None:
+def test_a_killed_server_does_no_harm_to_the_recording(
+    probe: None, started: Callable[..., Started], tmp_path: Path
+) -> None:
     process, _, _ = started("live", "-o", tmp_path / "rec", "--port", 0)
     process.kill()
     process.wait(PATIENCE)
@@ -184,12 +219,22 @@ def test_a_killed_server_does_no_harm_to_the_recording(probe: None, started: Cal
 
 def test_live_says_why_it_does_not_begin(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("IOLAB_PROBE", str(tmp_path / "none"))
-    done = subprocess.run([sys.executable, "-m", "iolab.cli", "live", "-o", str(tmp_path / "rec")], capture_output=True, text=True,
-                          timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "iolab.cli", "live", "-o", str(tmp_path / "rec")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert done.returncode == 5
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    wrong = subprocess.run([sys.executable, "-m", "iolab.cli", "live", "tape"], capture_output=True, text=True, timeout=PATIENCE,
-                           check=False)
+    wrong = subprocess.run(
+        [sys.executable, "-m", "iolab.cli", "live", "tape"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert wrong.returncode == 2
     assert "unknown source 'tape'" in wrong.stderr

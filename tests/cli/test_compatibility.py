@@ -37,11 +37,15 @@ def without(found: Any, *names: str) -> Any:
 
 def test_results_compare_as_they_did(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = answer(capsys, "compare", str(old / "results"), "--metric", "write.iops")
-    assert without(found, "title") == without(json.loads((old / "compare.json").read_text()), "title")
+    assert without(found, "title") == without(
+        json.loads((old / "compare.json").read_text()), "title"
+    )
     assert answer(capsys, "show", str(old / "results"))["runs"][0]["status"]
 
 
-def test_results_are_undamaged_and_no_evidence_is_rewritten(old: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_undamaged_and_no_evidence_is_rewritten(
+    old: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["verify", str(old / "results")]) == 0
     assert "1 cache made by another iolab" in capsys.readouterr().out
     assert run(["report", str(old / "results"), "-o", str(old / "report.html")]) == 0
@@ -64,8 +68,13 @@ def test_notebooks_open_both(old: Path) -> None:
     assert "300" in iolab.open(old / "recording")._repr_html_()
 
 
-@pytest.mark.parametrize(("file", "key"), [("results/manifest.json", "schema_version"), ("recording/recording.json", "schema")])
-def test_what_a_newer_version_wrote_is_refused_in_a_line(old: Path, capsys: pytest.CaptureFixture[str], file: str, key: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [("results/manifest.json", "schema_version"), ("recording/recording.json", "schema")],
+)
+def test_what_a_newer_version_wrote_is_refused_in_a_line(
+    old: Path, capsys: pytest.CaptureFixture[str], file: str, key: str
+) -> None:
     path = old / file
     document = json.loads(path.read_text())
     assert key in document

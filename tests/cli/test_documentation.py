@@ -29,26 +29,43 @@ def commands(page: Path) -> list[tuple[str, list[str]]]:
 
 def shown_matches(shown: list[str], seen: list[str]) -> bool:
     """Whether the shown lines are what was seen, `...` being a gap."""
-    pattern = "".join(r"(?:.*\n)*" if line == "..." else re.escape(line.rstrip()) + "\n" for line in shown)
+    pattern = "".join(
+        r"(?:.*\n)*" if line == "..." else re.escape(line.rstrip()) + "\n" for line in shown
+    )
     return re.fullmatch(pattern, "".join(f"{line.rstrip()}\n" for line in seen)) is not None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if commands(page)], ids=lambda page: page.name
+)
 def test_documented_commands_do_what_the_page_says(page: Path, tmp_path: Path) -> None:
     (tmp_path / "studies").symlink_to(ROOT / "studies")
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     for command, shown in commands(page):
-        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
         if shown:
-            assert shown_matches(shown, done.stdout.splitlines()), f"{page.name}: {command}\n{done.stdout}"
+            assert shown_matches(shown, done.stdout.splitlines()), (
+                f"{page.name}: {command}\n{done.stdout}"
+            )
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
-    missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
+    missing = [
+        target for target in targets if "://" not in target and not (page.parent / target).exists()
+    ]
     assert not missing
 
 

@@ -39,8 +39,14 @@ def run_notebook(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             html = value._repr_html_() if hasattr(value, "_repr_html_") else ""
             markdown = value._repr_markdown_() if hasattr(value, "_repr_markdown_") else ""
             picture = value._repr_svg_() if hasattr(value, "_repr_svg_") else ""
-            assert picture or any(bundle.values()) or "<table" in html or "<svg" in html or "<img" in html or "\n|" in markdown, \
-                repr(value)
+            assert (
+                picture
+                or any(bundle.values())
+                or "<table" in html
+                or "<svg" in html
+                or "<img" in html
+                or "\n|" in markdown
+            ), repr(value)
             kinds.append(type(value).__name__)
     finally:
         if "work" in names:
@@ -61,4 +67,8 @@ def test_the_notebook_of_an_own_study_runs(root: Path, monkeypatch: pytest.Monke
 
 
 def test_every_notebook_is_run(root: Path) -> None:
-    assert {path.stem for path in (root / "examples/notebooks").glob("*.ipynb")} == {"openzfs-447", "recording", "own-study"}
+    assert {path.stem for path in (root / "examples/notebooks").glob("*.ipynb")} == {
+        "openzfs-447",
+        "recording",
+        "own-study",
+    }

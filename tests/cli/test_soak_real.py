@@ -27,9 +27,17 @@ def test_a_short_soak() -> None:
         bundle_file("live.js")
     except IolabError as error:
         pytest.skip(f"the page has not been built: {error.hint}")
-    environment = {name: value for name, value in os.environ.items() if name not in ("SUDO_UID", "SUDO_GID")}
-    done = subprocess.run([sys.executable, ROOT / "benchmarks/bench_soak.py"], capture_output=True, text=True, check=False, timeout=600,
-                          env={**environment, "IOLAB_BENCH_SECONDS": "30", "IOLAB_BENCH_RATE": "1000"})
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("SUDO_UID", "SUDO_GID")
+    }
+    done = subprocess.run(
+        [sys.executable, ROOT / "benchmarks/bench_soak.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**environment, "IOLAB_BENCH_SECONDS": "30", "IOLAB_BENCH_RATE": "1000"},
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "gap of" in done.stdout
     assert json.loads(done.stdout.splitlines()[-1]) == {"problems": []}

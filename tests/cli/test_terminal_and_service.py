@@ -25,29 +25,48 @@ from support.recordings import SECOND, START, events
 from support.service import TOKEN
 
 SECONDS = 6
-OBJECTS = {"device": ("sda", "sda1", "loop0"), "cpu": ("", "cpu0", "cpu1"), "interface": ("eth0", "lo"), "mount": ("/", "/data"),
-           "peer": ("others", "10.0.0.1", "127.0.0.1"), "pool": ("tank", "dozer"), None: ("",)}
+OBJECTS = {
+    "device": ("sda", "sda1", "loop0"),
+    "cpu": ("", "cpu0", "cpu1"),
+    "interface": ("eth0", "lo"),
+    "mount": ("/", "/data"),
+    "peer": ("others", "10.0.0.1", "127.0.0.1"),
+    "pool": ("tank", "dozer"),
+    None: ("",),
+}
 
 
 def readings(seed: int) -> pa.RecordBatch:
     """Every field of every counter, growing at random."""
     chance = random.Random(seed)
-    wanted = {(entry.counter.source, thing, field) for entry in CATALOGUE.values() if entry.counter
-              for thing in OBJECTS[entry.counter.object] for field in entry.counter.read}
+    wanted = {
+        (entry.counter.source, thing, field)
+        for entry in CATALOGUE.values()
+        if entry.counter
+        for thing in OBJECTS[entry.counter.object]
+        for field in entry.counter.read
+    }
     rows = []
     for source, thing, field in sorted(wanted):
         value = 1000
         for at in range(SECONDS + 1):
             rows.append((source, START + at * SECOND, thing, field, value))
             value += chance.randrange(1000)
-    return pa.RecordBatch.from_arrays([pa.array(column, each.type) for column, each in zip(zip(*rows, strict=True), SAMPLES, strict=True)],
-                                      schema=SAMPLES)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(column, each.type)
+            for column, each in zip(zip(*rows, strict=True), SAMPLES, strict=True)
+        ],
+        schema=SAMPLES,
+    )
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("all") / "r"
-    with RecordingWriter.create(place, host="here", clock="realtime", origin={"kind": "import"}, live=False) as writer:
+    with RecordingWriter.create(
+        place, host="here", clock="realtime", origin={"kind": "import"}, live=False
+    ) as writer:
         for number, source in enumerate(("block", "syscall", "fio", "zpool", "zpool-sizes")):
             writer.append_events(events(300, number, source=source, per_s=60))
         writer.append_samples(readings(7))
@@ -59,8 +78,10 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def service(recording: Path) -> Iterator[TestClient]:
-    with TestClient(application(Store([recording]), Door(["127.0.0.1"], 8750, token=TOKEN)),
-                    base_url="http://127.0.0.1:8750") as client:
+    with TestClient(
+        application(Store([recording]), Door(["127.0.0.1"], 8750, token=TOKEN)),
+        base_url="http://127.0.0.1:8750",
+    ) as client:
         client.headers["authorization"] = f"Bearer {TOKEN}"
         yield client
 
@@ -74,16 +95,26 @@ def names(recording: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_every_statistic_is_the_same_in_both(recording: Path, service: TestClient, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_statistic_is_the_same_in_both(
+    recording: Path, service: TestClient, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = names(recording)
     assert len(asked) > 100
     assert {name.partition("[")[0] for name in asked} == set(CATALOGUE)
     for name in asked:
         assert run(["query", str(recording), name, "--format", "json", "--interval", "1s"]) == 0
         said: dict[str, Any] = json.loads(capsys.readouterr().out)
-        answer = service.get("/api/v1/query", params={"statistic": name, "interval": "1s", "top": "1000"})
+        answer = service.get(
+            "/api/v1/query", params={"statistic": name, "interval": "1s", "top": "1000"}
+        )
         assert answer.status_code == 200, (name, answer.text)
         told = answer.json()
         assert {key: told.get(key) for key in said} == said, name
         kind = said["kind"]
-        assert said["count"] if kind == "heat" else said["keys"] if kind == "stack" else any(said["values"]), name
+        assert (
+            said["count"]
+            if kind == "heat"
+            else said["keys"]
+            if kind == "stack"
+            else any(said["values"])
+        ), name

@@ -37,8 +37,20 @@ def test_it_takes_no_file_of_another_format(name: str) -> None:
     assert taken <= {path.name for path in own_files(name)}
 
 
-@pytest.mark.parametrize("data", [b"", b"\0", b"\x7fELF\2\1\1\0" * 20, b"\xff\xfe{\0", b"GIF89a", b"<html>\n<body>\n", b"-\n" * 50, b"{}",
-                                  b"[]"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\0",
+        b"\x7fELF\2\1\1\0" * 20,
+        b"\xff\xfe{\0",
+        b"GIF89a",
+        b"<html>\n<body>\n",
+        b"-\n" * 50,
+        b"{}",
+        b"[]",
+    ],
+)
 def test_it_does_not_take_what_nobody_knows(name: str, data: bytes) -> None:
     assert not registry.load("format", name)().detect(data, "a")
 
@@ -51,7 +63,10 @@ def test_it_reads_its_files_and_refuses_damaged_ones(name: str) -> None:
         assert reader.read(whole, path.name) is not None
         for _ in range(40):
             place = chance.randrange(len(whole))
-            for damaged in (whole[:place], whole[:place] + bytes([chance.randrange(256)]) + whole[place + 1:]):
+            for damaged in (
+                whole[:place],
+                whole[:place] + bytes([chance.randrange(256)]) + whole[place + 1 :],
+            ):
                 try:
                     reader.read(damaged, path.name)
                 except FormatError as error:

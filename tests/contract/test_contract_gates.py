@@ -18,12 +18,37 @@ from iolab.verdict import Level, Reason
 from support.fio_files import idle, iostat, job, output, write_run
 
 PLANS = {
-    "as planned": RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0),
+    "as planned": RunPlan(
+        run="0001-aaaaaaaa",
+        variant="master",
+        factors={"numjobs": 4},
+        jobs=4,
+        runtime=10.0,
+        exit_code=0,
+    ),
     "nothing known": RunPlan(run="0001-aaaaaaaa", variant="?", factors={}, status="failed"),
-    "ended by a signal": RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, jobs=4, runtime=10.0, exit_code=-9),
-    "zero": RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 0}, jobs=0, depth=0, runtime=0.0, offered_iops=0.0,
-                    exit_code=0),
-    "huge": RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, jobs=10**9, runtime=1e300, offered_iops=1e300, exit_code=0),
+    "ended by a signal": RunPlan(
+        run="0001-aaaaaaaa", variant="master", factors={}, jobs=4, runtime=10.0, exit_code=-9
+    ),
+    "zero": RunPlan(
+        run="0001-aaaaaaaa",
+        variant="master",
+        factors={"numjobs": 0},
+        jobs=0,
+        depth=0,
+        runtime=0.0,
+        offered_iops=0.0,
+        exit_code=0,
+    ),
+    "huge": RunPlan(
+        run="0001-aaaaaaaa",
+        variant="master",
+        factors={},
+        jobs=10**9,
+        runtime=1e300,
+        offered_iops=1e300,
+        exit_code=0,
+    ),
 }
 ROWS = iostat([(1000.0, 50.0)] * 10)
 EVIDENCE = {
@@ -41,7 +66,9 @@ def gate(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=[(plan, evidence) for plan in PLANS for evidence in EVIDENCE], ids="-".join)
-def facts(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFacts:
+def facts(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> RunFacts:
     plan, evidence = request.param
     text, files = EVIDENCE[evidence]()
     write_run(tmp_path, text, plan=PLANS[plan], **files)

@@ -33,11 +33,19 @@ def _fake() -> tuple[Host, Clock]:
         code = 3 if "exit(3)" in command[-1] else 0
         return Completed(tuple(command), code, "out\n", "err\n")
 
-    programs = {PYTHON: FakeProgram(seconds=0.2, output=answer), "sleeper": FakeProgram(seconds=1000.0)}
+    programs = {
+        PYTHON: FakeProgram(seconds=0.2, output=answer),
+        "sleeper": FakeProgram(seconds=1000.0),
+    }
     return FakeHost(clock, programs), clock
 
 
-@pytest.fixture(params=["fake", *(name for name in registry.names("host") if name != "rig" or RIG in os.environ)])
+@pytest.fixture(
+    params=[
+        "fake",
+        *(name for name in registry.names("host") if name != "rig" or RIG in os.environ),
+    ]
+)
 def hosted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Host, Clock]]:
     if request.param == "fake":
         host, clock = _fake()
@@ -82,7 +90,11 @@ def make(host: Host, text: str) -> None:
 
 
 def sleeper(host: Host) -> list[str]:
-    return ["sleeper"] if isinstance(host, FakeHost) else [python_of(host), "-c", "import time; time.sleep(1000)"]
+    return (
+        ["sleeper"]
+        if isinstance(host, FakeHost)
+        else [python_of(host), "-c", "import time; time.sleep(1000)"]
+    )
 
 
 def test_it_has_a_name_options_and_words_about_itself(host: Host) -> None:
@@ -107,16 +119,26 @@ def test_a_short_command_yields_words_and_exit_code(host: Host) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [
-    lambda host, path: host.run(["no-such-program-anywhere"]),
-    lambda host, path: host.start(["no-such-program-anywhere"], cwd=path, stdout=path / "o", stderr=path / "e")])
-def test_what_cannot_start_is_a_run_error(host: Host, tmp_path: Path, how: Callable[[Host, Path], object]) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda host, path: host.run(["no-such-program-anywhere"]),
+        lambda host, path: host.start(
+            ["no-such-program-anywhere"], cwd=path, stdout=path / "o", stderr=path / "e"
+        ),
+    ],
+)
+def test_what_cannot_start_is_a_run_error(
+    host: Host, tmp_path: Path, how: Callable[[Host, Path], object]
+) -> None:
     with pytest.raises(RunError, match="can't be started"):
         how(host, tmp_path)
 
 
 @pytest.mark.slow
-def test_waiting_ends_with_the_program_or_the_time(hosted: tuple[Host, Clock], tmp_path: Path) -> None:
+def test_waiting_ends_with_the_program_or_the_time(
+    hosted: tuple[Host, Clock], tmp_path: Path
+) -> None:
     host, clock = hosted
     process = host.start(sleeper(host), cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
     try:
@@ -131,9 +153,13 @@ def test_waiting_ends_with_the_program_or_the_time(hosted: tuple[Host, Clock], t
     assert process.end() == code  # ending the ended changes nothing
 
 
-def test_a_program_that_ends_tells_its_code_at_once(hosted: tuple[Host, Clock], tmp_path: Path) -> None:
+def test_a_program_that_ends_tells_its_code_at_once(
+    hosted: tuple[Host, Clock], tmp_path: Path
+) -> None:
     host, clock = hosted
-    process = host.start([python_of(host), "-c", "pass"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    process = host.start(
+        [python_of(host), "-c", "pass"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e"
+    )
     begin = clock.monotonic()
     assert process.wait(60) == 0
     assert clock.monotonic() - begin < 60
@@ -192,10 +218,17 @@ def running(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
-def test_the_environment_of_a_program_is_the_hosts_and_what_is_added(host: Host, tmp_path: Path) -> None:
+def test_the_environment_of_a_program_is_the_hosts_and_what_is_added(
+    host: Host, tmp_path: Path
+) -> None:
     code = "import os; print(os.environ['ADDED'], 'PATH' in os.environ)"
-    process = host.start([python_of(host), "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
-                         environment={"ADDED": "a b=c"})
+    process = host.start(
+        [python_of(host), "-c", code],
+        cwd=tmp_path,
+        stdout=tmp_path / "o",
+        stderr=tmp_path / "e",
+        environment={"ADDED": "a b=c"},
+    )
     assert process.wait(PATIENCE) == 0
     if isinstance(host, FakeHost):
         assert host.environments == [{"ADDED": "a b=c"}]
@@ -204,12 +237,20 @@ def test_the_environment_of_a_program_is_the_hosts_and_what_is_added(host: Host,
 
 
 def test_a_leftover_is_ended_by_its_id_and_start_time_alone(host: Host, tmp_path: Path) -> None:
-    process = host.start(sleeper(host), cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e", environment={"MARK": "1"})
+    process = host.start(
+        sleeper(host),
+        cwd=tmp_path,
+        stdout=tmp_path / "o",
+        stderr=tmp_path / "e",
+        environment={"MARK": "1"},
+    )
     assert process.started is not None
     if isinstance(host, FakeHost):
         host.leftovers.add((process.pid, process.started))
     try:
-        assert host.end_leftover(process.pid, process.started + 1, "MARK=1") == []  # a pid that was used again
+        assert (
+            host.end_leftover(process.pid, process.started + 1, "MARK=1") == []
+        )  # a pid that was used again
         assert host.end_leftover(process.pid, process.started, "MARK=1") == [process.pid]
         assert host.end_leftover(process.pid, process.started, "MARK=1") == []
         assert isinstance(host, FakeHost) or process.wait(0) == 128 + 15
@@ -218,18 +259,34 @@ def test_a_leftover_is_ended_by_its_id_and_start_time_alone(host: Host, tmp_path
 
 
 @pytest.mark.parametrize("marked", [True, False])
-def test_members_of_a_leftover_group_go_where_they_carry_its_mark(tmp_path: Path, marked: bool) -> None:
+def test_members_of_a_leftover_group_go_where_they_carry_its_mark(
+    tmp_path: Path, marked: bool
+) -> None:
     host = LocalHost()
-    code = ("import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork(); "
-            "child and open('child', 'w').write(str(child)); time.sleep(1000)")
-    process = host.start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
-                         environment={"MARK": "mine"})
+    code = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); child = os.fork(); "
+        "child and open('child', 'w').write(str(child)); time.sleep(1000)"
+    )
+    process = host.start(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        stdout=tmp_path / "o",
+        stderr=tmp_path / "e",
+        environment={"MARK": "mine"},
+    )
     assert process.started is not None
     try:
-        child = int(until(lambda: (tmp_path / "child").read_text() if (tmp_path / "child").exists() else "", "its child"))
+        child = int(
+            until(
+                lambda: (tmp_path / "child").read_text() if (tmp_path / "child").exists() else "",
+                "its child",
+            )
+        )
         os.kill(process.pid, signal.SIGKILL)
         process.wait(PATIENCE)
-        ended = host.end_leftover(process.pid, process.started, "MARK=mine" if marked else "MARK=other", grace=0.2)
+        ended = host.end_leftover(
+            process.pid, process.started, "MARK=mine" if marked else "MARK=other", grace=0.2
+        )
         assert ended == ([child] if marked else [])
         assert running(child) is not marked
         if not marked:
@@ -238,13 +295,29 @@ def test_members_of_a_leftover_group_go_where_they_carry_its_mark(tmp_path: Path
         process.end()
 
 
-def test_a_leftover_without_a_record_is_ended_by_all_of_its_marks(host: Host, tmp_path: Path) -> None:
+def test_a_leftover_without_a_record_is_ended_by_all_of_its_marks(
+    host: Host, tmp_path: Path
+) -> None:
     """Beside it run another start of the same results, and the same start of others: of a copy, or of a second study."""
-    marks = [{"RESULTS": "/a b", "START": "x.1"}, {"RESULTS": "/a b", "START": "x.2"}, {"RESULTS": "/a", "START": "x.1"}]
-    processes = [host.start(sleeper(host), cwd=tmp_path, stdout=tmp_path / f"o{place}", stderr=tmp_path / f"e{place}", environment=words)
-                 for place, words in enumerate(marks)]
+    marks = [
+        {"RESULTS": "/a b", "START": "x.1"},
+        {"RESULTS": "/a b", "START": "x.2"},
+        {"RESULTS": "/a", "START": "x.1"},
+    ]
+    processes = [
+        host.start(
+            sleeper(host),
+            cwd=tmp_path,
+            stdout=tmp_path / f"o{place}",
+            stderr=tmp_path / f"e{place}",
+            environment=words,
+        )
+        for place, words in enumerate(marks)
+    ]
     if isinstance(host, FakeHost):
-        host.unrecorded.update({process.pid: words for process, words in zip(processes, marks, strict=True)})
+        host.unrecorded.update(
+            {process.pid: words for process, words in zip(processes, marks, strict=True)}
+        )
     try:
         assert host.end_marked(("RESULTS=/a b", "START=x.3")) == []
         assert host.end_marked(("RESULTS=/a b", "START=x.1")) == [processes[0].pid]
@@ -265,7 +338,9 @@ def test_marks_that_any_process_may_carry_are_refused(host: Host, marks: Sequenc
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["local", "ssh"])
-def test_what_came_of_a_leftover_without_a_record_goes_with_it(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+def test_what_came_of_a_leftover_without_a_record_goes_with_it(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
     """The leader is gone, its child leads a session of its own, hears no SIGTERM and forks once more when it gets one."""
     host: Host = LocalHost() if kind == "local" else SshHost(request.getfixturevalue("far_side"))
     child, late = tmp_path / "child", tmp_path / "late"
@@ -281,8 +356,13 @@ if os.fork() == 0:
     while True:
         time.sleep(1000)
 """
-    process = host.start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e",
-                         environment={"MARK": "mine"})
+    process = host.start(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        stdout=tmp_path / "o",
+        stderr=tmp_path / "e",
+        environment={"MARK": "mine"},
+    )
     try:
         forked = int(until(lambda: child.read_text() if child.exists() else "", "its child"))
         assert process.wait(PATIENCE) == 0

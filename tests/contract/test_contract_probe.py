@@ -15,7 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.probe import PROBE, ROOT, TRACEFS, Events, Probe, events_of, instances_of, need_probe, need_tracing, number_of
+from support.probe import (
+    PROBE,
+    ROOT,
+    TRACEFS,
+    Events,
+    Probe,
+    events_of,
+    instances_of,
+    need_probe,
+    need_tracing,
+    number_of,
+)
 from support.recorded import device_in_memory
 from support.waiting import PATIENCE
 
@@ -25,7 +36,14 @@ FAKES = ROOT / "tests/data/tracefs"
 def run(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     need_probe()
     options = {"stdin": subprocess.DEVNULL, **options}
-    return subprocess.run([str(PROBE), *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False, **options)
+    return subprocess.run(
+        [str(PROBE), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        **options,
+    )
 
 
 def refused(ran: subprocess.CompletedProcess[str], code: int, words: str) -> None:
@@ -43,7 +61,14 @@ def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
     shutil.copy(need_probe(), copy)
     try:
         copy.chmod(0o755)
-        return subprocess.run([str(copy), *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, user=65534, check=False)
+        return subprocess.run(
+            [str(copy), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            user=65534,
+            check=False,
+        )
     finally:
         copy.unlink()
 
@@ -56,8 +81,17 @@ def device(tmp_path: Path) -> Iterator[str]:
 
 def load(fio: str, device: str, *options: str) -> dict[str, Any]:
     """fio's job on a device."""
-    arguments = ["--name=load", f"--filename={device}", "--output-format=json", "--direct=1", "--size=100%", *options]
-    ran = subprocess.run([fio, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    arguments = [
+        "--name=load",
+        f"--filename={device}",
+        "--output-format=json",
+        "--direct=1",
+        "--size=100%",
+        *options,
+    ]
+    ran = subprocess.run(
+        [fio, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=True
+    )
     return dict(json.loads(ran.stdout)["jobs"][0])
 
 
@@ -69,7 +103,16 @@ def paired(events: Events) -> Any:
 def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     probe = Probe.start("--source", "block", "--source", "counters", "--device", number_of(device))
     began = time.time_ns()
-    job = load(fio, device, "--rw=randrw", "--bs=4k", "--iodepth=16", "--ioengine=libaio", "--time_based", "--runtime=2")
+    job = load(
+        fio,
+        device,
+        "--rw=randrw",
+        "--bs=4k",
+        "--iodepth=16",
+        "--ioengine=libaio",
+        "--time_based",
+        "--runtime=2",
+    )
     ended = time.time_ns()
     assert probe.stop() == 0, probe.words()
     assert probe.torn == 0
@@ -77,7 +120,10 @@ def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     for op in ("read", "write"):
         own = events["op"] == op
         assert int(own.sum()) == job[op]["total_ios"]
-        assert float(np.nansum(events["latency_ns"][own])) < job[op]["clat_ns"]["mean"] * job[op]["total_ios"]
+        assert (
+            float(np.nansum(events["latency_ns"][own]))
+            < job[op]["clat_ns"]["mean"] * job[op]["total_ios"]
+        )
     # a few met another I/O at the same place in flight, and then no latency is better than a wrong one
     assert paired(events).mean() > 0.99
     data = np.isin(events["op"], ["read", "write"])
@@ -95,11 +141,26 @@ def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     hello = probe.of("hello")[0]
     assert hello["realtime_ns"] < hello["from_ns"] <= events["time_ns"].min() + 1e9
     # of one moment, however long telling takes
-    assert {round((each["realtime_ns"] - each["monotonic_ns"] - hello["realtime_ns"] + hello["monotonic_ns"]) / 1e9)
-            for each in probe.of("tick")} == {0}
+    assert {
+        round(
+            (
+                each["realtime_ns"]
+                - each["monotonic_ns"]
+                - hello["realtime_ns"]
+                + hello["monotonic_ns"]
+            )
+            / 1e9
+        )
+        for each in probe.of("tick")
+    } == {0}
     # a machine may have no file system on a device of its own
     sources = {frame["source"] for frame in probe.of("samples")}
-    assert sources - {"filesystems", "tcp", "arcstats", "zil", "txgs"} == {"diskstats", "cpu", "memory", "network"}
+    assert sources - {"filesystems", "tcp", "arcstats", "zil", "txgs"} == {
+        "diskstats",
+        "cpu",
+        "memory",
+        "network",
+    }
     assert any(frame["process"] == "fio" for frame in probe.of("process"))
     assert instances_of(probe.process.pid) == []
 
@@ -107,7 +168,16 @@ def test_every_io_of_a_device_once(fio: str, device: str) -> None:
 @pytest.mark.real
 def test_rings_that_overrun_count_their_loss_and_invent_no_latency(fio: str, device: str) -> None:
     probe = Probe.start("--source", "block", "--device", number_of(device), "--ring-kib", "8")
-    job = load(fio, device, "--rw=randread", "--bs=4k", "--iodepth=16", "--ioengine=libaio", "--time_based", "--runtime=2")
+    job = load(
+        fio,
+        device,
+        "--rw=randread",
+        "--bs=4k",
+        "--iodepth=16",
+        "--ioengine=libaio",
+        "--time_based",
+        "--runtime=2",
+    )
     assert probe.stop() == 0, probe.words()
     lost = [frame for frame in probe.of("loss") if frame["loss_kind"] == "overrun"]
     assert sum(frame["count"] for frame in lost) == probe.of("end")[0]["lost"]["block"] > 0
@@ -123,7 +193,19 @@ def test_rings_that_overrun_count_their_loss_and_invent_no_latency(fio: str, dev
 def test_errors_flushes_and_discards_are_told_apart(device: str) -> None:
     probe = Probe.start("--source", "block", "--device", number_of(device))
     subprocess.run(["blkdiscard", "--offset", "0", "--length", "1M", device], check=True)
-    subprocess.run(["dd", "if=/dev/zero", f"of={device}", "bs=64k", "count=4", "oflag=direct", "conv=fsync", "status=none"], check=True)
+    subprocess.run(
+        [
+            "dd",
+            "if=/dev/zero",
+            f"of={device}",
+            "bs=64k",
+            "count=4",
+            "oflag=direct",
+            "conv=fsync",
+            "status=none",
+        ],
+        check=True,
+    )
     # what lies beyond the end of the file cannot be read any more
     image = Path(f"/sys/block/{Path(device).name}/loop/backing_file").read_text().strip()
     os.truncate(image, 128 << 20)
@@ -160,7 +242,12 @@ def test_every_way_to_end_leaves_nothing(way: str) -> None:
     elif way == "output closed":
         # the reader's thread holds its end; a probe that has no reader from the start shows the same
         probe.stop()
-        quiet = subprocess.Popen([str(PROBE), "--source", "block"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        quiet = subprocess.Popen(
+            [str(PROBE), "--source", "block"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         assert quiet.stdout is not None
         assert quiet.stdin is not None
         assert quiet.stderr is not None
@@ -194,18 +281,33 @@ def test_what_a_killed_probe_leaves_the_next_one_removes() -> None:
 
 @pytest.mark.real
 def test_a_process_can_be_left_out(fio: str, device: str) -> None:
-    quiet = subprocess.Popen(["sh", "-c", f"read go; exec dd if={device} of=/dev/null bs=4k count=50 iflag=direct status=none"],
-                             stdin=subprocess.PIPE)
-    probe = Probe.start("--source", "block", "--device", number_of(device), "--exclude-pid", str(quiet.pid))
+    quiet = subprocess.Popen(
+        [
+            "sh",
+            "-c",
+            f"read go; exec dd if={device} of=/dev/null bs=4k count=50 iflag=direct status=none",
+        ],
+        stdin=subprocess.PIPE,
+    )
+    probe = Probe.start(
+        "--source", "block", "--device", number_of(device), "--exclude-pid", str(quiet.pid)
+    )
     quiet.communicate(b"go\n")
-    subprocess.run(["dd", f"if={device}", "of=/dev/null", "bs=4k", "count=7", "iflag=direct", "status=none"], check=True)
+    subprocess.run(
+        ["dd", f"if={device}", "of=/dev/null", "bs=4k", "count=7", "iflag=direct", "status=none"],
+        check=True,
+    )
     assert probe.stop() == 0
     assert len(events_of(probe)) == 7
 
 
 def test_words_for_what_makes_no_sense() -> None:
-    for arguments, words in [((), "nothing to record"), (("--source", "disk"), "no source 'disk'"), (("--shell", "x"), "unknown argument"),
-                             (("--source", "block", "--device", "sda"), "MAJOR:MINOR")]:
+    for arguments, words in [
+        ((), "nothing to record"),
+        (("--source", "disk"), "no source 'disk'"),
+        (("--shell", "x"), "unknown argument"),
+        (("--source", "block", "--device", "sda"), "MAJOR:MINOR"),
+    ]:
         ran = run(*arguments)
         refused(ran, 2, words)
 

@@ -28,8 +28,12 @@ def place(tmp_path: Path) -> Path:
     return tmp_path.resolve()
 
 
-def recorded(work: Callable[[], Any], *arguments: str, loses: bool = False,
-             began: Callable[[Probe], object] = lambda _: None) -> tuple[Events, Probe]:
+def recorded(
+    work: Callable[[], Any],
+    *arguments: str,
+    loses: bool = False,
+    began: Callable[[Probe], object] = lambda _: None,
+) -> tuple[Events, Probe]:
     """The events of a load, and the probe that saw them; `loses` where its rings are too small for the load; `began` gets it before."""
     probe = Probe.start("--source", "syscall", *arguments)
     assert probe.of("hello"), probe.words()
@@ -67,9 +71,15 @@ def python(code: str, *arguments: object) -> int:
 @pytest.mark.real
 def test_short_processes_bear_their_file_and_name(place: Path) -> None:
     burst = f"for i in $(seq 500); do dd if=/dev/zero of={place}/file-$i bs=8k count=1 status=none; done"
-    events, _ = recorded(lambda: subprocess.run(["sh", "-c", burst], check=True, timeout=4 * PATIENCE))
-    found = [row for row in rows(events, op="write", process="dd") if events["size_bytes"][row] == 8192]
-    right = {events["file"][row] for row in found if offsets(events, [row]) == [0.0]} & {str(place / f"file-{i}") for i in range(1, 501)}
+    events, _ = recorded(
+        lambda: subprocess.run(["sh", "-c", burst], check=True, timeout=4 * PATIENCE)
+    )
+    found = [
+        row for row in rows(events, op="write", process="dd") if events["size_bytes"][row] == 8192
+    ]
+    right = {events["file"][row] for row in found if offsets(events, [row]) == [0.0]} & {
+        str(place / f"file-{i}") for i in range(1, 501)
+    }
     assert len(found) == 500
     assert len(right) >= 495
     named = [events["file"][row] for row in found if events["file"][row] is not None]
@@ -97,8 +107,16 @@ os.write(two, b'e' * 100)
 """
     pids = []
     events, _ = recorded(lambda: pids.append(python(code, place)))
-    found = [row for row in rows(events, op="write", pid=pids[0]) if events["size_bytes"][row] == 100]
-    assert [Path(events["file"][row]).name for row in found] == ["one", "one", "one", "one", "three"]
+    found = [
+        row for row in rows(events, op="write", pid=pids[0]) if events["size_bytes"][row] == 100
+    ]
+    assert [Path(events["file"][row]).name for row in found] == [
+        "one",
+        "one",
+        "one",
+        "one",
+        "three",
+    ]
     assert offsets(events, found) == [0, 100, 5000, 0, 0]
 
 
@@ -128,11 +146,18 @@ os.execv(sys.executable, [sys.executable, '-I', '-S', '-c', f'import os; os.writ
     events, _ = recorded(lambda: python(code, place))
     data = rows(events, file=str(place / "data"))
     assert [(events["op"][row], events["size_bytes"][row]) for row in data] == [
-        ("write", 1000), ("read", 50), ("write", 7), ("write", 11), ("write", 13), ("write", 29),
+        ("write", 1000),
+        ("read", 50),
+        ("write", 7),
+        ("write", 11),
+        ("write", 13),
+        ("write", 29),
     ]
     assert offsets(events, data) == [0, 100, 150, 157, 168, 181]
     log = rows(events, file=str(place / "log"))
-    assert offsets(events, log) == [None, 17, 36], "where the end is not known, neither is the offset"
+    assert offsets(events, log) == [None, 17, 36], (
+        "where the end is not known, neither is the offset"
+    )
 
 
 @pytest.mark.real
@@ -163,19 +188,44 @@ except OSError:
     events, _ = recorded(lambda: python(code, place))
     found = [row for row in range(len(events)) if str(events["file"][row]).startswith(str(place))]
     found.sort(key=lambda row: int(events["time_ns"][row]))
-    seen = [(events["flags"][row], events["op"][row], Path(events["file"][row]).name, *offsets(events, [row]), events["error"][row])
-            for row in found]
+    seen = [
+        (
+            events["flags"][row],
+            events["op"][row],
+            Path(events["file"][row]).name,
+            *offsets(events, [row]),
+            events["error"][row],
+        )
+        for row in found
+    ]
     # the C library may take the newer form of a call
     assert [(one[0].rstrip("2"), *one[1:]) for one in seen[:3]] == [
-        ("writev", "write", "calls", 0, None), ("pwritev", "write", "calls", 4096, None), ("preadv", "read", "calls", 16, None),
+        ("writev", "write", "calls", 0, None),
+        ("pwritev", "write", "calls", 4096, None),
+        ("preadv", "read", "calls", 16, None),
     ]
-    assert [one[:3] for one in seen[3:5]] == [("fsync", "sync", "calls"), ("fdatasync", "sync", "calls")]
-    assert sorted(one[1:3] for one in seen if one[0] == "copy_file_range") == [("read", "calls"), ("write", "copy")]
-    assert sorted(one[1:3] for one in seen if one[0] == "sendfile64") == [("read", "calls"), ("write", "copy")]
+    assert [one[:3] for one in seen[3:5]] == [
+        ("fsync", "sync", "calls"),
+        ("fdatasync", "sync", "calls"),
+    ]
+    assert sorted(one[1:3] for one in seen if one[0] == "copy_file_range") == [
+        ("read", "calls"),
+        ("write", "copy"),
+    ]
+    assert sorted(one[1:3] for one in seen if one[0] == "sendfile64") == [
+        ("read", "calls"),
+        ("write", "copy"),
+    ]
     assert ("write", "write", "calls", 0, "EBADF") in seen
-    assert not any(one is not None and "null" in one for one in events["file"]), "character devices are left out"
+    assert not any(one is not None and "null" in one for one in events["file"]), (
+        "character devices are left out"
+    )
     own = {events["pid"][row] for row in found}
-    assert not [row for row in range(len(events)) if events["pid"][row] in own and events["size_bytes"][row] == 4], "pipes are left out"
+    assert not [
+        row
+        for row in range(len(events))
+        if events["pid"][row] in own and events["size_bytes"][row] == 4
+    ], "pipes are left out"
 
 
 @pytest.mark.real
@@ -211,7 +261,9 @@ os.lseek(file, 4096, os.SEEK_SET)
 os.write({ready[1]}, b'r'); os.read({go[0]}, 1)
 os.read(file, 512); os.read(file, 512)
 """
-    child = subprocess.Popen([*PYTHON, f"import os, sys\n{code}", str(data)], pass_fds=(ready[1], go[0]))
+    child = subprocess.Popen(
+        [*PYTHON, f"import os, sys\n{code}", str(data)], pass_fds=(ready[1], go[0])
+    )
     os.read(ready[0], 1)
 
     def work() -> None:
@@ -251,7 +303,12 @@ def watches(probe: Probe, device: int) -> bool:
 def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     mounted = place / "mounted"
     mounted.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "iolab-test", str(mounted)], capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "iolab-test", str(mounted)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if made.returncode != 0:
         pytest.skip(f"nothing can be mounted here: {made.stderr.strip()}")
     subprocess.run(["umount", str(mounted)], check=True)
@@ -261,13 +318,28 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     def work() -> None:
         for number in range(10):
             subprocess.run(["mount", "-t", "tmpfs", "iolab-test", str(mounted)], check=True)
-            until(lambda: watches(probes[0], mounted.stat().st_dev), "the probe to see what was mounted")
-            subprocess.run(["dd", "if=/dev/zero", f"of={mounted}/{number}", "bs=8k", "count=1", "status=none"], check=True)
-            gone = subprocess.run(["umount", str(mounted)], capture_output=True, text=True, check=False)
+            until(
+                lambda: watches(probes[0], mounted.stat().st_dev),
+                "the probe to see what was mounted",
+            )
+            subprocess.run(
+                ["dd", "if=/dev/zero", f"of={mounted}/{number}", "bs=8k", "count=1", "status=none"],
+                check=True,
+            )
+            gone = subprocess.run(
+                ["umount", str(mounted)], capture_output=True, text=True, check=False
+            )
             if gone.returncode != 0:
                 busy.append(gone.stderr)
-                until(lambda: subprocess.run(["umount", str(mounted)], capture_output=True, check=False).returncode == 0,
-                      "the probe to let go")
+                until(
+                    lambda: (
+                        subprocess.run(
+                            ["umount", str(mounted)], capture_output=True, check=False
+                        ).returncode
+                        == 0
+                    ),
+                    "the probe to let go",
+                )
 
     try:
         events, _ = recorded(work, began=probes.append)
@@ -275,7 +347,11 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
         # gone already, unless something went wrong
         subprocess.run(["umount", str(mounted)], capture_output=True, check=False)
     assert len(busy) <= 1, "the probe keeps no mount busy"
-    found = [row for row in rows(events, op="write", process="dd") if str(events["file"][row]).startswith(f"{mounted}/")]
+    found = [
+        row
+        for row in rows(events, op="write", process="dd")
+        if str(events["file"][row]).startswith(f"{mounted}/")
+    ]
     assert len({events["file"][row] for row in found}) >= 9
     assert {events["mount"][row] for row in found} == {str(mounted)}
 
@@ -294,7 +370,10 @@ for number in range(200000):
         python(code, place)
         # the span in which records were lost is over; what else runs here fits into the rings
         time.sleep(1.5)
-        subprocess.run(["dd", "if=/dev/zero", f"of={place}/later", "bs=8k", "count=3", "status=none"], check=True)
+        subprocess.run(
+            ["dd", "if=/dev/zero", f"of={place}/later", "bs=8k", "count=3", "status=none"],
+            check=True,
+        )
 
     events, probe = recorded(work, "--ring-kib", "256", loses=True)
     kinds = {loss["loss_kind"]: loss["count"] for loss in probe.of("loss")}
@@ -308,19 +387,43 @@ for number in range(200000):
 
 @pytest.mark.real
 def test_every_call_of_a_load_is_there(fio: str, place: Path) -> None:
-    arguments = ["--name=load", f"--directory={place}", "--rw=randrw", "--bs=4k", "--size=16m", "--ioengine=psync", "--numjobs=2",
-                 "--fsync=64", "--output-format=json", "--group_reporting"]
+    arguments = [
+        "--name=load",
+        f"--directory={place}",
+        "--rw=randrw",
+        "--bs=4k",
+        "--size=16m",
+        "--ioengine=psync",
+        "--numjobs=2",
+        "--fsync=64",
+        "--output-format=json",
+        "--group_reporting",
+    ]
     outcome: list[str] = []
 
     def work() -> None:
-        outcome.append(subprocess.run([fio, *arguments], check=True, capture_output=True, text=True, timeout=4 * PATIENCE).stdout)
+        outcome.append(
+            subprocess.run(
+                [fio, *arguments], check=True, capture_output=True, text=True, timeout=4 * PATIENCE
+            ).stdout
+        )
 
     events, probe = recorded(work)
     job = json.loads(outcome[0])["jobs"][0]
     files = {str(place / f"load.{number}.0") for number in range(2)}
-    mine = [row for row in range(len(events)) if events["file"][row] in files and events["process"][row] == "fio"]
-    count = {call: sum(events["flags"][row] == call for row in mine) for call in ("pread64", "pwrite64", "fsync")}
-    assert (count["pread64"], count["pwrite64"]) == (job["read"]["total_ios"], job["write"]["total_ios"])
+    mine = [
+        row
+        for row in range(len(events))
+        if events["file"][row] in files and events["process"][row] == "fio"
+    ]
+    count = {
+        call: sum(events["flags"][row] == call for row in mine)
+        for call in ("pread64", "pwrite64", "fsync")
+    }
+    assert (count["pread64"], count["pwrite64"]) == (
+        job["read"]["total_ios"],
+        job["write"]["total_ios"],
+    )
     # laying out a file ends with a sync that fio does not count
     assert job["sync"]["total_ios"] <= count["fsync"] <= job["sync"]["total_ios"] + 2
     assert {loss["loss_kind"] for loss in probe.of("loss")} <= {"unknown-name", "unpaired"}

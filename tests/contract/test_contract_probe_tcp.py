@@ -22,9 +22,18 @@ FRAMING = 2
 """Beginning and end of a connection take a place in its sequence of bytes each, and are acknowledged like one."""
 
 
-def exchange(server: socket.socket, amount: int, *, near: str = NEAR, before_its_end: Callable[[], object] = lambda: None) -> None:
+def exchange(
+    server: socket.socket,
+    amount: int,
+    *,
+    near: str = NEAR,
+    before_its_end: Callable[[], object] = lambda: None,
+) -> None:
     """A connection that moves so many bytes to the server."""
-    with socket.create_connection(server.getsockname()[:2], source_address=(near, 0)) as client, server.accept()[0] as far:
+    with (
+        socket.create_connection(server.getsockname()[:2], source_address=(near, 0)) as client,
+        server.accept()[0] as far,
+    ):
         client.sendall(b"x" * amount)
         left = amount
         while left:
@@ -33,7 +42,9 @@ def exchange(server: socket.socket, amount: int, *, near: str = NEAR, before_its
 
 
 def recording_of(probe: Probe, folder: Path) -> Recording:
-    with RecordingWriter.create(folder, host="here", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(
+        folder, host="here", clock="realtime", origin={"kind": "record"}
+    ) as writer:
         intake = Intake(writer, Status(), lambda _: None)
         for frame in probe.frames:
             intake.take(frame)
@@ -42,8 +53,11 @@ def recording_of(probe: Probe, folder: Path) -> Recording:
 
 @pytest.mark.real
 def test_connections_that_stay_and_that_live_between_two_readings(tmp_path: Path) -> None:
-    with socket.create_server((FAR, 0)) as server, socket.create_connection(server.getsockname(), source_address=(NEAR, 0)) as old, \
-            server.accept()[0] as far:
+    with (
+        socket.create_server((FAR, 0)) as server,
+        socket.create_connection(server.getsockname(), source_address=(NEAR, 0)) as old,
+        server.accept()[0] as far,
+    ):
         old.sendall(b"x" * 12345)
         assert far.recv(20000)
         probe = Probe.start("--source", "counters", "--interval-ms", "250")
@@ -80,7 +94,12 @@ def test_an_address_of_ipv6() -> None:
         exchange(server, 5000, near="::1", before_its_end=lambda: probe.readings(2))
         probe.readings(2)
         assert probe.stop() == 0
-    names = [name for frame in probe.of("samples") if frame["source"] == "tcp" for name in frame["object_names"]]
+    names = [
+        name
+        for frame in probe.of("samples")
+        if frame["source"] == "tcp"
+        for name in frame["object_names"]
+    ]
     if not names:
         pytest.skip("this kernel does not tell what connections moved (inet_diag)")
     assert "::1" in names

@@ -25,12 +25,19 @@ def tracing() -> None:
 
 def without_tracefs(*command: str) -> subprocess.CompletedProcess[bytes]:
     """A command in a mount namespace in which tracefs is mounted nowhere; then what is mounted there, after a line of its own."""
-    script = ('umount -l /sys/kernel/debug/tracing 2>/dev/null; umount -l /sys/kernel/tracing; '
-              '[ -e /sys/kernel/tracing/events ] && exit 99; mount > "$0"; "$@"; code=$?; mount | diff "$0" - >&2 && exit $code; exit 98')
+    script = (
+        "umount -l /sys/kernel/debug/tracing 2>/dev/null; umount -l /sys/kernel/tracing; "
+        '[ -e /sys/kernel/tracing/events ] && exit 99; mount > "$0"; "$@"; code=$?; mount | diff "$0" - >&2 && exit $code; exit 98'
+    )
     place = f"/tmp/iolab-mounts-{os.getpid()}"
     try:
-        found = subprocess.run(["unshare", "--mount", "sh", "-c", script, place, *command], capture_output=True, check=False,
-                               timeout=PATIENCE, stdin=subprocess.DEVNULL)
+        found = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, place, *command],
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE,
+            stdin=subprocess.DEVNULL,
+        )
     finally:
         Path(place).unlink(missing_ok=True)
     if found.returncode == 99:
@@ -62,7 +69,9 @@ def killed_probe() -> tuple[int, list[str]]:
 
 
 def clean() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads(subprocess.run([PROBE, "--clean"], capture_output=True, check=True).stdout)
+    found: dict[str, list[str]] = json.loads(
+        subprocess.run([PROBE, "--clean"], capture_output=True, check=True).stdout
+    )
     return found
 
 
@@ -71,7 +80,9 @@ def test_instances_of_dead_probes_are_removed_and_those_of_living_ones_are_not()
     try:
         pid, left = killed_probe()
         assert len(left) == 1
-        told = json.loads(subprocess.run([PROBE, "--check"], capture_output=True, check=True).stdout)["instances"]
+        told = json.loads(
+            subprocess.run([PROBE, "--check"], capture_output=True, check=True).stdout
+        )["instances"]
         assert left[0] in told["dead"]
         assert set(instances_of(living.process.pid)) <= set(told["alive"])
         cleaned = clean()

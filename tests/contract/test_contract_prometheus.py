@@ -29,7 +29,14 @@ from support.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.real
 
-NAMES = ["io.ops", "io.ops[op=write]", "io.bytes[process]", "io.ops[latency]", "io.ops[op=read][latency]", "io.ops[size]"]
+NAMES = [
+    "io.ops",
+    "io.ops[op=write]",
+    "io.bytes[process]",
+    "io.ops[latency]",
+    "io.ops[op=read][latency]",
+    "io.ops[size]",
+]
 CONFIGURATION = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s}}
 scrape_configs:
@@ -50,7 +57,13 @@ def program() -> str:
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[RecordingWriter]:
     """A recording that is not over."""
-    with RecordingWriter.create(tmp_path / 'quoted "r\\', host="here", clock="realtime", origin={"kind": "import"}, live=False) as writer:
+    with RecordingWriter.create(
+        tmp_path / 'quoted "r\\',
+        host="here",
+        clock="realtime",
+        origin={"kind": "import"},
+        live=False,
+    ) as writer:
         writer.append_events(events(2000, 1))
         writer.seal()
         writer.loss("overrun", "block", START, START + SECOND, 17)
@@ -96,14 +109,24 @@ def scraping(program: str, place: Path, target: str, *features: str) -> Iterator
     """A Prometheus that scrapes a target each second, with all that it writes below a directory."""
     place.mkdir()
     (place / "token").write_text(TOKEN)
-    (place / "prometheus.yml").write_text(CONFIGURATION.format(token=place / "token", target=target))
+    (place / "prometheus.yml").write_text(
+        CONFIGURATION.format(token=place / "token", target=target)
+    )
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         own = f"127.0.0.1:{free.getsockname()[1]}"
-    words = [program, f"--config.file={place}/prometheus.yml", f"--storage.tsdb.path={place}/data", f"--web.listen-address={own}",
-             "--log.level=warn", *(f"--enable-feature={feature}" for feature in features)]
+    words = [
+        program,
+        f"--config.file={place}/prometheus.yml",
+        f"--storage.tsdb.path={place}/data",
+        f"--web.listen-address={own}",
+        "--log.level=warn",
+        *(f"--enable-feature={feature}" for feature in features),
+    ]
     with (place / "log").open("w") as log:
-        process = subprocess.Popen(words, cwd=place, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            words, cwd=place, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+        )
         try:
             asked = Prometheus(f"http://{own}")
             until(lambda: asked.is_ready or process.poll() is not None, "Prometheus")
@@ -147,8 +170,14 @@ def octaves(writer: RecordingWriter, name: str) -> dict[int, int]:
 def spent(op: str | None) -> int:
     """ns that the I/Os of the first events took together, those of one operation where it is named."""
     first = events(2000, 1)
-    rows = zip(*(first.column(each).to_pylist() for each in ("latency_ns", "count", "op")), strict=True)
-    return sum(latency * count for latency, count, name in rows if latency is not None and op in (None, name))
+    rows = zip(
+        *(first.column(each).to_pylist() for each in ("latency_ns", "count", "op")), strict=True
+    )
+    return sum(
+        latency * count
+        for latency, count, name in rows
+        if latency is not None and op in (None, name)
+    )
 
 
 def counters_agree(found: Prometheus, writer: RecordingWriter) -> None:
@@ -161,10 +190,17 @@ def counters_agree(found: Prometheus, writer: RecordingWriter) -> None:
         assert series["metric"]["recording"] == 'quoted "r\\'
     stack = query(recording, "io.bytes[process]")
     assert isinstance(stack, Stack)
-    told = {each["metric"]["process"]: float(each["value"][1]) for each in found.ask("iolab_bytes_total")}
-    assert told == {key: total for key, total in zip(stack.keys, stack.totals, strict=True) if total}
+    told = {
+        each["metric"]["process"]: float(each["value"][1])
+        for each in found.ask("iolab_bytes_total")
+    }
+    assert told == {
+        key: total for key, total in zip(stack.keys, stack.totals, strict=True) if total
+    }
     assert found.number("iolab_lost_total{kind='overrun'}") == 17
-    assert found.number("iolab_last_event_timestamp_seconds") == pytest.approx((recording.span() or (0, 0))[1] / 1e9, abs=1e-6)
+    assert found.number("iolab_last_event_timestamp_seconds") == pytest.approx(
+        (recording.span() or (0, 0))[1] / 1e9, abs=1e-6
+    )
 
 
 def classic_agree(found: Prometheus, writer: RecordingWriter, metric: str, name: str) -> None:
@@ -174,26 +210,41 @@ def classic_agree(found: Prometheus, writer: RecordingWriter, metric: str, name:
     assert len(buckets) > 10
     for each in buckets:
         bound = float(each["metric"]["le"])
-        expected = sum(count for octave, count in held.items() if bound == math.inf or 2 ** (octave + 1) - 1 <= bound)
+        expected = sum(
+            count
+            for octave, count in held.items()
+            if bound == math.inf or 2 ** (octave + 1) - 1 <= bound
+        )
         assert float(each["value"][1]) == expected, bound
     assert found.number(f"{metric}_count{{statistic='{name}'}}") == sum(held.values()) > 0
 
 
 def test_text_with_classic_buckets(program: str, writer: RecordingWriter, tmp_path: Path) -> None:
-    with serving(Store([writer.directory]), metrics=NAMES) as served, \
-            scraping(program, tmp_path / "prometheus", urllib.parse.urlsplit(served.url).netloc) as found:
+    with (
+        serving(Store([writer.directory]), metrics=NAMES) as served,
+        scraping(
+            program, tmp_path / "prometheus", urllib.parse.urlsplit(served.url).netloc
+        ) as found,
+    ):
         taken_in(found, writer)
         counters_agree(found, writer)
-        for metric, name in (("iolab_latency_nanoseconds", "io.ops[latency]"), ("iolab_latency_nanoseconds", "io.ops[op=read][latency]"),
-                             ("iolab_size_bytes", "io.ops[size]")):
+        for metric, name in (
+            ("iolab_latency_nanoseconds", "io.ops[latency]"),
+            ("iolab_latency_nanoseconds", "io.ops[op=read][latency]"),
+            ("iolab_size_bytes", "io.ops[size]"),
+        ):
             classic_agree(found, writer, metric, name)
         # its own quantile lies within the octave that has ours
-        quantile = found.number("histogram_quantile(0.5, iolab_latency_nanoseconds_bucket{statistic='io.ops[latency]'})")
+        quantile = found.number(
+            "histogram_quantile(0.5, iolab_latency_nanoseconds_bucket{statistic='io.ops[latency]'})"
+        )
         held = octaves(writer, "io.ops[latency]")
-        middle = np.searchsorted(np.cumsum([held[each] for each in sorted(held)]), sum(held.values()) / 2)
+        middle = np.searchsorted(
+            np.cumsum([held[each] for each in sorted(held)]), sum(held.values()) / 2
+        )
         octave = sorted(held)[int(middle)]
         assert quantile is not None
-        assert 2 ** octave - 1 <= quantile <= 2 ** (octave + 1) - 1
+        assert 2**octave - 1 <= quantile <= 2 ** (octave + 1) - 1
         # what comes later is counted on, once
         writer.append_events(events(500, 2, start_ns=START + 1000 * SECOND))
         taken_in(found, writer)
@@ -202,9 +253,18 @@ def test_text_with_classic_buckets(program: str, writer: RecordingWriter, tmp_pa
         assert found.number("resets(iolab_operations_total{statistic='io.ops'}[1h])") == 0
 
 
-def test_protobuf_with_native_histograms(program: str, writer: RecordingWriter, tmp_path: Path) -> None:
-    with serving(Store([writer.directory]), metrics=NAMES) as served, \
-            scraping(program, tmp_path / "prometheus", urllib.parse.urlsplit(served.url).netloc, "native-histograms") as found:
+def test_protobuf_with_native_histograms(
+    program: str, writer: RecordingWriter, tmp_path: Path
+) -> None:
+    with (
+        serving(Store([writer.directory]), metrics=NAMES) as served,
+        scraping(
+            program,
+            tmp_path / "prometheus",
+            urllib.parse.urlsplit(served.url).netloc,
+            "native-histograms",
+        ) as found,
+    ):
         taken_in(found, writer)
         counters_agree(found, writer)
         for name in ("io.ops[latency]", "io.ops[op=read][latency]"):
@@ -213,20 +273,33 @@ def test_protobuf_with_native_histograms(program: str, writer: RecordingWriter, 
             held = octaves(writer, name)
             assert int(histogram["count"]) == sum(held.values()) > 0
             # a latency of n ns has lasted from n up to n + 1: octave k is what lies above 2^k, up to 2^(k+1)
-            told = {(float(low), float(high)): int(count) for _, low, high, count in histogram["buckets"]}
-            assert told == {(2.0 ** each, 2.0 ** (each + 1)): count for each, count in held.items() if count}
-            assert float(histogram["sum"]) == pytest.approx(spent("read" if "read" in name else None), rel=0.01)
+            told = {
+                (float(low), float(high)): int(count)
+                for _, low, high, count in histogram["buckets"]
+            }
+            assert told == {
+                (2.0**each, 2.0 ** (each + 1)): count for each, count in held.items() if count
+            }
+            assert float(histogram["sum"]) == pytest.approx(
+                spent("read" if "read" in name else None), rel=0.01
+            )
         assert found.ask("iolab_latency_nanoseconds_bucket") == [], "as native ones alone"
         classic_agree(found, writer, "iolab_size_bytes", "io.ops[size]")
         writer.append_events(events(500, 2, start_ns=START + 1000 * SECOND))
         taken_in(found, writer)
         [series] = found.ask("iolab_latency_nanoseconds{statistic='io.ops[latency]'}")
-        assert int(series["histogram"][1]["count"]) == sum(octaves(writer, "io.ops[latency]").values())
-        count = found.number("histogram_count(iolab_latency_nanoseconds{statistic='io.ops[latency]'})")
+        assert int(series["histogram"][1]["count"]) == sum(
+            octaves(writer, "io.ops[latency]").values()
+        )
+        count = found.number(
+            "histogram_count(iolab_latency_nanoseconds{statistic='io.ops[latency]'})"
+        )
         assert count == int(series["histogram"][1]["count"])
 
 
-def test_without_the_token_nothing_is_told(program: str, writer: RecordingWriter, tmp_path: Path) -> None:
+def test_without_the_token_nothing_is_told(
+    program: str, writer: RecordingWriter, tmp_path: Path
+) -> None:
     with serving(Store([writer.directory]), metrics=NAMES) as served:
         place = tmp_path / "prometheus"
         with scraping(program, place, urllib.parse.urlsplit(served.url).netloc) as found:

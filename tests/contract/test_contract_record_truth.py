@@ -17,7 +17,16 @@ from support.recorded import device_in_memory, ext4_in_memory, recorded
 
 pytestmark = [pytest.mark.real, pytest.mark.figures]
 
-READER_FIELDS = ("reads", "read_merges", "read_sectors", "read_ms", "writes", "write_merges", "write_sectors", "write_ms")
+READER_FIELDS = (
+    "reads",
+    "read_merges",
+    "read_sectors",
+    "read_ms",
+    "writes",
+    "write_merges",
+    "write_sectors",
+    "write_ms",
+)
 
 
 def totals(recording: Recording, name: str) -> dict[str, int]:
@@ -37,21 +46,49 @@ def test_the_device_answers_within_what_fio_saw(fio: str, tmp_path: Path) -> Non
     """Each I/O of a raw device is known to both by its offset: the block layer's latency lies within fio's."""
     with device_in_memory(tmp_path) as node:
         log = tmp_path / "j"
-        recording = recorded(tmp_path / "r", ["block", "--device", node], [
-            fio, "--name=j", f"--filename={node}", "--rw=randread", "--bs=4k", "--size=64m", "--ioengine=psync", "--direct=1",
-            f"--write_lat_log={log}", "--log_offset=1", f"--output={tmp_path / 'fio.json'}", "--output-format=json"])
+        recording = recorded(
+            tmp_path / "r",
+            ["block", "--device", node],
+            [
+                fio,
+                "--name=j",
+                f"--filename={node}",
+                "--rw=randread",
+                "--bs=4k",
+                "--size=64m",
+                "--ioengine=psync",
+                "--direct=1",
+                f"--write_lat_log={log}",
+                "--log_offset=1",
+                f"--output={tmp_path / 'fio.json'}",
+                "--output-format=json",
+            ],
+        )
     logged = np.loadtxt(f"{log}_lat.1.log", delimiter=",", usecols=(1, 4), dtype=np.int64)
     seen = dict(zip(logged[:, 1].tolist(), logged[:, 0].tolist(), strict=True))
     [segment] = recording.segments()
-    events = pq.read_table(segment.path, columns=["offset_bytes", "latency_ns", "process", "op", "size_bytes"]).to_pylist()
-    own = [event for event in events if event["process"] == "fio" and event["size_bytes"] == 4096 and event["offset_bytes"] in seen]
+    events = pq.read_table(
+        segment.path, columns=["offset_bytes", "latency_ns", "process", "op", "size_bytes"]
+    ).to_pylist()
+    own = [
+        event
+        for event in events
+        if event["process"] == "fio"
+        and event["size_bytes"] == 4096
+        and event["offset_bytes"] in seen
+    ]
     # udev or a partition scan may read the first and last blocks as well
     assert len(seen) == 16384
     assert len({event["offset_bytes"] for event in own}) == len(own) == 16384
     slower = sum(event["latency_ns"] > seen[event["offset_bytes"]] for event in own)
-    block, above = (float(np.median(values)) for values in ([event["latency_ns"] for event in own], list(seen.values())))
-    print(f"raw device: 16384 I/Os known to fio and the block layer by offset, {slower} of them slower in the block layer; "
-          f"medians {block / 1e3:.1f} us below {above / 1e3:.1f} us")
+    block, above = (
+        float(np.median(values))
+        for values in ([event["latency_ns"] for event in own], list(seen.values()))
+    )
+    print(
+        f"raw device: 16384 I/Os known to fio and the block layer by offset, {slower} of them slower in the block layer; "
+        f"medians {block / 1e3:.1f} us below {above / 1e3:.1f} us"
+    )
     assert slower == 0
 
 
@@ -60,11 +97,24 @@ def test_what_a_file_system_adds_is_told_by_class(fio: str, tmp_path: Path) -> N
     with ext4_in_memory(tmp_path) as (node, point):
         stat = Path(f"/sys/block/{Path(node).name}/stat")
         before = [int(word) for word in stat.read_text().split()]
-        recording = recorded(tmp_path / "r", ["block", "--device", node], [
-            "sh", "-c", f"{fio} --name=j --directory={point} --rw=write --bs=4k --size=32m --ioengine=psync --fdatasync=64 "
-            f"--output={tmp_path / 'fio.json'} --output-format=json && sync -f {point}"])
+        recording = recorded(
+            tmp_path / "r",
+            ["block", "--device", node],
+            [
+                "sh",
+                "-c",
+                f"{fio} --name=j --directory={point} --rw=write --bs=4k --size=32m --ioengine=psync --fdatasync=64 "
+                f"--output={tmp_path / 'fio.json'} --output-format=json && sync -f {point}",
+            ],
+        )
         after = [int(word) for word in stat.read_text().split()]
-    counted = dict(zip(READER_FIELDS, (late - early for late, early in zip(after, before, strict=True)), strict=False))
+    counted = dict(
+        zip(
+            READER_FIELDS,
+            (late - early for late, early in zip(after, before, strict=True)),
+            strict=False,
+        )
+    )
     job = json.loads((tmp_path / "fio.json").read_text())["jobs"][0]
     asked = int(job["write"]["total_ios"])
     writes, written = total(recording, "io.ops[op=write]"), total(recording, "io.bytes[op=write]")
@@ -72,9 +122,15 @@ def test_what_a_file_system_adds_is_told_by_class(fio: str, tmp_path: Path) -> N
     who = totals(recording, "io.ops[op=write][process]")
     journal = {process: count for process, count in who.items() if process.startswith("jbd2")}
     # the kernel flags what is metadata or journal
-    data = sum(held for name, held in totals(recording, "io.bytes[op=write][flags]").items() if "M" not in name)
-    print(f"ext4: fio made {asked} writes of 4 KiB ({asked * 4096} B); the device saw {writes} ({written} B): by process {who}, "
-          f"by flags {flags}; /sys/block says {counted['writes']} writes, {counted['write_sectors'] * 512} B")
+    data = sum(
+        held
+        for name, held in totals(recording, "io.bytes[op=write][flags]").items()
+        if "M" not in name
+    )
+    print(
+        f"ext4: fio made {asked} writes of 4 KiB ({asked * 4096} B); the device saw {writes} ({written} B): by process {who}, "
+        f"by flags {flags}; /sys/block says {counted['writes']} writes, {counted['write_sectors'] * 512} B"
+    )
     assert asked == 8192
     assert writes < asked / 2, "successive writes are merged"
     assert data == 32 << 20, "what is neither metadata nor journal is what fio wrote"
@@ -128,23 +184,41 @@ def test_populations_of_a_mixed_load_are_told_apart(fio: str, tmp_path: Path) ->
     script = tmp_path / "load.py"
     script.write_text(LOAD)
     with ext4_in_memory(tmp_path) as (node, point):
-        recording = recorded(tmp_path / "r", ["block", "syscall", "--device", node, "--fs", point],
-                             [sys.executable, script, point])
-        files = {process: totals(recording, f"file.ops[process={process}][file]") for process in ("buffered", "careful", "cached")}
+        recording = recorded(
+            tmp_path / "r",
+            ["block", "syscall", "--device", node, "--fs", point],
+            [sys.executable, script, point],
+        )
+        files = {
+            process: totals(recording, f"file.ops[process={process}][file]")
+            for process in ("buffered", "careful", "cached")
+        }
         assert {process: list(held) for process, held in files.items()} == {
-            "buffered": [f"{point}/heap"], "careful": [f"{point}/log"], "cached": [f"{point}/table"]}
+            "buffered": [f"{point}/heap"],
+            "careful": [f"{point}/log"],
+            "cached": [f"{point}/table"],
+        }
     # the reader's file is written once before it is read
     reads = totals(recording, "file.ops[op=read][process]")
     assert set(reads) == {"cached"}
     # who is slow: what takes as long as the device does is the writer that waits, by process and by file
     # how fast memory is differs from machine to machine: the reader's band is where nearly all of its calls are
-    band = next(us for us in (1, 2, 4, 8, 16, 32) if totals(recording, f"file.ops[latency<{us}us][process]").get("cached", 0)
-                > 0.95 * reads["cached"])
-    slow, fast = (totals(recording, f"file.ops[latency{bound}][process]") for bound in (">=30us", f"<{band}us"))
+    band = next(
+        us
+        for us in (1, 2, 4, 8, 16, 32)
+        if totals(recording, f"file.ops[latency<{us}us][process]").get("cached", 0)
+        > 0.95 * reads["cached"]
+    )
+    slow, fast = (
+        totals(recording, f"file.ops[latency{bound}][process]")
+        for bound in (">=30us", f"<{band}us")
+    )
     inside, outside = (held.get("careful", 0) / sum(held.values()) for held in (slow, fast))
     device = totals(recording, "io.ops[op=write][process]")
-    print(f"mixed load on ext4: {totals(recording, 'file.ops[process]')} system calls; of those of 30 us and more {100 * inside:.0f} % "
-          f"are the synchronous writer's, of those under {band} us {100 * outside:.1f} %; the device's: {device}")
+    print(
+        f"mixed load on ext4: {totals(recording, 'file.ops[process]')} system calls; of those of 30 us and more {100 * inside:.0f} % "
+        f"are the synchronous writer's, of those under {band} us {100 * outside:.1f} %; the device's: {device}"
+    )
     assert inside > 0.5
     assert outside < 0.01
     assert device["careful"] > 0

@@ -48,11 +48,20 @@ def device(able: None, tmp_path: Path) -> Iterator[str]:
         yield node
 
 
-
 def load(node: str, seconds: float, report: Path | None = None, **options: object) -> list[str]:
     """fio's random reads of a device."""
-    words = {"name": "j", "filename": node, "rw": "randread", "bs": "4k", "ioengine": "io_uring", "iodepth": 16, "direct": 1,
-             "runtime": seconds, "time_based": 1, **options}
+    words = {
+        "name": "j",
+        "filename": node,
+        "rw": "randread",
+        "bs": "4k",
+        "ioengine": "io_uring",
+        "iodepth": 16,
+        "direct": 1,
+        "runtime": seconds,
+        "time_based": 1,
+        **options,
+    }
     output = [f"--output={report}", "--output-format=json"] if report else ["--output=/dev/null"]
     return ["fio", *(f"--{key}={value}" for key, value in words.items()), *output]
 
@@ -60,8 +69,12 @@ def load(node: str, seconds: float, report: Path | None = None, **options: objec
 def load_until(go: Path, node: str) -> list[str]:
     """The same until a file is there."""
     fio = shlex.join(load(node, 600))
-    return ["sh", "-c", f"{fio} & fio=$!; trap 'kill $fio; exit 143' TERM; "
-                        f"until [ -e {go} ]; do sleep 0.1; done; kill $fio; wait $fio; exit 0"]
+    return [
+        "sh",
+        "-c",
+        f"{fio} & fio=$!; trap 'kill $fio; exit 143' TERM; "
+        f"until [ -e {go} ]; do sleep 0.1; done; kill $fio; wait $fio; exit 0",
+    ]
 
 
 def children(pid: int) -> list[int]:
@@ -77,7 +90,11 @@ def named(pid: int, name: str) -> bool:
 
 
 def instances_of(pids: set[int]) -> list[str]:
-    return [entry.name for entry in INSTANCES.iterdir() if any(entry.name.startswith(f"iolab-{pid}-") for pid in pids)]
+    return [
+        entry.name
+        for entry in INSTANCES.iterdir()
+        if any(entry.name.startswith(f"iolab-{pid}-") for pid in pids)
+    ]
 
 
 def settled(pids: set[int]) -> None:
@@ -88,8 +105,12 @@ def settled(pids: set[int]) -> None:
 
 @contextlib.contextmanager
 def recording(*arguments: object, stderr: Any = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)], stderr=stderr, text=True,
-                               process_group=0)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "record", *map(str, arguments)],
+        stderr=stderr,
+        text=True,
+        process_group=0,
+    )
     try:
         yield process
     finally:
@@ -101,7 +122,10 @@ def recording(*arguments: object, stderr: Any = subprocess.PIPE) -> Iterator[sub
 def family(process: subprocess.Popen[str]) -> tuple[int, set[int]]:
     """The probe's pid, and those of all that the recorder started."""
     direct = children(process.pid)
-    return next(pid for pid in direct if named(pid, "iolab-probe")), {*direct, *(pid for child in direct for pid in children(child))}
+    return next(pid for pid in direct if named(pid, "iolab-probe")), {
+        *direct,
+        *(pid for child in direct for pid in children(child)),
+    }
 
 
 def events_in(directory: Path, source: str = "block") -> int:
@@ -109,16 +133,37 @@ def events_in(directory: Path, source: str = "block") -> int:
 
 
 def gaps_of(directory: Path) -> list[dict[str, Any]]:
-    return [loss for loss in Recording(directory).losses() if loss["kind"] == "gap" and loss["source"] == "block"]
+    return [
+        loss
+        for loss in Recording(directory).losses()
+        if loss["kind"] == "gap" and loss["source"] == "block"
+    ]
 
 
 def total_ios(report: Path) -> int:
-    return sum(int(job[way]["total_ios"]) for job in json.loads(report.read_text())["jobs"] for way in ("read", "write"))
+    return sum(
+        int(job[way]["total_ios"])
+        for job in json.loads(report.read_text())["jobs"]
+        for way in ("read", "write")
+    )
 
 
-def test_every_io_of_a_command_is_recorded_and_only_once(device: str, fio: str, tmp_path: Path) -> None:
+def test_every_io_of_a_command_is_recorded_and_only_once(
+    device: str, fio: str, tmp_path: Path
+) -> None:
     report = tmp_path / "fio.json"
-    with recording("block", "-q", "--budget", "none", "--device", device, "-o", tmp_path / "r", "--", *load(device, 2, report)) as process:
+    with recording(
+        "block",
+        "-q",
+        "--budget",
+        "none",
+        "--device",
+        device,
+        "-o",
+        tmp_path / "r",
+        "--",
+        *load(device, 2, report),
+    ) as process:
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     events = Recording(tmp_path / "r")
@@ -131,10 +176,15 @@ def test_a_partition_by_any_name_is_its_disk(able: None, tmp_path: Path) -> None
     parts = [path for path in Path("/sys/class/block").iterdir() if (path / "partition").exists()]
     if not parts:
         pytest.skip("no disk here has partitions")
-    with recording("block", "--device", parts[0].name, "-o", tmp_path / "r", "--duration", "1s") as process:
+    with recording(
+        "block", "--device", parts[0].name, "-o", tmp_path / "r", "--duration", "1s"
+    ) as process:
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
-    assert f"{parts[0].name} is a partition; its disk {parts[0].resolve().parent.name} is recorded" in err
+    assert (
+        f"{parts[0].name} is a partition; its disk {parts[0].resolve().parent.name} is recorded"
+        in err
+    )
 
 
 def test_no_tracefs_is_one_line(able: None, tmp_path: Path) -> None:
@@ -146,13 +196,17 @@ def test_no_tracefs_is_one_line(able: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("victim", ["probe", "recorder", "command"])
-def test_a_kill_leaves_no_process_no_instance_and_a_readable_recording(victim: str, device: str, fio: str, tmp_path: Path) -> None:
+def test_a_kill_leaves_no_process_no_instance_and_a_readable_recording(
+    victim: str, device: str, fio: str, tmp_path: Path
+) -> None:
     chance = random.Random(victim)
     for attempt in range(KILLS):
         directory, go = tmp_path / f"r{attempt}", tmp_path / f"go{attempt}"
         # a job that is a process of its own would outlive fio
         command = load(device, 600, thread=1) if victim == "command" else load_until(go, device)
-        with recording("block", "-q", "--device", device, "-o", directory, "--", *command) as process:
+        with recording(
+            "block", "-q", "--device", device, "-o", directory, "--", *command
+        ) as process:
             recorded_events(directory, 1000)
             time.sleep(chance.uniform(0, 0.8))
             probe, all_of_them = family(process)
@@ -160,7 +214,10 @@ def test_a_kill_leaves_no_process_no_instance_and_a_readable_recording(victim: s
             seen = events_in(directory)
             up_to_date(directory)
             killed_ns = time.time_ns()
-            os.kill({"probe": probe, "recorder": process.pid, "command": load_pid}[victim], signal.SIGKILL)
+            os.kill(
+                {"probe": probe, "recorder": process.pid, "command": load_pid}[victim],
+                signal.SIGKILL,
+            )
             if victim == "probe":
                 until(lambda directory=directory: gaps_of(directory), "the gap")  # type: ignore[misc]
                 recorded_events(directory, events_in(directory) + 1000)
@@ -189,10 +246,14 @@ def test_a_kill_leaves_no_process_no_instance_and_a_readable_recording(victim: s
             assert gaps == []
 
 
-def test_recording_goes_on_after_a_kill_with_the_gap_shown(device: str, fio: str, tmp_path: Path) -> None:
+def test_recording_goes_on_after_a_kill_with_the_gap_shown(
+    device: str, fio: str, tmp_path: Path
+) -> None:
     directory, go = tmp_path / "r", tmp_path / "go"
     for attempt in range(2):
-        with recording("block", "-q", "--device", device, "-o", directory, "--", *load_until(go, device)) as process:
+        with recording(
+            "block", "-q", "--device", device, "-o", directory, "--", *load_until(go, device)
+        ) as process:
             recorded_events(directory, 1000, pid=process.pid)
             _, all_of_them = family(process)
             if attempt == 0:
@@ -209,19 +270,39 @@ def test_recording_goes_on_after_a_kill_with_the_gap_shown(device: str, fio: str
 def test_a_full_disk_leaves_what_was_kept(device: str, fio: str, tmp_path: Path) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", small], check=False, capture_output=True).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", small], check=False, capture_output=True
+    ).returncode:
         pytest.skip("no tmpfs can be mounted")
     try:
         for attempt in range(KILLS):
-            directory, go, words = small / f"r{attempt}", tmp_path / f"go{attempt}", tmp_path / f"words{attempt}"
-            with words.open("w") as stderr, recording("block", "-q", "--device", device, "-o", directory, "--", *load_until(go, device),
-                                                      stderr=stderr) as process:
+            directory, go, words = (
+                small / f"r{attempt}",
+                tmp_path / f"go{attempt}",
+                tmp_path / f"words{attempt}",
+            )
+            with (
+                words.open("w") as stderr,
+                recording(
+                    "block",
+                    "-q",
+                    "--device",
+                    device,
+                    "-o",
+                    directory,
+                    "--",
+                    *load_until(go, device),
+                    stderr=stderr,
+                ) as process,
+            ):
                 recorded_events(directory, 1000)
                 _, all_of_them = family(process)
                 with contextlib.suppress(OSError), (small / "ballast").open("wb") as ballast:
                     while True:
                         ballast.write(b"x" * 65536)
-                until(lambda words=words: "No space left" in words.read_text(), "the disk to be full")  # type: ignore[misc]
+                until(
+                    lambda words=words: "No space left" in words.read_text(), "the disk to be full"
+                )  # type: ignore[misc]
                 go.touch()
                 process.wait(PATIENCE)
             settled(all_of_them)
@@ -271,7 +352,13 @@ def study(able: None, fio: str, tmp_path: Path) -> Path:
 
 
 def iolab(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "iolab.cli", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "iolab.cli", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_a_study_marks_its_runs_on_one_recording(study: Path, tmp_path: Path) -> None:
@@ -292,20 +379,33 @@ def test_a_study_marks_its_runs_on_one_recording(study: Path, tmp_path: Path) ->
         assert mark["from_ns"] <= plan.window[0] < plan.window[1] <= mark["until_ns"] + 5e7
         assert mark["facts"]["variant"] == plan.variant
         # cut at its boundaries: no segment has I/O of this run and of what was before or after it
-        inside = [segment for segment in segments if segment.last_ns >= plan.window[0] and segment.first_ns <= plan.window[1]]
+        inside = [
+            segment
+            for segment in segments
+            if segment.last_ns >= plan.window[0] and segment.first_ns <= plan.window[1]
+        ]
         held = sum(segment.sources["block"] for segment in inside)
         ios = total_ios(run / "fio.json")
         assert ios <= held <= 1.01 * ios + 200  # fio's own look at the device before the load
         assert link["lost"] == {"block": 0}
         assert plan.extra["readings"]["block"]["lost"] == 0
     results = Results(tmp_path / "results")
-    assert not any(run.verdict.has("monitor-dead") or run.verdict.has("monitor-missing") for run in results.runs)
+    assert not any(
+        run.verdict.has("monitor-dead") or run.verdict.has("monitor-missing")
+        for run in results.runs
+    )
     assert {"diskstats", "cpu", "memory", "block"} == set(read_plan(runs[0]).extra["sources"])
 
 
-def test_a_study_whose_recorder_is_killed_says_so_and_ends_well(study: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", study, "-o", "results", "--runtime", "8s"], cwd=tmp_path,
-                               stderr=subprocess.PIPE, text=True)
+def test_a_study_whose_recorder_is_killed_says_so_and_ends_well(
+    study: Path, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "run", study, "-o", "results", "--runtime", "8s"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     place = tmp_path / "results/recordings/local"
     recorded_events(place)
     recorder = int((place / "lock").read_text().split()[0])
@@ -324,7 +424,11 @@ def test_a_study_whose_recorder_is_killed_says_so_and_ends_well(study: Path, tmp
 
 
 def test_a_killed_study_leaves_no_recorder(study: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", study, "-o", "results"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "run", study, "-o", "results"],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+    )
     place = tmp_path / "results/recordings/local"
     recorded_events(place)
     recorder = int((place / "lock").read_text().split()[0])
@@ -335,17 +439,24 @@ def test_a_killed_study_leaves_no_recorder(study: Path, tmp_path: Path) -> None:
     done = iolab("run", study, "-o", "results", "--resume", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     found = Recording(place)
-    runs = [run.name for run in run_directories(tmp_path / "results") if (run / "run.json").exists()]
+    runs = [
+        run.name for run in run_directories(tmp_path / "results") if (run / "run.json").exists()
+    ]
     assert {mark["label"] for mark in found.marks()} >= set(runs[-2:])
 
 
-def test_without_root_a_study_is_refused_before_its_first_run(study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_a_study_is_refused_before_its_first_run(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.run.dry_run import preview
     from iolab.run.study import run_study
     from iolab.study.load import load_study
 
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert any("recording block needs root" in problem for problem in preview(load_study(study), tmp_path / "results").problems)
+    assert any(
+        "recording block needs root" in problem
+        for problem in preview(load_study(study), tmp_path / "results").problems
+    )
     with pytest.raises(RunError, match="recording block needs root"):
         run_study(study, tmp_path / "results")
     assert not (tmp_path / "results").exists()

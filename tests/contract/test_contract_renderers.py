@@ -10,12 +10,20 @@ from iolab.compare.model import Comparison
 from iolab.verdict import Level
 from support.runs import run
 
-HOSTILE = "a\x1b[31mb\n|,\"`<script>\u202e\x9b"
+HOSTILE = 'a\x1b[31mb\n|,"`<script>\u202e\x9b'
 
 
-def made(*, level: Level = Level.OK, variants: tuple[str, str] = ("master", "project"), blocks: int = 6) -> Comparison:
-    return compare([run(variant, 1000.0 + block + 100 * index, block=block, level=level, numjobs=4)
-                    for block in range(1, blocks + 1) for index, variant in enumerate(variants)], "write.iops")
+def made(
+    *, level: Level = Level.OK, variants: tuple[str, str] = ("master", "project"), blocks: int = 6
+) -> Comparison:
+    return compare(
+        [
+            run(variant, 1000.0 + block + 100 * index, block=block, level=level, numjobs=4)
+            for block in range(1, blocks + 1)
+            for index, variant in enumerate(variants)
+        ],
+        "write.iops",
+    )
 
 
 COMPARISONS = {

@@ -48,9 +48,20 @@ class RecorderFiles(dict[str, str]):
         if path != STATUS:
             return super().__getitem__(path)
         seconds = int(self._clock.monotonic())
-        counts = {name: dict.fromkeys(("block", "syscall"), seconds * number) for name, number in (("events", 100), ("lost", 1))}
-        return json.dumps({"schema": 1, "state": "recording", "deaths": 0, "written_ns": self._clock.realtime_ns(), **counts,
-                           "samples": 100 * seconds})
+        counts = {
+            name: dict.fromkeys(("block", "syscall"), seconds * number)
+            for name, number in (("events", 100), ("lost", 1))
+        }
+        return json.dumps(
+            {
+                "schema": 1,
+                "state": "recording",
+                "deaths": 0,
+                "written_ns": self._clock.realtime_ns(),
+                **counts,
+                "samples": 100 * seconds,
+            }
+        )
 
 
 def make(kind: str, host: FakeHost, *devices: str) -> Any:
@@ -102,7 +113,9 @@ def test_a_run_of_ten_seconds_is_covered(kind: str, host: FakeHost, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_torn_file_is_read_as_far_as_it_goes_or_refused(kind: str, host: FakeHost, tmp_path: Path) -> None:
+def test_a_torn_file_is_read_as_far_as_it_goes_or_refused(
+    kind: str, host: FakeHost, tmp_path: Path
+) -> None:
     source = make(kind, host, "sda")
     source.start(tmp_path)
     for _ in range(5):
@@ -122,7 +135,9 @@ def test_a_torn_file_is_read_as_far_as_it_goes_or_refused(kind: str, host: FakeH
     source.stop()
 
 
-def test_an_empty_file_of_a_source_is_told_by_its_name(kind: str, host: FakeHost, tmp_path: Path) -> None:
+def test_an_empty_file_of_a_source_is_told_by_its_name(
+    kind: str, host: FakeHost, tmp_path: Path
+) -> None:
     source = make(kind, host, "sda")
     source.start(tmp_path)
     source.stop()
@@ -143,18 +158,24 @@ def test_stopping_is_safe_at_any_time(kind: str, host: FakeHost, tmp_path: Path)
     assert source.readings == 1
 
 
-def test_what_it_shows_live_is_finite_and_empty_at_first(kind: str, host: FakeHost, tmp_path: Path) -> None:
+def test_what_it_shows_live_is_finite_and_empty_at_first(
+    kind: str, host: FakeHost, tmp_path: Path
+) -> None:
     source = make(kind, host, "sda")
     assert source.latest() == {}
     source.start(tmp_path)
     for _ in range(3):
         host.clock.sleep(1.0)
         source.poll()
-        assert all(isinstance(value, float) and abs(value) < 1e300 for value in source.latest().values())
+        assert all(
+            isinstance(value, float) and abs(value) < 1e300 for value in source.latest().values()
+        )
     source.stop()
 
 
-def test_a_host_that_tells_nothing_makes_it_unfit_or_lossy(kind: str, host: FakeHost, tmp_path: Path) -> None:
+def test_a_host_that_tells_nothing_makes_it_unfit_or_lossy(
+    kind: str, host: FakeHost, tmp_path: Path
+) -> None:
     host.files.clear()
     host.programs.clear()
     source = make(kind, host, "sda")

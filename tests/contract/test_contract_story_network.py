@@ -48,5 +48,7 @@ def test_the_slow_client_is_found_by_its_peer_and_explained_by_its_rate(tmp_path
     assert isinstance(peers, Series)
     assert isinstance(link, Series)
     assert 1.0 < link.total / peers.total < 1.06
-    print(f"bytes a second by peer: {', '.join(f'{key} {values.mean():,.0f}' for key, values in read.items())}; "
-          f"behind 32 Mbit/s {slow.mean():,.0f} (at most {slow.max():,.0f})")
+    print(
+        f"bytes a second by peer: {', '.join(f'{key} {values.mean():,.0f}' for key, values in read.items())}; "
+        f"behind 32 Mbit/s {slow.mean():,.0f} (at most {slow.max():,.0f})"
+    )

@@ -42,8 +42,14 @@ def test_a_staircase_in_what_the_load_saw_and_its_latency(tmp_path: Path) -> Non
     (tmp_path / "steps.toml").write_text(STUDY)
     (tmp_path / "target").mkdir()
     words = ["run", "steps.toml", "--target", f"path={tmp_path}/target", "-o", "results"]
-    done = subprocess.run([sys.executable, "-m", "iolab.cli", *words], cwd=tmp_path, capture_output=True, text=True, check=False,
-                          timeout=4 * PATIENCE)
+    done = subprocess.run(
+        [sys.executable, "-m", "iolab.cli", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=4 * PATIENCE,
+    )
     assert done.returncode == 0, done.stderr
     recording = Recording(tmp_path / "results/recordings/local")
     first, last = recording.span() or (0, 0)
@@ -52,7 +58,9 @@ def test_a_staircase_in_what_the_load_saw_and_its_latency(tmp_path: Path) -> Non
     for place, level in enumerate(LEVELS):
         # the middle of the step: its jobs begin and end within a few tenths of a second
         begin = first + (place * EVERY * 10 + 5) * SECOND // 10
-        step = query(recording, "app.ops", from_ns=begin, until_ns=begin + 2 * SECOND, interval_ns=SECOND)
+        step = query(
+            recording, "app.ops", from_ns=begin, until_ns=begin + 2 * SECOND, interval_ns=SECOND
+        )
         assert isinstance(step, Series)
         assert step.source == "fio"
         rates.append(step.total)
@@ -62,7 +70,10 @@ def test_a_staircase_in_what_the_load_saw_and_its_latency(tmp_path: Path) -> Non
     latency = query(recording, "app.ops[latency]", interval_ns=SECOND)
     assert isinstance(whole, Series)
     assert isinstance(latency, HeatCounts)
-    (counted,) = [json.loads(path.read_text())["jobs"] for path in (tmp_path / "results").glob("runs/*/fio.json")]
+    (counted,) = [
+        json.loads(path.read_text())["jobs"]
+        for path in (tmp_path / "results").glob("runs/*/fio.json")
+    ]
     assert latency.events == whole.total == sum(job["read"]["total_ios"] for job in counted)
     assert whole.total == pytest.approx(RATE * EVERY * sum(LEVELS), rel=0.15)
     moved = query(recording, "app.bytes[op]", interval_ns=SECOND)

@@ -42,7 +42,9 @@ def nothing_is_left(tmp_path: Path) -> Iterator[None]:
 
 def make(kind: str, scratch: Path, **more: Any) -> Any:
     plugin = registry.load("target", kind)
-    return plugin(plugin.options.model_validate({**OPTIONS[kind], **more}), LocalHost(), str(scratch))
+    return plugin(
+        plugin.options.model_validate({**OPTIONS[kind], **more}), LocalHost(), str(scratch)
+    )
 
 
 def test_it_names_itself_and_forbids_unknown_options(kind: str) -> None:
@@ -156,7 +158,13 @@ def test_a_place_that_cannot_be_written_is_refused_with_advice(kind: str, tmp_pa
 
 def test_what_it_makes_itself_destroys_nothing(kind: str, tmp_path: Path) -> None:
     plugin = registry.load("target", kind)
-    target = plugin(plugin.options.model_validate(OPTIONS[kind]), LocalHost(), str(tmp_path / "scratch"), Permissions(), True)
+    target = plugin(
+        plugin.options.model_validate(OPTIONS[kind]),
+        LocalHost(),
+        str(tmp_path / "scratch"),
+        Permissions(),
+        True,
+    )
     assert target.destroys() == ()
     assert list(tmp_path.iterdir()) == []
 

@@ -22,7 +22,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 """Sound options of each kind that last three seconds."""
 
 LOADS: dict[str, tuple[int, float, float, bool]] = {
-    "fio": (2, 3.0, 1.0, False), "files": (2, 3.0, 0.0, False), "picture": (1, 3.0, 0.0, True)}
+    "fio": (2, 3.0, 1.0, False),
+    "files": (2, 3.0, 0.0, False),
+    "picture": (1, 3.0, 0.0, True),
+}
 """What those options ask for: jobs, runtime, ramp, and whether I/Os come at a rate of their own."""
 
 DEVICES = {"fio": "/dev/loop0:/dev/loop1", "picture": "/dev/loop0"}
@@ -71,7 +74,9 @@ def test_its_job_is_self_contained_and_stays_in_the_directory_given(workload: An
     assert "/some/place" in job.files[job.main]
     assert job.limit > 4.0
     assert all("/" not in name for name in job.files)
-    assert not any(part.startswith("/") for part in job.command[1:])  # so that the evidence can be moved and read again
+    assert not any(
+        part.startswith("/") for part in job.command[1:]
+    )  # so that the evidence can be moved and read again
     assert workload.job(Place("/some/place")) == job
 
 
@@ -99,7 +104,9 @@ def test_a_plain_load_has_neither_marks_nor_anything_to_tell(workload: Any) -> N
     assert workload.notes() == ()
 
 
-def test_making_a_job_touches_nothing(workload: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_making_a_job_touches_nothing(
+    workload: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     workload.job(Place(str(tmp_path)))
     workload.layout(Place(str(tmp_path)))
@@ -122,8 +129,12 @@ def test_its_factors_are_those_that_have_a_place(kind: str) -> None:
     assert all(plugin.place_of(factor) is not None for factor in plugin.factors())
 
 
-@pytest.mark.parametrize("left", [{}, {"fio.json": b""}, {"fio.json": b"\x00\xff{"}, {"fio.json": b"[]"}])
-def test_whatever_a_run_left_the_window_never_raises(workload: Any, tmp_path: Path, left: dict[str, bytes]) -> None:
+@pytest.mark.parametrize(
+    "left", [{}, {"fio.json": b""}, {"fio.json": b"\x00\xff{"}, {"fio.json": b"[]"}]
+)
+def test_whatever_a_run_left_the_window_never_raises(
+    workload: Any, tmp_path: Path, left: dict[str, bytes]
+) -> None:
     for name, data in left.items():
         (tmp_path / name).write_bytes(data)
     assert workload.window(tmp_path) is None

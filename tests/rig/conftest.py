@@ -27,5 +27,10 @@ def host() -> Iterator[RigHost]:
 def nothing_is_left(host: RigHost) -> Iterator[None]:
     yield
     assert [name for name in pools(host) if name.startswith(PREFIX)] == []
-    assert host.run(["sh", "-c", "wipefs --no-act --noheadings /dev/disk/by-id/virtio-disk*"], timeout=120).stdout == ""
+    assert (
+        host.run(
+            ["sh", "-c", "wipefs --no-act --noheadings /dev/disk/by-id/virtio-disk*"], timeout=120
+        ).stdout
+        == ""
+    )
     assert host.run(["sh", "-c", "ls -d /var/tmp/iolab-*/at 2>/dev/null"]).stdout == ""

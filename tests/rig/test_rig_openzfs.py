@@ -26,7 +26,9 @@ MAY = Permissions(destructive=True)
 pytestmark = pytest.mark.real
 
 
-def pool(host: RigHost, tmp_path: Path, permissions: Permissions = MAY, **options: Any) -> ZpoolTarget:
+def pool(
+    host: RigHost, tmp_path: Path, permissions: Permissions = MAY, **options: Any
+) -> ZpoolTarget:
     found = ZpoolOptions.model_validate({"layout": "stripe:1", "devices": DEVICES, **options})
     return ZpoolTarget(found, host, scratch_on(host, tmp_path / "scratch"), permissions)
 
@@ -58,12 +60,27 @@ sync = 1
 
 
 def done(host: RigHost, path: Path, listener: Listener, **more: Any) -> Path:
-    return run_study(path, path.parent / "results", listener=listener, host=host, clock=host.clock, destructive=True, trusted=True, **more)
+    return run_study(
+        path,
+        path.parent / "results",
+        listener=listener,
+        host=host,
+        clock=host.clock,
+        destructive=True,
+        trusted=True,
+        **more,
+    )
 
 
 @pytest.mark.parametrize("layout", ["stripe:2", "mirror:2", "raidz2:4 + log stripe:1"])
 def test_a_pool_from_its_making_to_its_end(host: RigHost, tmp_path: Path, layout: str) -> None:
-    target = pool(host, tmp_path, layout=layout, pool={"ashift": 12}, properties={"recordsize": "128k", "compression": "lz4"})
+    target = pool(
+        host,
+        tmp_path,
+        layout=layout,
+        pool={"ashift": 12},
+        properties={"recordsize": "128k", "compression": "lz4"},
+    )
     try:
         target.open(1 << 20)
         place = target.begin(RunContext("0001-aa", "cell", 1, 1 << 20))
@@ -78,7 +95,9 @@ def test_a_pool_from_its_making_to_its_end(host: RigHost, tmp_path: Path, layout
         assert said["dataset"]["recordsize"] == "131072"
         assert len(said["module_parameters"]) > 100
         assert any("ONLINE" in line for line in said["pool"]["status"])
-        assert len(target.devices()) == len(target.facts().facts["devices"]) == target._layout.devices
+        assert (
+            len(target.devices()) == len(target.facts().facts["devices"]) == target._layout.devices
+        )
         target.chill()
         assert host.run(["ls", place.path]).stdout == "file\n"
         target.end("0001-aa")
@@ -89,23 +108,31 @@ def test_a_pool_from_its_making_to_its_end(host: RigHost, tmp_path: Path, layout
 
 def test_two_builds_are_compared_each_under_its_own_modules(host: RigHost, tmp_path: Path) -> None:
     before = [build.branch for build in builds(host) if build.loaded]
-    path = study(tmp_path, """
+    path = study(
+        tmp_path,
+        """
 [variants.old]
 target.build = "2.1"
 [variants.new]
 target.build = "2.3"
 target.module_parameters = { zfs_dirty_data_max = 67108864 }
-""")
+""",
+    )
     listener = Listener()
     results = done(host, path, listener)
     assert [run[1:] for run in listener.runs] == [("finished", "")] * 2
     seen: dict[str, Mapping[str, Any]] = {}
     for run_dir in (results / "runs").iterdir():
-        plan, said = json.loads((run_dir / "run.json").read_text()), json.loads((run_dir / "target.json").read_text())
+        plan, said = (
+            json.loads((run_dir / "run.json").read_text()),
+            json.loads((run_dir / "target.json").read_text()),
+        )
         seen[plan["variant"]] = said
         assert plan["host"] == host.name
         assert plan["window"][1] > plan["window"][0]
-        assert {"diskstats.log", "fio.json", "fio_iops.log"} <= {file.name for file in run_dir.iterdir()}
+        assert {"diskstats.log", "fio.json", "fio_iops.log"} <= {
+            file.name for file in run_dir.iterdir()
+        }
     assert seen["old"]["version"].startswith("2.1.")
     assert seen["new"]["version"].startswith("2.3.")
     assert seen["new"]["module_parameters"]["zfs_dirty_data_max"] == "67108864"
@@ -130,7 +157,12 @@ def test_a_pool_that_cannot_be_made_fails_with_zpools_words(host: RigHost, tmp_p
 
 def test_a_device_in_use_or_with_data_is_refused(host: RigHost, tmp_path: Path) -> None:
     disk = "/dev/disk/by-id/virtio-disk0"
-    assert host.run(["sh", "-ec", f"mkfs.ext4 -q {disk}; mkdir -p /mnt/x; mount {disk} /mnt/x"], timeout=120).exit_code == 0
+    assert (
+        host.run(
+            ["sh", "-ec", f"mkfs.ext4 -q {disk}; mkdir -p /mnt/x; mount {disk} /mnt/x"], timeout=120
+        ).exit_code
+        == 0
+    )
     try:
         with pytest.raises(RunError, match="in use: mounted at /mnt/x"):
             pool(host, tmp_path, Permissions(destructive=True, force=True)).open(1)
@@ -141,7 +173,10 @@ def test_a_device_in_use_or_with_data_is_refused(host: RigHost, tmp_path: Path) 
         host.run(["sh", "-c", f"umount /mnt/x; wipefs -qa {disk}"])
     with pytest.raises(RunError, match="--destructive"):
         pool(host, tmp_path, Permissions()).open(1)
-    paths = {host.resolve(f"/dev/disk/by-path/{name}"): f"/dev/disk/by-path/{name}" for name in host.list_directory("/dev/disk/by-path")}
+    paths = {
+        host.resolve(f"/dev/disk/by-path/{name}"): f"/dev/disk/by-path/{name}"
+        for name in host.list_directory("/dev/disk/by-path")
+    }
     root, same = paths["/dev/vda"], paths[host.resolve(disk)]
     with pytest.raises(RunError, match="holds the root file system"):
         pool(host, tmp_path, devices=root).open(1)
@@ -167,16 +202,29 @@ class _Cutter(Listener):
         self._far, self.cut = int(host.channel().far["pid"]), False
         self._other = RigHost(RigOptions(name=host.name.partition(":")[2]))
 
-    def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]) -> None:
+    def waiting(
+        self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
+    ) -> None:
         if seconds > 1 and not self.cut:
             self.cut = True
             with self._other:
-                assert self._other.run(["sh", "-c", f"kill -9 $(ps -o ppid= -p {self._far})"]).exit_code == 0
+                assert (
+                    self._other.run(
+                        ["sh", "-c", f"kill -9 $(ps -o ppid= -p {self._far})"]
+                    ).exit_code
+                    == 0
+                )
 
 
 def test_a_connection_killed_in_mid_run_is_a_judged_failure(host: RigHost, tmp_path: Path) -> None:
     listener = _Cutter(host)
-    results = done(host, study(tmp_path, "[variants.one]\n[variants.two]\nworkload.options.fdatasync = 1", runtime="6s"), listener)
+    results = done(
+        host,
+        study(
+            tmp_path, "[variants.one]\n[variants.two]\nworkload.options.fdatasync = 1", runtime="6s"
+        ),
+        listener,
+    )
     assert listener.cut
     assert [status for _, status, _ in listener.runs] == ["failed", "finished"]
     assert "the connection to the host is lost" in listener.runs[0][2]
@@ -188,8 +236,23 @@ def test_a_disk_does_what_it_was_given(host: RigHost) -> None:
     state = running_machine(host.name.partition(":")[2])
     if state.disk_iops is None:
         pytest.skip("this machine's disks have no limit")
-    said = host.run(["fio", "--name=x", "--filename=/dev/disk/by-id/virtio-disk1", "--readonly", "--rw=randread", "--bs=4k", "--direct=1",
-                     "--ioengine=libaio", "--iodepth=8", "--runtime=8", "--time_based", "--output-format=json"], timeout=120)
+    said = host.run(
+        [
+            "fio",
+            "--name=x",
+            "--filename=/dev/disk/by-id/virtio-disk1",
+            "--readonly",
+            "--rw=randread",
+            "--bs=4k",
+            "--direct=1",
+            "--ioengine=libaio",
+            "--iodepth=8",
+            "--runtime=8",
+            "--time_based",
+            "--output-format=json",
+        ],
+        timeout=120,
+    )
     iops = json.loads(said.stdout)["jobs"][0]["read"]["iops"]
     assert iops == pytest.approx(state.disk_iops, rel=0.15)
 
@@ -199,8 +262,21 @@ def test_delays_of_devices_are_felt(host: RigHost, tmp_path: Path) -> None:
     try:
         target.open(1)
         place = target.begin(RunContext("0001-aa", "cell", 1, 1))
-        said = host.run(["fio", "--name=x", f"--directory={place.path}", "--rw=write", "--bs=8k", "--size=1m", "--sync=1", "--runtime=4",
-                         "--time_based", "--output-format=json"], timeout=120)
+        said = host.run(
+            [
+                "fio",
+                "--name=x",
+                f"--directory={place.path}",
+                "--rw=write",
+                "--bs=8k",
+                "--size=1m",
+                "--sync=1",
+                "--runtime=4",
+                "--time_based",
+                "--output-format=json",
+            ],
+            timeout=120,
+        )
         assert json.loads(said.stdout)["jobs"][0]["write"]["lat_ns"]["mean"] > 45e6
         target.end("0001-aa")
         assert "No handlers" in host.run(["zinject"]).stdout

@@ -14,22 +14,30 @@ from iolab.study.load import Study
 from iolab.study.plan import Plan, PlannedRun
 from support.fio_files import job, output
 
-DISKSTATS = ("   8       0 sda 10 0 80 5 20 0 160 9 0 11 14 0 0 0 0 0 0\n"
-             "   8       1 sda1 10 0 80 5 20 0 160 9 0 11 14 0 0 0 0 0 0\n"
-             "   8      16 sdb 1 0 8 5 2 0 16 9 0 11 14 0 0 0 0 0 0\n")
+DISKSTATS = (
+    "   8       0 sda 10 0 80 5 20 0 160 9 0 11 14 0 0 0 0 0 0\n"
+    "   8       1 sda1 10 0 80 5 20 0 160 9 0 11 14 0 0 0 0 0 0\n"
+    "   8      16 sdb 1 0 8 5 2 0 16 9 0 11 14 0 0 0 0 0 0\n"
+)
 
-STAT = ("cpu  100 10 50 800 40 5 5 0 0 0\ncpu0 60 5 30 400 20 5 5 0 0 0\ncpu1 40 5 20 400 20 0 0 0 0 0\n"
-        "intr 5000 0 7 0\nctxt 9000\nbtime 1700000000\nprocesses 77\nprocs_running 2\nprocs_blocked 1\nsoftirq 50 1 2\n")
-VMSTAT = ("nr_dirty 12\nnr_writeback 0\nnr_dirtied 500\nnr_written 400\npgpgin 1000\npgpgout 2000\npswpin 0\npswpout 0\n"
-          "allocstall_normal 3\nallocstall_movable 4\npgscan_direct 9\npgfault 70\npgmajfault 7\ncompact_stall 1\n")
+STAT = (
+    "cpu  100 10 50 800 40 5 5 0 0 0\ncpu0 60 5 30 400 20 5 5 0 0 0\ncpu1 40 5 20 400 20 0 0 0 0 0\n"
+    "intr 5000 0 7 0\nctxt 9000\nbtime 1700000000\nprocesses 77\nprocs_running 2\nprocs_blocked 1\nsoftirq 50 1 2\n"
+)
+VMSTAT = (
+    "nr_dirty 12\nnr_writeback 0\nnr_dirtied 500\nnr_written 400\npgpgin 1000\npgpgout 2000\npswpin 0\npswpout 0\n"
+    "allocstall_normal 3\nallocstall_movable 4\npgscan_direct 9\npgfault 70\npgmajfault 7\ncompact_stall 1\n"
+)
 PRESSURE = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=500\n"
 
 SYS = {
     "/proc/self/mountinfo": "1 0 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n",
     "/proc/diskstats": DISKSTATS,
     "/proc/sys/kernel/osrelease": "6.1.0-fake\n",
-    "/proc/meminfo": ("MemTotal:       16384000 kB\nMemFree:         8192000 kB\nMemAvailable:   12288000 kB\n"
-                      "Cached:          2048000 kB\nDirty:               400 kB\nWriteback:             0 kB\nHugePages_Total:       0\n"),
+    "/proc/meminfo": (
+        "MemTotal:       16384000 kB\nMemFree:         8192000 kB\nMemAvailable:   12288000 kB\n"
+        "Cached:          2048000 kB\nDirty:               400 kB\nWriteback:             0 kB\nHugePages_Total:       0\n"
+    ),
     "/proc/stat": STAT,
     "/proc/vmstat": VMSTAT,
     **{f"/proc/pressure/{resource}": PRESSURE for resource in ("io", "cpu", "memory")},
@@ -64,22 +72,38 @@ def fake_fio(seconds: float = 2.6) -> FakeProgram:
 
 def iostat_document(passed: float, whole: bool = True) -> str:
     """What `iostat -o JSON -xdt 1 sda` has written after so many seconds: a report at once, then one a second."""
-    row = ('{"disk_device": "sda", "r/s": 0.00, "w/s": 100.00, "rkB/s": 0.00, "wkB/s": 800.00, "r_await": 0.00, "w_await": 1.00, '
-           '"util": 50.00}')
-    reports = [f'{{"timestamp": "2023-11-14T22:{13 + (20 + second) // 60:02}:{(20 + second) % 60:02}+0000", "disk": [{row}]}}'
-               for second in range(int(passed + 1e-6) + 1)]
-    return '{"sysstat": {"hosts": [{"nodename": "fake", "statistics": [' + ",\n".join(reports) + ("]}]}}" if whole else "")
+    row = (
+        '{"disk_device": "sda", "r/s": 0.00, "w/s": 100.00, "rkB/s": 0.00, "wkB/s": 800.00, "r_await": 0.00, "w_await": 1.00, '
+        '"util": 50.00}'
+    )
+    reports = [
+        f'{{"timestamp": "2023-11-14T22:{13 + (20 + second) // 60:02}:{(20 + second) % 60:02}+0000", "disk": [{row}]}}'
+        for second in range(int(passed + 1e-6) + 1)
+    ]
+    return (
+        '{"sysstat": {"hosts": [{"nodename": "fake", "statistics": ['
+        + ",\n".join(reports)
+        + ("]}]}}" if whole else "")
+    )
 
 
 def fake_iostat(seconds: float = 1e9, exit_code: int = 0) -> FakeProgram:
     """An iostat that reports once a second until it is ended, or dies after `seconds`."""
-    return FakeProgram(seconds=seconds, exit_code=exit_code, prints=lambda passed: iostat_document(passed, whole=passed < seconds))
+    return FakeProgram(
+        seconds=seconds,
+        exit_code=exit_code,
+        prints=lambda passed: iostat_document(passed, whole=passed < seconds),
+    )
 
 
 def fake_host(clock: FakeClock | None = None) -> FakeHost:
     """A machine with fio, sync, iostat, and one disk behind its root."""
-    return FakeHost(clock or FakeClock(), programs={"fio": fake_fio(), "sync": FakeProgram(seconds=0.0), "iostat": fake_iostat()},
-                    files=dict(SYS), links=dict(LINKS))
+    return FakeHost(
+        clock or FakeClock(),
+        programs={"fio": fake_fio(), "sync": FakeProgram(seconds=0.0), "iostat": fake_iostat()},
+        files=dict(SYS),
+        links=dict(LINKS),
+    )
 
 
 def study_text(*, repetitions: int = 2, order: str = "balanced", extra: str = "") -> str:
@@ -128,11 +152,20 @@ class Listener:
     def started(self, run: PlannedRun, name: str) -> None:
         pass
 
-    def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]) -> None:
+    def waiting(
+        self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
+    ) -> None:
         self.waits += 1
         self.latest.update(latest)
 
-    def ended(self, run: PlannedRun, status: str, reason: str, left_seconds: float, values: Mapping[str, float]) -> None:
+    def ended(
+        self,
+        run: PlannedRun,
+        status: str,
+        reason: str,
+        left_seconds: float,
+        values: Mapping[str, float],
+    ) -> None:
         self.runs.append((run.number, status, reason))
         self.left.append(left_seconds)
         self.values.append(dict(values))

@@ -67,7 +67,9 @@ def _home(page: Any) -> str:
 
 def answer(page: Any, statistic: str, **words: object) -> dict[str, Any]:
     """What the service answers, as the page asks it."""
-    response = page.request.get(f"{_home(page)}/api/v1/query", params={"statistic": statistic, **words})
+    response = page.request.get(
+        f"{_home(page)}/api/v1/query", params={"statistic": statistic, **words}
+    )
     found: dict[str, Any] = json.loads(response.body())
     assert response.ok, found
     return found
@@ -79,16 +81,29 @@ def cells(page: Any, statistic: str, **words: object) -> Cells:
     assert found["kind"] == "heat"
     low, high = np.array(found["low"], np.float64), np.array(found["high"], np.float64)
     time = int(found["t0_ns"]) + np.array(found["column"], np.int64) * int(found["interval_ns"])
-    return Cells(time, (low + high) / 2, np.array(found["count"], np.int64), int(found["interval_ns"]))
+    return Cells(
+        time, (low + high) / 2, np.array(found["count"], np.int64), int(found["interval_ns"])
+    )
 
 
-def lines(page: Any, statistic: str, **words: object) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.float64]]]:
+def lines(
+    page: Any, statistic: str, **words: object
+) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.float64]]]:
     """A series (under "") or a stack by key, each value per second, nan where nothing was recorded; with the beginnings of its columns."""
     found = answer(page, statistic, **words)
-    keys = {each["key"]: each["values"] for each in found["keys"]} if found["kind"] == "stack" else {"": found["values"]}
-    values = {key: np.array([np.nan if each is None else each for each in numbers]) for key, numbers in keys.items()}
+    keys = (
+        {each["key"]: each["values"] for each in found["keys"]}
+        if found["kind"] == "stack"
+        else {"": found["values"]}
+    )
+    values = {
+        key: np.array([np.nan if each is None else each for each in numbers])
+        for key, numbers in keys.items()
+    }
     columns = len(next(iter(values.values())))
-    return int(found["t0_ns"]) + np.arange(columns, dtype=np.int64) * int(found["interval_ns"]), values
+    return int(found["t0_ns"]) + np.arange(columns, dtype=np.int64) * int(
+        found["interval_ns"]
+    ), values
 
 
 def span(page: Any) -> tuple[int, int]:

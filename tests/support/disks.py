@@ -24,7 +24,11 @@ def why_no_loops() -> str | None:
     """Why this machine can't attach and mount loop devices, or None where it can; tried for real, once."""
     if os.geteuid() != 0:
         return "loop devices need root"
-    missing = [tool for tool in ("losetup", "mount", "umount", "mkfs.ext4", "wipefs", "fincore") if shutil.which(tool) is None]
+    missing = [
+        tool
+        for tool in ("losetup", "mount", "umount", "mkfs.ext4", "wipefs", "fincore")
+        if shutil.which(tool) is None
+    ]
     if missing:
         return f"{', '.join(missing)} are missing"
     with tempfile.TemporaryDirectory() as directory:
@@ -70,7 +74,9 @@ def loop_device(directory: Path, size: int = 32 << 20) -> Iterator[str]:
 
 def attached(directory: Path) -> list[str]:
     """Loop devices over files below a directory, with their files."""
-    lines = call("losetup", "--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE").splitlines()
+    lines = call(
+        "losetup", "--list", "--noheadings", "--raw", "--output", "NAME,BACK-FILE"
+    ).splitlines()
     return [line for line in lines if f" {directory}" in line]
 
 

@@ -21,15 +21,35 @@ from pathlib import Path
 from typing import Any
 
 KINDS = ("hello", "events", "samples", "loss", "tick", "process", "note", "end")
-COLUMNS = {"time_ns": (0, "q"), "op": (1, "B"), "count": (2, "Q"), "latency_ns": (3, "Q"), "queue_ns": (4, "Q"), "offset_bytes": (5, "Q"),
-           "size_bytes": (6, "Q"), "pid": (7, "I"), "thread": (8, "I"), "device": (9, "I"), "process": (10, "I"), "file": (11, "I"),
-           "mount": (12, "I"), "client": (13, "I"), "job": (14, "I"), "error": (15, "I"), "flags": (16, "I")}
+COLUMNS = {
+    "time_ns": (0, "q"),
+    "op": (1, "B"),
+    "count": (2, "Q"),
+    "latency_ns": (3, "Q"),
+    "queue_ns": (4, "Q"),
+    "offset_bytes": (5, "Q"),
+    "size_bytes": (6, "Q"),
+    "pid": (7, "I"),
+    "thread": (8, "I"),
+    "device": (9, "I"),
+    "process": (10, "I"),
+    "file": (11, "I"),
+    "mount": (12, "I"),
+    "client": (13, "I"),
+    "job": (14, "I"),
+    "error": (15, "I"),
+    "flags": (16, "I"),
+}
 FIRST_NAMED = 9
 
 
 def frame(kind: str, payload: bytes) -> bytes:
     """Head and payload."""
-    return b"ioLb" + struct.pack("<BBHII", 1, KINDS.index(kind) + 1, 0, len(payload), zlib.crc32(payload)) + payload
+    return (
+        b"ioLb"
+        + struct.pack("<BBHII", 1, KINDS.index(kind) + 1, 0, len(payload), zlib.crc32(payload))
+        + payload
+    )
 
 
 def words(kind: str, **data: Any) -> bytes:
@@ -40,10 +60,16 @@ def words(kind: str, **data: Any) -> bytes:
 
 
 def _names(names: Sequence[str]) -> bytes:
-    return struct.pack("<I", len(names)) + b"".join(struct.pack("<H", len(name.encode())) + name.encode() for name in names)
+    return struct.pack("<I", len(names)) + b"".join(
+        struct.pack("<H", len(name.encode())) + name.encode() for name in names
+    )
 
 
-def events(source: str, columns: Mapping[str, Sequence[int | None]], names: Mapping[str, Sequence[str]] | None = None) -> bytes:
+def events(
+    source: str,
+    columns: Mapping[str, Sequence[int | None]],
+    names: Mapping[str, Sequence[str]] | None = None,
+) -> bytes:
     """A frame of events. `names`: those that are new, by column."""
     rows = len(columns["time_ns"])
     out = struct.pack("<B", len(source)) + source.encode() + struct.pack("<I", rows)
@@ -51,8 +77,14 @@ def events(source: str, columns: Mapping[str, Sequence[int | None]], names: Mapp
         number, code = COLUMNS[name]
         out += struct.pack("<B", number)
         if None in values:
-            bits = [sum(1 << place for place, value in enumerate(values[start:start + 8]) if value is not None)
-                    for start in range(0, rows, 8)]
+            bits = [
+                sum(
+                    1 << place
+                    for place, value in enumerate(values[start : start + 8])
+                    if value is not None
+                )
+                for start in range(0, rows, 8)
+            ]
             out += b"\2" + bytes(bits)
         else:
             out += b"\1"
@@ -62,7 +94,12 @@ def events(source: str, columns: Mapping[str, Sequence[int | None]], names: Mapp
     return frame("events", out)
 
 
-def samples(source: str, rows: Sequence[tuple[int, int, int, int]], objects: Sequence[str], fields: Sequence[str]) -> bytes:
+def samples(
+    source: str,
+    rows: Sequence[tuple[int, int, int, int]],
+    objects: Sequence[str],
+    fields: Sequence[str],
+) -> bytes:
     """A frame of samples: (time, object, field, value) each."""
     out = struct.pack("<B", len(source)) + source.encode() + struct.pack("<I", len(rows))
     for column, code in enumerate("qIIq"):
@@ -70,29 +107,66 @@ def samples(source: str, rows: Sequence[tuple[int, int, int, int]], objects: Seq
     return frame("samples", out + _names(objects) + _names(fields))
 
 
-def hello(realtime_ns: int, sources: Sequence[str] = ("block",), notes: Sequence[str] = (), monotonic_ns: int | None = None) -> bytes:
+def hello(
+    realtime_ns: int,
+    sources: Sequence[str] = ("block",),
+    notes: Sequence[str] = (),
+    monotonic_ns: int | None = None,
+) -> bytes:
     """The first frame. `monotonic_ns`: at that time; default: as if the machine had begun in 1970."""
-    return words("hello", probe="0", kernel="6.1", hostname="here", page_size=4096, cpus=2,
-                 monotonic_ns=realtime_ns if monotonic_ns is None else monotonic_ns, realtime_ns=realtime_ns,
-                 sources={name: {"what": name} for name in sources}, words=list(notes))
+    return words(
+        "hello",
+        probe="0",
+        kernel="6.1",
+        hostname="here",
+        page_size=4096,
+        cpus=2,
+        monotonic_ns=realtime_ns if monotonic_ns is None else monotonic_ns,
+        realtime_ns=realtime_ns,
+        sources={name: {"what": name} for name in sources},
+        words=list(notes),
+    )
 
 
 def some_events(source: str, from_ns: int, rows: int, first: bool) -> bytes:
     """Events a microsecond apart, reads and writes in turn, half of them without a latency's neighbour: an offset."""
     spread = range(rows)
-    return events(source, {
-        "time_ns": [from_ns + 1000 * at for at in spread], "op": [at % 2 for at in spread],
-        "latency_ns": [80_000 + 1000 * (at % 50) for at in spread], "offset_bytes": [None if at % 2 else 4096 * at for at in spread],
-        "size_bytes": [4096] * rows, "device": [0] * rows, "process": [at % 2 for at in spread], "pid": [100] * rows,
-    }, {"device": ["sda"], "process": ["fio", "dd"]} if first else {})
+    return events(
+        source,
+        {
+            "time_ns": [from_ns + 1000 * at for at in spread],
+            "op": [at % 2 for at in spread],
+            "latency_ns": [80_000 + 1000 * (at % 50) for at in spread],
+            "offset_bytes": [None if at % 2 else 4096 * at for at in spread],
+            "size_bytes": [4096] * rows,
+            "device": [0] * rows,
+            "process": [at % 2 for at in spread],
+            "pid": [100] * rows,
+        },
+        {"device": ["sda"], "process": ["fio", "dd"]} if first else {},
+    )
 
 
-def tick(now_ns: int, so_far: Mapping[str, int], lost: Mapping[str, int], cpu_ns: int = 1_000_000,
-         clocks: tuple[int, int] | None = None) -> bytes:
+def tick(
+    now_ns: int,
+    so_far: Mapping[str, int],
+    lost: Mapping[str, int],
+    cpu_ns: int = 1_000_000,
+    clocks: tuple[int, int] | None = None,
+) -> bytes:
     """A second is over. `clocks`: monotonic and realtime ns at one moment; default: as in `hello`."""
     monotonic_ns, realtime_ns = clocks or (now_ns, now_ns)
-    return words("tick", now_ns=now_ns, monotonic_ns=monotonic_ns, realtime_ns=realtime_ns, cpu_ns=cpu_ns, rss_bytes=1 << 20,
-                 events=dict(so_far), lost=dict(lost), backlog=0)
+    return words(
+        "tick",
+        now_ns=now_ns,
+        monotonic_ns=monotonic_ns,
+        realtime_ns=realtime_ns,
+        cpu_ns=cpu_ns,
+        rss_bytes=1 << 20,
+        events=dict(so_far),
+        lost=dict(lost),
+        backlog=0,
+    )
 
 
 def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
@@ -102,14 +176,30 @@ def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
     hello_ns = time.time_ns() + known_ns
     if log is not None:
         with log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"pid": os.getpid(), "arguments": list(arguments), "uid": os.geteuid(), "hello_ns": hello_ns}) + "\n")
+            file.write(
+                json.dumps(
+                    {
+                        "pid": os.getpid(),
+                        "arguments": list(arguments),
+                        "uid": os.geteuid(),
+                        "hello_ns": hello_ns,
+                    }
+                )
+                + "\n"
+            )
     if "refuse" in script:
         print(script["refuse"]["words"], file=sys.stderr)
         return int(script["refuse"]["code"])
     out = os.fdopen(1, "wb", buffering=0, closefd=False)
     sources = [value for flag, value in itertools.pairwise(arguments) if flag == "--source"]
     out.write(hello(hello_ns, sources, monotonic_ns=monotonic_ns))
-    begun, step, so_far, lost, asked = time.monotonic(), 0.1, dict.fromkeys(sources, 0), dict.fromkeys(sources, 0), False
+    begun, step, so_far, lost, asked = (
+        time.monotonic(),
+        0.1,
+        dict.fromkeys(sources, 0),
+        dict.fromkeys(sources, 0),
+        False,
+    )
     rate, first, last_tick = script.get("rate", 100), set(sources), begun
     while not asked:
         if select.select([0], [], [], step)[0]:
@@ -128,22 +218,47 @@ def _main(script: Mapping[str, Any], arguments: Sequence[str]) -> int:
             rows = min(round(rate * (now - begun)) - so_far[name], max(1, round(rate)))
             if name == "counters":
                 new = (["sda"], ["reads"]) if name in first else ([], [])
-                out.write(samples("diskstats", [(time.time_ns() + known_ns, 0, 0, so_far[name])], *new))
+                out.write(
+                    samples("diskstats", [(time.time_ns() + known_ns, 0, 0, so_far[name])], *new)
+                )
             elif rows:
-                out.write(some_events(name, time.time_ns() + known_ns - 1000 * rows, rows, name in first))
+                out.write(
+                    some_events(name, time.time_ns() + known_ns - 1000 * rows, rows, name in first)
+                )
                 so_far[name] += rows
             else:
                 continue
             first.discard(name)
-        if asked or now - last_tick >= 1.0 or (script.get("seconds") and now - begun >= script["seconds"]):
+        if (
+            asked
+            or now - last_tick >= 1.0
+            or (script.get("seconds") and now - begun >= script["seconds"])
+        ):
             last_tick = now
             if script.get("lose"):
                 for name in sources:
                     lost[name] += script["lose"]
-                    out.write(words("loss", source=name, loss_kind="overrun", from_ns=time.time_ns() - 10, until_ns=time.time_ns(),
-                                    count=script["lose"], words="the ring was full"))
+                    out.write(
+                        words(
+                            "loss",
+                            source=name,
+                            loss_kind="overrun",
+                            from_ns=time.time_ns() - 10,
+                            until_ns=time.time_ns(),
+                            count=script["lose"],
+                            words="the ring was full",
+                        )
+                    )
             spent_ns = time.process_time_ns() + round(script.get("cpu", 0) * (now - begun) * 1e9)
-            out.write(tick(time.time_ns() + known_ns, so_far, lost, spent_ns, (time.monotonic_ns(), time.time_ns() + ahead_ns)))
+            out.write(
+                tick(
+                    time.time_ns() + known_ns,
+                    so_far,
+                    lost,
+                    spent_ns,
+                    (time.monotonic_ns(), time.time_ns() + ahead_ns),
+                )
+            )
         if script.get("seconds") and now - begun >= script["seconds"]:
             break
     out.write(words("end", reason="asked", events=so_far, lost=lost))

@@ -12,7 +12,11 @@ from .worksheet import add, drawn, frame, settled
 
 def value(page: Any, statistic: str, name: str) -> Any:
     """A value in a graph's left panel."""
-    return frame(page, statistic).locator(".values").get_by_role("option", name=re.compile(f"^{re.escape(name)}"))
+    return (
+        frame(page, statistic)
+        .locator(".values")
+        .get_by_role("option", name=re.compile(f"^{re.escape(name)}"))
+    )
 
 
 def asked_on(page: Any, place: Any, step: str) -> str:
@@ -62,7 +66,9 @@ def chosen(page: Any, from_ns: float, until_ns: float) -> None:
     """Drag over the strip of all time, to show a part of it."""
     box = page.locator(".overview").bounding_box()
     begin, end = span(page)
-    first, last = (box["x"] + box["width"] * (at - begin) / (end - begin) for at in (from_ns, until_ns))
+    first, last = (
+        box["x"] + box["width"] * (at - begin) / (end - begin) for at in (from_ns, until_ns)
+    )
     page.mouse.move(last, box["y"] + 4)
     page.mouse.down()
     page.mouse.move((first + last) / 2, box["y"] + 4, steps=3)
@@ -71,11 +77,15 @@ def chosen(page: Any, from_ns: float, until_ns: float) -> None:
     settled(page)
 
 
-def marked(page: Any, statistic: str, from_: tuple[float, float], until: tuple[float, float]) -> None:
+def marked(
+    page: Any, statistic: str, from_: tuple[float, float], until: tuple[float, float]
+) -> None:
     """Drag over a graph's plot, between two points that are shares of its width and height from its upper left corner."""
     box = frame(page, statistic).locator("canvas").first.bounding_box()
-    (left, top), (right, bottom) = ((box["x"] + 84 + (box["width"] - 176) * x, box["y"] + 6 + (box["height"] - 42) * y) for x, y in
-                                    (from_, until))
+    (left, top), (right, bottom) = (
+        (box["x"] + 84 + (box["width"] - 176) * x, box["y"] + 6 + (box["height"] - 42) * y)
+        for x, y in (from_, until)
+    )
     page.mouse.move(left, top)
     page.mouse.down()
     page.mouse.move((left + right) / 2, (top + bottom) / 2, steps=3)

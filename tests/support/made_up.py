@@ -25,8 +25,10 @@ def made_up_probe(place: Path, monkeypatch: pytest.MonkeyPatch, **script: Any) -
     log.touch()
     log.chmod(0o666)
     check = json.dumps({"sources": {name: {"available": True, "words": []} for name in _SOURCES}})
-    path.write_text(f"#!/bin/sh\nif [ \"$1\" = --check ]; then echo '{check}'; exit; fi\n"
-                    f"exec {sys.executable} {FRAMES} '{json.dumps({'log': str(log), **script})}' \"$@\"\n")
+    path.write_text(
+        f"#!/bin/sh\nif [ \"$1\" = --check ]; then echo '{check}'; exit; fi\n"
+        f"exec {sys.executable} {FRAMES} '{json.dumps({'log': str(log), **script})}' \"$@\"\n"
+    )
     path.chmod(0o755)
     monkeypatch.setenv("IOLAB_PROBE", str(path))
     return log
@@ -48,8 +50,21 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def recording_itself(directory: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
     """`iolab record block` as a process of its own, once it listens; it is ended, if the test has not ended it."""
-    child = subprocess.Popen([sys.executable, "-m", "iolab.cli", "record", "block", "--quiet", "-o", str(directory), *more],
-                             stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "iolab.cli",
+            "record",
+            "block",
+            "--quiet",
+            "-o",
+            str(directory),
+            *more,
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         until(lambda: (directory / "control").exists() or child.poll() is not None, "the recorder")
         yield child

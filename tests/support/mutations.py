@@ -30,12 +30,27 @@ from iolab.statistics.language.intervals import SECOND  # noqa: E402
 
 KEPT = ("io.ops[op]", "io.bytes[device]", "io.ops[latency]", "io.utilization[device]")
 QUESTIONS = (
-    ["query", "io.ops", "--interval", "1s", "--format", "json"], ["query", "io.ops[device]", "--interval", "1s", "--format", "json"],
-    ["query", "io.ops[latency]", "--interval", "1s", "--format", "json"], ["query", "io.ops[file]", "--format", "json"],
-    ["query", "io.ops[process=fio][latency]", "--format", "json"], ["query", "io.bytes", "--format", "json"],
-    ["query", "io.ops[op]", "--format", "json"], ["query", "io.utilization[device]", "--format", "json"],
-    ["show", "--format", "json"], ["show"], ["heatmap"])
-TOLD = ("damaged", "missing", "can't be believed", "no line lists it", "were written", "its checksum", "doesn't say")
+    ["query", "io.ops", "--interval", "1s", "--format", "json"],
+    ["query", "io.ops[device]", "--interval", "1s", "--format", "json"],
+    ["query", "io.ops[latency]", "--interval", "1s", "--format", "json"],
+    ["query", "io.ops[file]", "--format", "json"],
+    ["query", "io.ops[process=fio][latency]", "--format", "json"],
+    ["query", "io.bytes", "--format", "json"],
+    ["query", "io.ops[op]", "--format", "json"],
+    ["query", "io.utilization[device]", "--format", "json"],
+    ["show", "--format", "json"],
+    ["show"],
+    ["heatmap"],
+)
+TOLD = (
+    "damaged",
+    "missing",
+    "can't be believed",
+    "no line lists it",
+    "were written",
+    "its checksum",
+    "doesn't say",
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,7 @@ class Mutation:
             return
         data = bytearray(path.read_bytes())
         if self.how == "cut":
-            del data[self.place:]
+            del data[self.place :]
         else:
             data[self.place] ^= 1 << self.bit
         # another file, as a copy that went wrong leaves it
@@ -89,7 +104,9 @@ def written(directory: Path) -> Path:
 def mutations(recording: Path, how_many: int, seed: int) -> Iterator[Mutation]:
     """So many, spread over all files; of each file that holds anything some are flipped bits, cuts, and its deletion."""
     chance = random.Random(seed)
-    files = sorted(str(path.relative_to(recording)) for path in recording.rglob("*") if path.is_file())
+    files = sorted(
+        str(path.relative_to(recording)) for path in recording.rglob("*") if path.is_file()
+    )
     for number in range(how_many):
         file = files[number % len(files)]
         size = (recording / file).stat().st_size
@@ -108,10 +125,14 @@ def answers(recording: Path) -> list[tuple[int, str, str]]:
     return found
 
 
-def outcome(before: list[tuple[int, str, str]], after: list[tuple[int, str, str]]) -> tuple[str, list[str]]:
+def outcome(
+    before: list[tuple[int, str, str]], after: list[tuple[int, str, str]]
+) -> tuple[str, list[str]]:
     """("harmless", "told", "refused" or "silent"), and what is wrong, if anything."""
     wrong, kinds = [], set()
-    for question, (_, whole, said), (code, found, words) in zip(QUESTIONS, before, after, strict=True):
+    for question, (_, whole, said), (code, found, words) in zip(
+        QUESTIONS, before, after, strict=True
+    ):
         name = " ".join(question)
         if "Traceback" in words or (code and words.count("\n") != 1):
             wrong.append(f"{name}: {words[-300:]}")
@@ -119,19 +140,28 @@ def outcome(before: list[tuple[int, str, str]], after: list[tuple[int, str, str]
             kinds.add("refused")
         elif (found, words) == (whole, said):
             kinds.add("harmless")
-        elif any(word in found + words and (found + words).count(word) > (whole + said).count(word) for word in TOLD):
+        elif any(
+            word in found + words and (found + words).count(word) > (whole + said).count(word)
+            for word in TOLD
+        ):
             kinds.add("told")
         else:
             wrong.append(f"{name}: {_difference(whole, found)}")
-    return "silent" if wrong else next(each for each in ("refused", "told", "harmless") if each in kinds), wrong
+    return "silent" if wrong else next(
+        each for each in ("refused", "told", "harmless") if each in kinds
+    ), wrong
 
 
 def _difference(before: str, after: str) -> str:
-    place = next((at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0)
-    return f"{before[max(0, place - 80):place + 40]!r} became {after[max(0, place - 80):place + 40]!r}"
+    place = next(
+        (at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0
+    )
+    return f"{before[max(0, place - 80) : place + 40]!r} became {after[max(0, place - 80) : place + 40]!r}"
 
 
-def run_all(folder: Path, how_many: int, seed: int, tell: bool = False) -> tuple[Counter[str], list[str]]:
+def run_all(
+    folder: Path, how_many: int, seed: int, tell: bool = False
+) -> tuple[Counter[str], list[str]]:
     """Outcomes by kind, and what was wrong."""
     whole = written(folder)
     place = folder / "mutated"
@@ -164,5 +194,10 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--write"]:
         write(Path(sys.argv[2]))
     with tempfile.TemporaryDirectory(prefix="iolab-mutations-") as name:
-        counted, _ = run_all(Path(name), int(sys.argv[1]) if sys.argv[1:] else 1000, int(sys.argv[2]) if sys.argv[2:] else 1, tell=True)
+        counted, _ = run_all(
+            Path(name),
+            int(sys.argv[1]) if sys.argv[1:] else 1000,
+            int(sys.argv[2]) if sys.argv[2:] else 1,
+            tell=True,
+        )
         print(dict(counted))

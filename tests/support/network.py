@@ -55,7 +55,10 @@ class Network:
     @contextlib.contextmanager
     def serving(self, bytes_per_s: int) -> Iterator[None]:
         """A server that gives every client so many bytes a second, as far as its link takes them."""
-        process = subprocess.Popen(self.within(0, [sys.executable, "-c", _SERVER, str(PORT), str(bytes_per_s)]), stdout=subprocess.PIPE)
+        process = subprocess.Popen(
+            self.within(0, [sys.executable, "-c", _SERVER, str(PORT), str(bytes_per_s)]),
+            stdout=subprocess.PIPE,
+        )
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
@@ -66,7 +69,11 @@ class Network:
 
     def reading(self, place: int, seconds: float) -> subprocess.Popen[bytes]:
         """A client that reads from the server for so long."""
-        return subprocess.Popen(self.within(place, [sys.executable, "-c", _CLIENT, self.addresses[0], str(PORT), str(seconds)]))
+        return subprocess.Popen(
+            self.within(
+                place, [sys.executable, "-c", _CLIENT, self.addresses[0], str(PORT), str(seconds)]
+            )
+        )
 
 
 @cache
@@ -96,7 +103,10 @@ def network(clients: int, *, slow: dict[int, str]) -> Iterator[Network]:
     writes it."""
     name = f"iolab-{os.getpid()}-{os.urandom(2).hex()}"
     spaces = tuple(f"{name}-{place}" for place in range(clients + 1))
-    switch, addresses = f"{name}-switch", tuple(f"10.77.0.{place + 1}" for place in range(clients + 1))
+    switch, addresses = (
+        f"{name}-switch",
+        tuple(f"10.77.0.{place + 1}" for place in range(clients + 1)),
+    )
     made: list[str] = []
     try:
         for space in (switch, *spaces):
@@ -106,7 +116,21 @@ def network(clients: int, *, slow: dict[int, str]) -> Iterator[Network]:
         call("ip", "-n", switch, "link", "set", "bridge0", "up")
         for place, space in enumerate(spaces):
             port = f"port{place}"
-            call("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", space)
+            call(
+                "ip",
+                "-n",
+                switch,
+                "link",
+                "add",
+                port,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                space,
+            )
             call("ip", "-n", switch, "link", "set", port, "master", "bridge0", "up")
             call("ip", "-n", space, "address", "add", f"{addresses[place]}/24", "dev", "eth0")
             call("ip", "-n", space, "link", "set", "eth0", "up")

@@ -8,7 +8,9 @@ from pathlib import Path
 NAME = "iolab_thirdparty"
 
 
-def install_package(directory: Path, module: str, entry_points: Mapping[str, Mapping[str, str]]) -> Path:
+def install_package(
+    directory: Path, module: str, entry_points: Mapping[str, Mapping[str, str]]
+) -> Path:
     """Write the package into a directory that is then put on the module path.
 
     Args:
@@ -19,7 +21,13 @@ def install_package(directory: Path, module: str, entry_points: Mapping[str, Map
     info = directory / f"{NAME}-1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {NAME}\nVersion: 1.2\n")
-    lines = [line for group, points in entry_points.items()
-             for line in (f"[{group}]", *(f"{name} = {NAME}:{attribute}" for name, attribute in points.items()))]
+    lines = [
+        line
+        for group, points in entry_points.items()
+        for line in (
+            f"[{group}]",
+            *(f"{name} = {NAME}:{attribute}" for name, attribute in points.items()),
+        )
+    ]
     (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return directory

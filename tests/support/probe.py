@@ -36,7 +36,9 @@ def need_tracing() -> None:
     if os.geteuid() != 0:
         pytest.skip("tracing needs root")
     if not (TRACEFS / "events").exists():
-        subprocess.run(["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False)
+        subprocess.run(
+            ["mount", "-t", "tracefs", "tracefs", str(TRACEFS)], capture_output=True, check=False
+        )
     if not (TRACEFS / "events/block/block_rq_issue/format").exists():
         pytest.skip("this kernel's tracefs cannot be mounted here, or has no block tracepoints")
 
@@ -44,7 +46,11 @@ def need_tracing() -> None:
 def instances_of(pid: int) -> list[str]:
     """Instances of tracefs that a probe made."""
     place = TRACEFS / "instances"
-    return [entry.name for entry in place.iterdir() if entry.name.startswith(f"iolab-{pid}-")] if place.exists() else []
+    return (
+        [entry.name for entry in place.iterdir() if entry.name.startswith(f"iolab-{pid}-")]
+        if place.exists()
+        else []
+    )
 
 
 @dataclass
@@ -58,7 +64,12 @@ class Probe:
 
     @classmethod
     def start(cls, *arguments: str) -> Probe:
-        process = subprocess.Popen([str(PROBE), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            [str(PROBE), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         probe = cls(process)
         probe.thread = threading.Thread(target=probe._read, daemon=True)
         probe.thread.start()
@@ -117,8 +128,16 @@ class Events:
         return self.columns[name]
 
 
-_NUMBERS = {"time_ns": "<i8", "latency_ns": "<u8", "queue_ns": "<u8", "offset_bytes": "<u8", "size_bytes": "<u8", "pid": "<u4",
-            "thread": "<u4", "latency_bucket": "<u2"}
+_NUMBERS = {
+    "time_ns": "<i8",
+    "latency_ns": "<u8",
+    "queue_ns": "<u8",
+    "offset_bytes": "<u8",
+    "size_bytes": "<u8",
+    "pid": "<u4",
+    "thread": "<u4",
+    "latency_bucket": "<u2",
+}
 _NAMES = ("device", "process", "file", "mount", "error", "flags")
 
 
@@ -132,15 +151,27 @@ def events_of(probe: Probe, source: str = "block") -> Events:
         for name, kind in _NUMBERS.items():
             values = np.frombuffer(frame[name], kind)
             valid = frame.get(f"{name}_valid")
-            parts[name].append(values if valid is None else np.where(np.frombuffer(valid, "u1") == 1, values.astype(float), np.nan))
-        parts["op"].append(np.array(_core.trace_ops(), dtype=object)[np.frombuffer(frame["op"], "u1")])
+            parts[name].append(
+                values
+                if valid is None
+                else np.where(np.frombuffer(valid, "u1") == 1, values.astype(float), np.nan)
+            )
+        parts["op"].append(
+            np.array(_core.trace_ops(), dtype=object)[np.frombuffer(frame["op"], "u1")]
+        )
         for name in _NAMES:
             names[name].extend(frame[f"{name}_names"])
             known = np.array([*names[name], None], dtype=object)
             ids = np.frombuffer(frame[name], "<u4").astype(np.int64)
-            parts[name].append(known[np.where(np.frombuffer(frame[f"{name}_valid"], "u1") == 1, ids, len(known) - 1)])
+            parts[name].append(
+                known[
+                    np.where(np.frombuffer(frame[f"{name}_valid"], "u1") == 1, ids, len(known) - 1)
+                ]
+            )
     empty: list[Any] = [np.array([])]
-    return Events({name: np.concatenate(parts.get(name) or empty) for name in [*_NUMBERS, "op", *_NAMES]})
+    return Events(
+        {name: np.concatenate(parts.get(name) or empty) for name in [*_NUMBERS, "op", *_NAMES]}
+    )
 
 
 def number_of(device: str) -> str:

@@ -23,8 +23,12 @@ def device_in_memory(tmp_path: Path, size: int = 64 << 20) -> Iterator[str]:
     """The node of a loop device whose file is in memory where that is to be had. The test is left out where nothing can be traced."""
     need_tracing()
     need_loops("fio")
-    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path, prefix="iolab-test-") as place, \
-            loop_device(Path(place), size) as node:
+    with (
+        tempfile.TemporaryDirectory(
+            dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path, prefix="iolab-test-"
+        ) as place,
+        loop_device(Path(place), size) as node,
+    ):
         yield node
 
 
@@ -44,10 +48,25 @@ def ext4_in_memory(tmp_path: Path, size: int = 256 << 20) -> Iterator[tuple[str,
 
 def recorded(directory: Path, arguments: list[object], command: list[object]) -> Recording:
     """The recording of a command, made by `iolab record`; nothing may be lost."""
-    words = [*map(str, arguments), "--budget", "none", "-o", str(directory), "--", *map(str, command)]
-    done = subprocess.run([sys.executable, "-m", "iolab.cli", "record", *words], capture_output=True, text=True, check=False,
-                          timeout=4 * PATIENCE)
+    words = [
+        *map(str, arguments),
+        "--budget",
+        "none",
+        "-o",
+        str(directory),
+        "--",
+        *map(str, command),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "iolab.cli", "record", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=4 * PATIENCE,
+    )
     assert done.returncode == 0, done.stderr
     recording = Recording(directory)
-    assert not [loss for loss in recording.losses() if loss["kind"] in ("overrun", "gap")], done.stderr
+    assert not [loss for loss in recording.losses() if loss["kind"] in ("overrun", "gap")], (
+        done.stderr
+    )
     return recording

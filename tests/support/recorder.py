@@ -58,7 +58,9 @@ class FakeProbe:
             return
         self._so_far = dict.fromkeys(self.sources, 0)
         self._anchor_ns = self.clock.realtime_ns()
-        self._out = frames.hello(self._anchor_ns, self.sources, monotonic_ns=round(self._begun * 1e9))
+        self._out = frames.hello(
+            self._anchor_ns, self.sources, monotonic_ns=round(self._begun * 1e9)
+        )
 
     def files(self) -> list[int]:
         return []
@@ -76,10 +78,20 @@ class FakeProbe:
         self.asked = True
 
     def exit_code(self) -> int | None:
-        return self.refuses[0] if self.refuses is not None else 137 if self._ended and not self.asked else 0
+        return (
+            self.refuses[0]
+            if self.refuses is not None
+            else 137
+            if self._ended and not self.asked
+            else 0
+        )
 
     def away(self) -> str:
-        return "the machine is out of reach" if self.clock.monotonic() - self._begun >= self.leaves else ""
+        return (
+            "the machine is out of reach"
+            if self.clock.monotonic() - self._begun >= self.leaves
+            else ""
+        )
 
     def let_go(self) -> None:
         self.gone = True
@@ -98,7 +110,12 @@ class FakeProbe:
             self._out += b"noise" * 10
             self._ended = True
         elif self.asked:
-            self._out += frames.words("end", reason="asked", events=self._so_far, lost=dict.fromkeys(self.sources, self.lose * self._told))
+            self._out += frames.words(
+                "end",
+                reason="asked",
+                events=self._so_far,
+                lost=dict.fromkeys(self.sources, self.lose * self._told),
+            )
             self._ended = True
 
     def _second(self) -> None:
@@ -114,9 +131,18 @@ class FakeProbe:
             self._out += frames.some_events(name, start, self.rate, first=self._told == 1)
             self._so_far[name] += self.rate
             if self.lose:
-                self._out += frames.words("loss", source=name, loss_kind="overrun", from_ns=start, until_ns=start + 10**9, count=self.lose)
+                self._out += frames.words(
+                    "loss",
+                    source=name,
+                    loss_kind="overrun",
+                    from_ns=start,
+                    until_ns=start + 10**9,
+                    count=self.lose,
+                )
         lost = dict.fromkeys(self.sources, self.lose * self._told)
-        self._out += frames.tick(start + 10**9, self._so_far, lost, round(self.cpu * self._told * 1e9), clocks)
+        self._out += frames.tick(
+            start + 10**9, self._so_far, lost, round(self.cpu * self._told * 1e9), clocks
+        )
 
 
 @dataclass
@@ -131,7 +157,9 @@ class FakeLauncher:
 
     def launch(self, without: Collection[str] = ()) -> FakeProbe:
         self.left_out.append(set(without))
-        self.launched.append(self.probes(len(self.launched), [name for name in self.sources if name not in without]))
+        self.launched.append(
+            self.probes(len(self.launched), [name for name in self.sources if name not in without])
+        )
         return self.launched[-1]
 
     def close(self) -> None:
@@ -161,12 +189,36 @@ class FakeSink:
     def append_samples(self, batch: pa.RecordBatch) -> None:
         self.samples.append(batch)
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+    def loss(
+        self,
+        kind: str,
+        source: str,
+        from_ns: int,
+        until_ns: int | None,
+        count: int | None,
+        words: str | None = None,
+    ) -> None:
         self.losses.append((kind, source, from_ns, until_ns, count, words))
 
-    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: str = "user", link: str | None = None,
-             facts: Mapping[str, Any] | None = None) -> None:
-        self.marks.append({"label": label, "from_ns": from_ns, "until_ns": until_ns, "kind": kind, "link": link, "facts": facts})
+    def mark(
+        self,
+        label: str,
+        from_ns: int,
+        until_ns: int | None,
+        kind: str = "user",
+        link: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.marks.append(
+            {
+                "label": label,
+                "from_ns": from_ns,
+                "until_ns": until_ns,
+                "kind": kind,
+                "link": link,
+                "facts": facts,
+            }
+        )
 
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
         self.processes.append((pid, process, command, first_ns))
@@ -218,7 +270,9 @@ class FakeCommand:
 class FakeControl:
     """Asks each request once so many seconds passed; `answers` has when each was answered, after how many seals, and what it says."""
 
-    def __init__(self, clock: FakeClock, sink: FakeSink, requests: Sequence[tuple[float, dict[str, Any]]]) -> None:
+    def __init__(
+        self, clock: FakeClock, sink: FakeSink, requests: Sequence[tuple[float, dict[str, Any]]]
+    ) -> None:
         self.answers: list[dict[str, Any]] = []
         self._clock, self._sink, self._waiting = clock, sink, list(requests)
 
@@ -283,11 +337,22 @@ class Bench:
         self.control = FakeControl(self.clock, self.sink, self.requests)
         made = self.probes or (lambda number, sources: FakeProbe(self.clock, sources))
         self.launcher = FakeLauncher(made, self.settings.sources)
-        self.recorder = Recorder(self.settings, Parts(
-            launcher=self.launcher, open_sink=lambda hello: self.sink, clock=self.clock, heard=self.listener, directory=self.directory,
-            cpu_ns=lambda: round(self.clock.monotonic() * self.cpu_share * 1e9), command=self.command, cpus=2, far=self.far,
-            control=lambda: self.control,  # type: ignore[arg-type, return-value]
-            wait=lambda files, seconds: self.clock.sleep(max(seconds, 0.001))))
+        self.recorder = Recorder(
+            self.settings,
+            Parts(
+                launcher=self.launcher,
+                open_sink=lambda hello: self.sink,
+                clock=self.clock,
+                heard=self.listener,
+                directory=self.directory,
+                cpu_ns=lambda: round(self.clock.monotonic() * self.cpu_share * 1e9),
+                command=self.command,
+                cpus=2,
+                far=self.far,
+                control=lambda: self.control,  # type: ignore[arg-type, return-value]
+                wait=lambda files, seconds: self.clock.sleep(max(seconds, 0.001)),
+            ),
+        )
 
     def run(self) -> Outcome:
         return self.recorder.run()

@@ -38,7 +38,9 @@ def agreed(out: Path) -> None:
             counted[event["run"]] = counted.get(event["run"], 0) + 1
         elif event["event"] == "aside":
             counted.pop(event["run"], None)
-    assert {run for run, event in last.items() if event == "finished"} == {plan.run for plan in plans}
+    assert {run for run, event in last.items() if event == "finished"} == {
+        plan.run for plan in plans
+    }
     assert set(counted.values()) == {1}
 
 

@@ -21,7 +21,9 @@ TOKEN = "a-token-of-twenty-letters-or-more"
 
 def recorded(path: Path, seconds: int = 8, per_s: int = 400) -> RecordingWriter:
     """A recording of so many seconds, the last of them hot; its writer is open."""
-    writer = RecordingWriter.create(path, host="there", clock="realtime", origin={"kind": "import"}, live=False)
+    writer = RecordingWriter.create(
+        path, host="there", clock="realtime", origin={"kind": "import"}, live=False
+    )
     for second in range(seconds):
         writer.append_events(events(per_s, second, start_ns=START + second * SECOND, per_s=per_s))
         if second == seconds // 2:
@@ -34,7 +36,9 @@ def recorded(path: Path, seconds: int = 8, per_s: int = 400) -> RecordingWriter:
 def watched(path: Path, seconds: int = 8) -> None:
     """A recording of so many seconds that was made by watching, of which statistics can be kept, at rest."""
     clock = FakeClock(START)
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, system=clock
+    ) as writer:
         for second in range(seconds):
             writer.append_events(events(400, second, start_ns=START + second * SECOND, per_s=400))
             clock.sleep(1)
@@ -48,8 +52,12 @@ def serving(store: AppState | Store, *, port: int = 0, **options: object) -> Ite
     """The service on a socket, in a thread; `port` 0 is any that is free."""
     listener = listen(LOCAL, port, token=TOKEN)
     up, down = threading.Event(), threading.Event()
-    thread = threading.Thread(target=serve, args=(store, listener), daemon=True, kwargs={
-        "ready": up.set, "go_on": lambda: not down.is_set(), **options})
+    thread = threading.Thread(
+        target=serve,
+        args=(store, listener),
+        daemon=True,
+        kwargs={"ready": up.set, "go_on": lambda: not down.is_set(), **options},
+    )
     thread.start()
     try:
         assert up.wait(PATIENCE)

@@ -40,7 +40,9 @@ def sshd(directory: Path) -> Iterator[SshOptions]:
         pytest.skip(reason)
     directory.mkdir(parents=True, exist_ok=True)
     for name in ("host_key", "user_key"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)], check=True)
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)], check=True
+        )
     (directory / "authorized").write_text((directory / "user_key.pub").read_text())
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -62,7 +64,12 @@ PasswordAuthentication no
     program = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/local/sbin")
     assert program is not None
     with (directory / "log").open("wb") as log:
-        server = subprocess.Popen([program, "-D", "-e", "-f", str(directory / "config")], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        server = subprocess.Popen(
+            [program, "-D", "-e", "-f", str(directory / "config")],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
     try:
         deadline = time.monotonic() + PATIENCE
         while not _answers(port):
@@ -70,7 +77,12 @@ PasswordAuthentication no
                 pytest.skip(f"sshd does not start here: {(directory / 'log').read_text()[-200:]}")
             time.sleep(0.05)
         user = pwd.getpwuid(os.geteuid()).pw_name
-        yield SshOptions(address=f"{user}@127.0.0.1", port=port, identity=directory / "user_key", known_hosts=directory / "known_hosts")
+        yield SshOptions(
+            address=f"{user}@127.0.0.1",
+            port=port,
+            identity=directory / "user_key",
+            known_hosts=directory / "known_hosts",
+        )
     finally:
         server.terminate()
         server.wait(PATIENCE)
@@ -86,7 +98,11 @@ def sessions_of(options: SshOptions) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdecimal() and (entry / "comm").read_text().strip() in ("sshd", "sshd-session", "sshd-auth"):
+            if entry.name.isdecimal() and (entry / "comm").read_text().strip() in (
+                "sshd",
+                "sshd-session",
+                "sshd-auth",
+            ):
                 words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
                 if _port_of(int(entry.name)) == options.port and "-D -e" not in words:
                     found.append(int(entry.name))
@@ -108,7 +124,10 @@ def _port_of(pid: int) -> int | None:
 
 
 def _answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection(("127.0.0.1", port), timeout=10) as connection,
+    ):
         connection.settimeout(10)
         return connection.recv(4) == b"SSH-"
     return False

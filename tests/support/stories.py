@@ -35,7 +35,9 @@ WAIT_MS = 60_000
 LONGEST_S = 240
 """What a story's commands may take on a busy machine."""
 
-_BLOCK = re.compile(r"^<!-- story: (make|load|ask|away) -->\n```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^<!-- story: (make|load|ask|away) -->\n```sh\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 
 def commands(story: str) -> dict[str, str]:
@@ -51,14 +53,22 @@ def commands(story: str) -> dict[str, str]:
 def why_no_limits() -> str | None:
     """Why this machine can't hold back a device for a control group, or None where it can; tried, once."""
     second = Path("/sys/fs/cgroup/cgroup.controllers")
-    place, file = (Path("/sys/fs/cgroup"), "") if second.exists() else (Path("/sys/fs/cgroup/blkio"), "blkio.throttle.read_iops_device")
+    place, file = (
+        (Path("/sys/fs/cgroup"), "")
+        if second.exists()
+        else (Path("/sys/fs/cgroup/blkio"), "blkio.throttle.read_iops_device")
+    )
     if second.exists() and "io" not in second.read_text().split():
         return "control groups here can't hold back devices (no controller io)"
     group = place / f"iolab-test-{os.getpid()}"
     try:
         group.mkdir()
         try:
-            return None if not file or (group / file).exists() else f"control groups here have no {file}"
+            return (
+                None
+                if not file or (group / file).exists()
+                else f"control groups here have no {file}"
+            )
         finally:
             group.rmdir()
     except OSError as error:
@@ -99,13 +109,39 @@ def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> I
     assert shorter[0] in parts["load"]
     if shorter[0] and not os.environ.get(RENEW):
         parts["load"] = parts["load"].replace(*shorter)
-    script = "\n".join(["set -eu", "away() { set +e", ":", parts.get("away", ""), "}", "trap away EXIT", parts.get("make", ""),
-                        parts["load"], parts.get("ask", "")])
-    with awake(), tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path, prefix="iolab-") as name:
+    script = "\n".join(
+        [
+            "set -eu",
+            "away() { set +e",
+            ":",
+            parts.get("away", ""),
+            "}",
+            "trap away EXIT",
+            parts.get("make", ""),
+            parts["load"],
+            parts.get("ask", ""),
+        ]
+    )
+    with (
+        awake(),
+        tempfile.TemporaryDirectory(
+            dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path, prefix="iolab-"
+        ) as name,
+    ):
         place = Path(name)
         process = subprocess.Popen(
-            ["bash", "-c", script], cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": name})
+            ["bash", "-c", script],
+            cwd=place,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "HOME": name,
+            },
+        )
         try:
             said, _ = process.communicate(timeout=LONGEST_S)
         finally:
@@ -135,8 +171,10 @@ def _swept(place: Path) -> list[str]:
 @contextlib.contextmanager
 def worksheet(browser: Any, recording: Path, home: Path, *, height: int = 800) -> Iterator[Any]:
     """The worksheet on a recording, as the guide's reader opens it."""
-    with serving(state_in(Store([recording]), home / "data", home / "alerts.jsonl")) as listener, \
-            visited(browser, listener.url, width=1400, height=height) as page:
+    with (
+        serving(state_in(Store([recording]), home / "data", home / "alerts.jsonl")) as listener,
+        visited(browser, listener.url, width=1400, height=height) as page,
+    ):
         page.set_default_timeout(WAIT_MS)
         page.locator("#add").wait_for()
         yield page
@@ -155,8 +193,20 @@ def kept(page: Any, name: str) -> None:
 def recorded_server(lab: Network, folder: Path, seconds: int) -> Recording:
     """The counters of a network's server, made by `iolab record`, while all of its clients read for so many seconds. The test is left out
     where the kernel does not tell what connections moved."""
-    words = [sys.executable, "-m", "iolab.cli", "record", "counters", "--quiet", "--duration", f"{seconds + 2}s", "--budget", "none",
-             "-o", str(folder)]
+    words = [
+        sys.executable,
+        "-m",
+        "iolab.cli",
+        "record",
+        "counters",
+        "--quiet",
+        "--duration",
+        f"{seconds + 2}s",
+        "--budget",
+        "none",
+        "-o",
+        str(folder),
+    ]
     recorder = subprocess.Popen(lab.within(0, words), stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while not is_recording(folder) and recorder.poll() is None and time.monotonic() < deadline:

@@ -52,7 +52,11 @@ def recorded_events(recording: Path, wanted: int = 1, *, pid: int | None = None)
     def there() -> dict[str, Any] | None:
         with contextlib.suppress(OSError, ValueError):
             status: dict[str, Any] = json.loads((recording / "status.json").read_text())
-            if sum(status["events"].values()) >= wanted and status["state"] == "recording" and pid in (None, status["pid"]):
+            if (
+                sum(status["events"].values()) >= wanted
+                and status["state"] == "recording"
+                and pid in (None, status["pid"])
+            ):
                 return status
         return None
 

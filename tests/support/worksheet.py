@@ -28,7 +28,10 @@ _INK = """canvas => {
 
 def part(*graphs: str, **words: object) -> str:
     """The part of an address that says what is shown."""
-    return "#" + "&".join(f"{name}={quote(str(value))}" for name, value in [*words.items(), *(("graph", each) for each in graphs)])
+    return "#" + "&".join(
+        f"{name}={quote(str(value))}"
+        for name, value in [*words.items(), *(("graph", each) for each in graphs)]
+    )
 
 
 def frame(page: Any, statistic: str) -> Any:
@@ -40,7 +43,9 @@ def drawn(page: Any, statistic: str, least: int = 300) -> None:
     """Wait until a graph's plot shows something."""
     place = frame(page, statistic).locator("canvas").first
     place.wait_for()
-    page.wait_for_function(f"([canvas, least]) => ({_INK})(canvas) > least", arg=[place.element_handle(), least])
+    page.wait_for_function(
+        f"([canvas, least]) => ({_INK})(canvas) > least", arg=[place.element_handle(), least]
+    )
 
 
 def inked(page: Any, statistic: str) -> int:
@@ -60,7 +65,13 @@ def add(page: Any, statistic: str, canonical: str = "") -> None:
 def ordered(page: Any, *statistics: str) -> None:
     """Wait until these are the graphs, in this order."""
     found = page.locator("section[data-statistic]")
-    until(page, lambda: found.evaluate_all("all => all.map(each => each.dataset.statistic)") == list(statistics), str(statistics))
+    until(
+        page,
+        lambda: (
+            found.evaluate_all("all => all.map(each => each.dataset.statistic)") == list(statistics)
+        ),
+        str(statistics),
+    )
 
 
 def reads(page: Any, length: str) -> None:
@@ -85,17 +96,22 @@ def settled(page: Any) -> None:
     while quiet < (TURNS if time.monotonic() < begun + 10 else 1):
         if time.monotonic() > begun + PATIENCE / 1000:
             raise AssertionError(f"still asked for: {[each.url for each in _OPEN[page]]}")
-        page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))")
+        page.evaluate(
+            "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))"
+        )
         # what came may have made the page ask on
         quiet = 0 if _OPEN[page] else quiet + 1
 
 
 def addressed(page: Any, *words: str, without: tuple[str, ...] = ()) -> str:
     """What the address says, once it says all of these words and none of those `without`."""
-    page.wait_for_function(f"""([words, without]) => {{
+    page.wait_for_function(
+        f"""([words, without]) => {{
         const said = {_ADDRESS};
         return words.every(each => said.includes(each)) && !without.some(each => said.includes(each));
-    }}""", arg=[list(words), list(without)])
+    }}""",
+        arg=[list(words), list(without)],
+    )
     return str(page.evaluate(_ADDRESS))
 
 
@@ -108,21 +124,36 @@ def picture(page: Any, name: str) -> Path:
 
 
 @contextmanager
-def visited(browser: Any, url: str, *, width: int = 1600, height: int = 1000, allowed: tuple[str, ...] = (), **options: Any,
-            ) -> Iterator[Any]:
+def visited(
+    browser: Any,
+    url: str,
+    *,
+    width: int = 1600,
+    height: int = 1000,
+    allowed: tuple[str, ...] = (),
+    **options: Any,
+) -> Iterator[Any]:
     """The page; when it is left nothing may have gone wrong but what is `allowed`, and nobody else may have been asked."""
     page = browser.new_page(viewport={"width": width, "height": height}, **options)
     page.set_default_timeout(PATIENCE)
     problems: list[str] = []
     requests: list[str] = []
-    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning")
-            and "willReadFrequently" not in message.text else None)
+    page.on(
+        "console",
+        lambda message: (
+            problems.append(message.text)
+            if message.type in ("error", "warning") and "willReadFrequently" not in message.text
+            else None
+        ),
+    )
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
     under_way: set[Any] = set()
     _OPEN[page] = under_way
     page.on("request", lambda request: requests.append(request.url))
-    page.on("request", lambda request: under_way.add(request) if "/stream?" not in request.url else None)
+    page.on(
+        "request", lambda request: under_way.add(request) if "/stream?" not in request.url else None
+    )
     for over in ("requestfinished", "requestfailed"):
         page.on(over, lambda request: under_way.discard(request))
     page.goto(url)

@@ -37,14 +37,39 @@ class FakeZfs:
 
     def host(self, *, builds: bool = True) -> FakeHost:
         """A machine with eleven disks."""
-        files = {"/proc/self/mountinfo": "1 0 254:0 / / rw - ext4 /dev/vda rw\n", "/sys/class/block/vda/size": "100\n",
-                 "/sys/module/zfs/version": "2.1.11\n", "/proc/swaps": "Filename\n",
-                 **{f"/sys/class/block/{name}/size": f"{FREE // 512}\n" for name in DISKS.values()},
-                 **{f"/sys/class/block/{name}/dev": f"254:{16 * (place + 1)}\n" for place, name in enumerate(DISKS.values())}}
+        files = {
+            "/proc/self/mountinfo": "1 0 254:0 / / rw - ext4 /dev/vda rw\n",
+            "/sys/class/block/vda/size": "100\n",
+            "/sys/module/zfs/version": "2.1.11\n",
+            "/proc/swaps": "Filename\n",
+            **{f"/sys/class/block/{name}/size": f"{FREE // 512}\n" for name in DISKS.values()},
+            **{
+                f"/sys/class/block/{name}/dev": f"254:{16 * (place + 1)}\n"
+                for place, name in enumerate(DISKS.values())
+            },
+        }
         links = {f"/dev/disk/by-id/virtio-{disk}": f"/dev/{name}" for disk, name in DISKS.items()}
-        names = ["zpool", "zfs", "zinject", "id", "wipefs", "stat", "grep", "sh", "udevadm", "sleep", "modprobe", "modinfo", "find",
-                 "insmod", "rmmod"]
-        programs = {name: FakeProgram(seconds=0.0, output=self.answer) for name in [*names, *(["openzfs-use"] if builds else [])]}
+        names = [
+            "zpool",
+            "zfs",
+            "zinject",
+            "id",
+            "wipefs",
+            "stat",
+            "grep",
+            "sh",
+            "udevadm",
+            "sleep",
+            "modprobe",
+            "modinfo",
+            "find",
+            "insmod",
+            "rmmod",
+        ]
+        programs = {
+            name: FakeProgram(seconds=0.0, output=self.answer)
+            for name in [*names, *(["openzfs-use"] if builds else [])]
+        }
         self.machine = FakeHost(FakeClock(), programs, files, links=links)
         self.machine.directories.add("/dev/disk/by-id")
         return self.machine
@@ -78,7 +103,10 @@ class FakeZfs:
             case ["zfs" | "zpool" as kind, "get", *_, name]:
                 return self._get(kind, name), ""
             case ["openzfs-use", "--list"]:
-                return "".join(f"{'*' if branch == self.loaded else ' '} {branch} {branch}.9-1\n" for branch in ("2.1", "2.3")), ""
+                return "".join(
+                    f"{'*' if branch == self.loaded else ' '} {branch} {branch}.9-1\n"
+                    for branch in ("2.1", "2.3")
+                ), ""
             case ["openzfs-use", branch, *parameters]:
                 if self.pools:
                     return "", f"pools are imported: {' '.join(self.pools)}"
@@ -94,7 +122,9 @@ class FakeZfs:
             case ["modprobe", "zfs", *_]:
                 self.load("installed")
             case ["find", directory, *_]:
-                return "".join(f"{path}\n" for path in self.directories if path.startswith(f"{directory}/")), ""
+                return "".join(
+                    f"{path}\n" for path in self.directories if path.startswith(f"{directory}/")
+                ), ""
             case ["modinfo", "-F", "srcversion", path]:
                 return f"{self.directories.get(path, 'INSTALLED')}\n", ""
             case ["insmod", path, *_]:
@@ -116,7 +146,9 @@ class FakeZfs:
         assert not self.pools, "modules are in use"
         self.loaded = build
         self.loads += 1
-        self.machine.files[f"/sys/module/{module}/srcversion"] = f"{'INSTALLED' if build == 'installed' else build}\n"
+        self.machine.files[f"/sys/module/{module}/srcversion"] = (
+            f"{'INSTALLED' if build == 'installed' else build}\n"
+        )
 
     def _create(self, words: list[str]) -> tuple[str, str]:
         if self.refuse:
@@ -140,6 +172,11 @@ class FakeZfs:
         if kind == "zpool":
             found = {"size": str(FREE), "allocated": str(FREE // 4)}
         else:
-            found = {"available": str(FREE), "used": "1000", "logicalused": "1960", "compressratio": "1.96",
-                     "mountpoint": self.pools[name.partition("/")[0]][0]}
+            found = {
+                "available": str(FREE),
+                "used": "1000",
+                "logicalused": "1960",
+                "compressratio": "1.96",
+                "mountpoint": self.pools[name.partition("/")[0]][0],
+            }
         return "".join(f"{key}\t{value}\n" for key, value in found.items())

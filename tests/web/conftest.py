@@ -19,8 +19,15 @@ from support.service import recorded, serving
 from support.worksheet import visited
 
 CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +43,9 @@ def browser() -> Iterator[Any]:
         pytest.skip(f"the pages have not been built: {error.hint}")
     sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS)
+        started = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), headless=True, args=ARGUMENTS
+        )
         yield started
         started.close()
 
@@ -45,7 +54,10 @@ def browser() -> Iterator[Any]:
 def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     """A service of one recording of 90 seconds, with markup for a name."""
     home = tmp_path_factory.mktemp("worksheet")
-    with recorded(home / "<b>rec", seconds=90), serving(state_in(Store([home / "<b>rec"]), home / "data", home / "alerts.jsonl")) as found:
+    with (
+        recorded(home / "<b>rec", seconds=90),
+        serving(state_in(Store([home / "<b>rec"]), home / "data", home / "alerts.jsonl")) as found,
+    ):
         yield found
 
 
@@ -53,4 +65,6 @@ def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def open_page(browser: Any, listener: Listener) -> Iterator[Any]:
     """Opens the worksheet at a part of its address; all pages are looked after when the test is over."""
     with ExitStack() as stack:
-        yield lambda at="", **options: stack.enter_context(visited(browser, f"{listener.url}{at}", **options))
+        yield lambda at="", **options: stack.enter_context(
+            visited(browser, f"{listener.url}{at}", **options)
+        )

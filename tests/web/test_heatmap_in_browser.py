@@ -23,7 +23,9 @@ def written(folder: Path, name: str, slow: int) -> Path:
     for i in range(4000):
         lines.append(f"{i},100,{i * 8192},8192,read,db")
         if 1800 <= i < 2200:
-            lines.append(f"{i},{slow + slow * (i % 100) // 100},{2**27 + 512 * i},65536,write,{HOSTILE}")
+            lines.append(
+                f"{i},{slow + slow * (i % 100) // 100},{2**27 + 512 * i},65536,write,{HOSTILE}"
+            )
     lines.append("3999,20,0,8192,read,db")
     path = folder / name
     path.write_text("\n".join(lines) + "\n")
@@ -34,7 +36,10 @@ def written(folder: Path, name: str, slow: int) -> Path:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("maps")
     one, two = written(folder, "one.csv", 20_000), written(folder, "two.csv", 5_000)
-    assert run(["heatmap", str(one), "--y", "all", "--percentiles", "-o", str(folder / "one.html")]) == 0
+    assert (
+        run(["heatmap", str(one), "--y", "all", "--percentiles", "-o", str(folder / "one.html")])
+        == 0
+    )
     assert run(["heatmap", str(one), "--against", str(two), "-o", str(folder / "both.html")]) == 0
     return folder
 
@@ -48,8 +53,14 @@ def visit(browser: Any, pages: Path) -> Iterator[Any]:
         page = browser.new_page(viewport={"width": 1200, "height": 1400}, **options)
         problems: list[str] = []
         requests: list[str] = []
-        page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning")
-                and "willReadFrequently" not in message.text else None)  # that is said of the tests' own looking at pixels
+        page.on(
+            "console",
+            lambda message: (
+                problems.append(message.text)
+                if message.type in ("error", "warning") and "willReadFrequently" not in message.text
+                else None
+            ),
+        )  # that is said of the tests' own looking at pixels
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
         page.on("request", lambda request: requests.append(request.url))
@@ -83,14 +94,18 @@ def drag(page: Any, start: tuple[float, float], end: tuple[float, float]) -> Non
 
 def inked(page: Any, which: int = 0) -> int:
     """Pixels of a map's plot that are not background."""
-    return int(page.locator("canvas").nth(which).evaluate("""canvas => {
+    return int(
+        page.locator("canvas")
+        .nth(which)
+        .evaluate("""canvas => {
         const data = canvas.getContext('2d').getImageData(90, 10, canvas.width - 190, 250).data;
         const ground = [data[0], data[1], data[2]];
         let count = 0;
         for (let i = 0; i < data.length; i += 4)
             if (data[i] !== ground[0] || data[i + 1] !== ground[1] || data[i + 2] !== ground[2]) count++;
         return count;
-    }"""))
+    }""")
+    )
 
 
 def test_three_maps_are_drawn_with_their_counts(visit: Any) -> None:
@@ -120,7 +135,8 @@ def test_time_without_io_is_shaded_not_hatched(visit: Any, pages: Path, scheme: 
             const at = (share, y) => [...canvas.getContext('2d').getImageData(
                 Math.round((84 + share * (canvas.width / ratio - 176)) * ratio), Math.round(y * ratio), 1, 1).data];
             return [at(0.1, 60), ...[57, 60, 63, 66, 69].map((y) => at(0.42, y))];
-        }""")
+        }"""
+    )
     assert all(each == shades[0] for each in shades)
     assert shades[0] != ground
 
@@ -190,13 +206,18 @@ def test_wheel_and_keys_zoom_time_for_all_maps(visit: Any) -> None:
 
 def test_controls_change_the_picture(visit: Any) -> None:
     page = visit("one.html")
+
     def picture() -> str:
         return str(page.locator("canvas").first.evaluate("canvas => canvas.toDataURL()"))
 
     expect(words(page)).to_have_text(re.compile("^4 401 I/Os shown"))
     seen = {picture()}
-    for change in (lambda: page.select_option("#color", "linear"), lambda: page.locator(".y-scale").first.select_option("linear"),
-                   lambda: page.locator(".crop").first.select_option("0.05"), lambda: page.locator(".lines").first.uncheck()):
+    for change in (
+        lambda: page.select_option("#color", "linear"),
+        lambda: page.locator(".y-scale").first.select_option("linear"),
+        lambda: page.locator(".crop").first.select_option("0.05"),
+        lambda: page.locator(".lines").first.uncheck(),
+    ):
         change()
         until(page, lambda: picture() not in seen)
         seen.add(picture())
@@ -207,7 +228,9 @@ def test_controls_change_the_picture(visit: Any) -> None:
 def test_two_maps_and_their_difference(visit: Any) -> None:
     page = visit("both.html")
     expect(page.locator("canvas")).to_have_count(3)
-    for which, first in enumerate(("4 401 I/Os shown", "4 401 I/Os shown", "blue: fewer, orange: more")):
+    for which, first in enumerate(
+        ("4 401 I/Os shown", "4 401 I/Os shown", "blue: fewer, orange: more")
+    ):
         expect(words(page, which)).to_have_text(re.compile(f"^{first}( · |$)"))
     # reads are the same in both, so nothing of them remains
     assert 0 < inked(page, 2) < inked(page, 0)
@@ -221,4 +244,6 @@ def test_light_and_dark(visit: Any, scheme: str) -> None:
     canvas = page.locator("canvas").first
     until(page, lambda: canvas.evaluate(ground) == expected[scheme])
     page.click("#theme")
-    until(page, lambda: canvas.evaluate(ground) == expected["dark" if scheme == "light" else "light"])
+    until(
+        page, lambda: canvas.evaluate(ground) == expected["dark" if scheme == "light" else "light"]
+    )

@@ -20,7 +20,12 @@ from support.browser import expect, until
 pytestmark = pytest.mark.real
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-BLOCK = ["plain, fio (run 0003)", "plain, block layer (run 0003)", f"{HOSTILE}, fio (run 0004)", f"{HOSTILE}, block layer (run 0004)"]
+BLOCK = [
+    "plain, fio (run 0003)",
+    "plain, block layer (run 0003)",
+    f"{HOSTILE}, fio (run 0004)",
+    f"{HOSTILE}, block layer (run 0004)",
+]
 """The maps of the cell that the block layer saw as well."""
 
 
@@ -35,7 +40,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     watched = study.runs[2].plan.window
     assert watched is not None
     with RecordingWriter.reopen(study.path / "recordings" / "watch", live=False) as writer:
-        writer.facts.sources["block"] = {"what": "the block layer, live"}  # times of an imported trace's losses are not known
+        writer.facts.sources["block"] = {
+            "what": "the block layer, live"
+        }  # times of an imported trace's losses are not known
         writer.loss("overrun", "block", watched[0] + 10**9, watched[0] + 10**9 + 10**7, 1234)
         writer.describe("block", {})
     file = study.path / "report.html"
@@ -52,8 +59,14 @@ def visit(browser: Any, report: Path) -> Iterator[Any]:
         page = browser.new_page(viewport={"width": 1400, "height": 1200}, **options)
         problems: list[str] = []
         requests: list[str] = []
-        page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning")
-                and "willReadFrequently" not in message.text else None)
+        page.on(
+            "console",
+            lambda message: (
+                problems.append(message.text)
+                if message.type in ("error", "warning") and "willReadFrequently" not in message.text
+                else None
+            ),
+        )
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}"))
         page.on("request", lambda request: requests.append(request.url))
@@ -71,7 +84,12 @@ def visit(browser: Any, report: Path) -> Iterator[Any]:
 
 def to_maps(page: Any) -> Any:
     page.get_by_role("link", name="Maps", exact=True).click()
-    captioned(page, "plain (run 0001)", f"{HOSTILE} (run 0002)", f"{HOSTILE} (run 0002) minus plain (run 0001)")
+    captioned(
+        page,
+        "plain (run 0001)",
+        f"{HOSTILE} (run 0002)",
+        f"{HOSTILE} (run 0002) minus plain (run 0001)",
+    )
     return page.locator("#maps")
 
 
@@ -83,12 +101,16 @@ def captioned(page: Any, *names: str) -> None:
 
 def colours(page: Any, which: int) -> set[str]:
     """Colours in a map's plot."""
-    return set(page.locator("#maps canvas").nth(which).evaluate("""canvas => {
+    return set(
+        page.locator("#maps canvas")
+        .nth(which)
+        .evaluate("""canvas => {
         const data = canvas.getContext('2d').getImageData(90, 10, canvas.width - 190, 250).data;
         const found = new Set();
         for (let i = 0; i < data.length; i += 4) found.add(data.slice(i, i + 3).join());
         return [...found];
-    }"""))
+    }""")
+    )
 
 
 def test_maps_are_there_for_paper_too_without_what_can_be_chosen(visit: Any) -> None:
@@ -106,7 +128,9 @@ def test_maps_say_what_they_show(visit: Any) -> None:
     page = visit()
     home = to_maps(page)
     assert home.locator("img").count() == 0
-    expect(home.locator("[data-words]").first).to_have_text(re.compile("^2 000 I/Os shown · 20 ms a column"))
+    expect(home.locator("[data-words]").first).to_have_text(
+        re.compile("^2 000 I/Os shown · 20 ms a column")
+    )
 
 
 def test_variants_stand_beside_each_other_on_one_scale(visit: Any) -> None:
@@ -117,14 +141,18 @@ def test_variants_stand_beside_each_other_on_one_scale(visit: Any) -> None:
     assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
     ink = []
     for which in (0, 1):
-        ink.append(page.locator("#maps canvas").nth(which).evaluate("""canvas => {
+        ink.append(
+            page.locator("#maps canvas")
+            .nth(which)
+            .evaluate("""canvas => {
             const data = canvas.getContext('2d').getImageData(90, 6, canvas.width - 190, 260).data;
             const wide = canvas.width - 190;
             let sum = 0, count = 0;
             for (let i = 0; i < data.length; i += 4)
                 if (data[i] < 240) { sum += Math.floor(i / 4 / wide); count++; }
             return sum / count;
-        }"""))
+        }""")
+        )
     assert ink[0] > ink[1] + 60, "100 µs lie far below 5 ms on the one axis"
 
 
@@ -138,8 +166,15 @@ def test_cell_repetition_and_y_are_chosen(visit: Any) -> None:
     page.select_option("#map-y", "offset")
     expect(home.locator("h3")).to_have_text(["Offset, fio", "Offset, block layer"])
     page.select_option("#map-y", "all")
-    expect(home.locator("h3")).to_have_text(["Latency", "Offset, fio", "Offset, block layer", "Size"])
-    until(page, lambda: all(len(colours(page, which)) > 2 for which in range(page.locator("#maps canvas").count())))
+    expect(home.locator("h3")).to_have_text(
+        ["Latency", "Offset, fio", "Offset, block layer", "Size"]
+    )
+    until(
+        page,
+        lambda: all(
+            len(colours(page, which)) > 2 for which in range(page.locator("#maps canvas").count())
+        ),
+    )
     home.get_by_role("button", name="0007-00000000").click()
     expect(page.locator("dialog[open]")).to_contain_text("0007-00000000")
 
@@ -153,7 +188,9 @@ def test_what_was_lost_stands_under_the_map(visit: Any) -> None:
     words = home.locator("[data-words]").all_inner_texts()
     assert "1 234 records were lost: in 1 column" in words[1]
     assert "lost" not in words[0] + words[2] + words[3]
-    heights = [page.locator("#maps canvas").nth(which).bounding_box()["height"] for which in range(4)]
+    heights = [
+        page.locator("#maps canvas").nth(which).bounding_box()["height"] for which in range(4)
+    ]
     assert heights[1] == heights[0] + 10
     canvas = page.locator("#maps canvas").nth(1)
     box = canvas.bounding_box()
@@ -196,7 +233,10 @@ def test_light_and_dark_and_narrow(visit: Any) -> None:
 
     def below() -> bool:
         boxes = [page.locator("#maps canvas").nth(which).bounding_box() for which in (0, 1)]
-        return bool(boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"] and boxes[0]["x"] + boxes[0]["width"] <= 500)
+        return bool(
+            boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+            and boxes[0]["x"] + boxes[0]["width"] <= 500
+        )
 
     until(page, below)
     until(page, lambda: page.evaluate("document.documentElement.scrollWidth <= innerWidth"))

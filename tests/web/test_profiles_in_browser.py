@@ -27,7 +27,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_profile(folder, 13, "patched", AFTER)
     add_profile(folder, 14, "plain", {**BEFORE, f"fio;{HOSTILE.replace(' ', '_')}": 20})
     file = folder / "report.html"
-    file.write_text(build_report(HandMade(sweep(1.5), path=folder, baseline="plain", variants=["plain", "patched"])), "utf-8")
+    file.write_text(
+        build_report(
+            HandMade(sweep(1.5), path=folder, baseline="plain", variants=["plain", "patched"])
+        ),
+        "utf-8",
+    )
     return file
 
 
@@ -52,7 +57,9 @@ def graph(page: Any, place: int) -> Any:
 def test_a_graph_for_each_variant_and_one_of_the_difference(page: Any) -> None:
     expect(page.locator(".profile")).to_have_count(3)
     expect(graph(page, 0).locator("figcaption")).to_contain_text("plain baseline")
-    expect(graph(page, 0).locator("figcaption")).to_contain_text("99 Hz, 2 s, 2 CPUs, cpu-clock; idle 36.4 %")
+    expect(graph(page, 0).locator("figcaption")).to_contain_text(
+        "99 Hz, 2 s, 2 CPUs, cpu-clock; idle 36.4 %"
+    )
     expect(graph(page, 2).locator("figcaption")).to_contain_text("patched against plain")
     expect(graph(page, 2).locator("tbody tr").first).to_contain_text("main")
 
@@ -70,9 +77,16 @@ def test_what_is_pointed_at_or_has_the_focus_is_said(page: Any) -> None:
 def test_a_part_is_shown_alone_in_every_graph_on_one_scale(page: Any) -> None:
     graph(page, 0).get_by_label("read (user)").click()
     expect(page.locator(".zoomed")).to_contain_text("Only read, in all graphs")
-    widths = [graph(page, place).locator(".slice").first.evaluate("each => each.parentElement.style.width") for place in (0, 1)]
+    widths = [
+        graph(page, place)
+        .locator(".slice")
+        .first.evaluate("each => each.parentElement.style.width")
+        for place in (0, 1)
+    ]
     assert widths[0] == "100%"
-    assert float(widths[1].removesuffix("%")) == pytest.approx(100 * (10 / 50) / (40 / 140), abs=0.1)
+    assert float(widths[1].removesuffix("%")) == pytest.approx(
+        100 * (10 / 50) / (40 / 140), abs=0.1
+    )
     graph(page, 1).locator(".slice").first.focus()
     page.keyboard.press("Escape")
     expect(page.locator(".zoomed")).to_contain_text("A click shows a part alone")

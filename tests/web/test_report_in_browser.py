@@ -30,7 +30,12 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evidence.mkdir(parents=True)
     (evidence / "fio.json").write_text('{"evidence": true}')
     status = ["  pool: tank", "config:", "", f"\ttank  ONLINE  {HOSTILE}", "\t  raidz2-0  ONLINE"]
-    target = {"kind": "zfs", "version": "2.3.2", "pool": {"status": status}, "dataset": {"recordsize": "8192"}}
+    target = {
+        "kind": "zfs",
+        "version": "2.3.2",
+        "pool": {"status": status},
+        "dataset": {"recordsize": "8192"},
+    }
     (evidence / "target.json").write_text(json.dumps(target))
     runs = sweep(1.5, more={"media": ["hdd", HOSTILE]})
     first = run(
@@ -51,7 +56,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         series={one.id: seconds() for one in runs},
         name=f"a study {HOSTILE}",
         reproduce=["iolab", "run"],
-        environment={"facts": {"block_devices": {f"sd{letter}": {"size_bytes": 1 << 40, "scheduler": "none"} for letter in "abc"}}},
+        environment={
+            "facts": {
+                "block_devices": {
+                    f"sd{letter}": {"size_bytes": 1 << 40, "scheduler": "none"} for letter in "abc"
+                }
+            }
+        },
     )
     file = folder / "report.html"
     file.write_text(build_report(results), encoding="utf-8")
@@ -67,7 +78,9 @@ class Visit:
         self.requests: list[str] = []
         self.page.on(
             "console",
-            lambda message: self.problems.append(message.text) if message.type in ("error", "warning") else None,
+            lambda message: (
+                self.problems.append(message.text) if message.type in ("error", "warning") else None
+            ),
         )
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("dialog", lambda dialog: self.problems.append(f"a dialog: {dialog.message}"))
@@ -89,7 +102,9 @@ def visit(browser: Any, report: Path) -> Iterator[Any]:
     for each in visits:
         each.page.close()
         assert each.problems == []
-        assert {url.partition("#")[0] for url in each.requests if not url.startswith("blob:")} == {report.as_uri()}
+        assert {url.partition("#")[0] for url in each.requests if not url.startswith("blob:")} == {
+            report.as_uri()
+        }
 
 
 def test_it_shows_the_study_without_any_request(visit: Any) -> None:
@@ -150,7 +165,9 @@ def test_a_run_opens_with_its_series_and_closes_with_escape(visit: Any) -> None:
     assert panel.locator(".drawing svg").count() == 0, "series are drawn on demand"
     panel.get_by_role("button", name=re.compile("Show 2 series over 30 s")).click()
     panel.locator(".drawing svg").wait_for()
-    expect(panel.locator(".drawing svg").get_by_text("throughput, device writes (MiB/s)")).to_have_count(1)
+    expect(
+        panel.locator(".drawing svg").get_by_text("throughput, device writes (MiB/s)")
+    ).to_have_count(1)
     expect(panel.locator("pre").last).to_contain_text(HOSTILE)
     expect(panel.locator("table.observations").get_by_text("jobs[0].write.iops")).to_have_count(1)
     page.keyboard.press("Escape")
@@ -170,7 +187,9 @@ def test_the_address_knows_at_once_that_a_run_is_left(visit: Any) -> None:
     after = panel.get_by_role("button", name="Run after")
     after.focus()
     typed(page, ["Enter", "Enter"])
-    expect(panel.locator("h2")).to_contain_text(f"Run {page.locator('#runs tbody tr button').nth(2).inner_text()}")
+    expect(panel.locator("h2")).to_contain_text(
+        f"Run {page.locator('#runs tbody tr button').nth(2).inner_text()}"
+    )
     expect(after).to_be_focused()
 
 
@@ -179,7 +198,9 @@ def test_evidence_is_one_click_away(visit: Any) -> None:
     link = page.locator("dialog.panel .evidence a", has_text="fio.json")
     link.wait_for()
     expect(link).to_have_attribute("href", "runs/0001-00000000/fio.json")
-    assert (Path(page.url.removeprefix("file://").partition("#")[0]).parent / link.get_attribute("href")).exists()
+    assert (
+        Path(page.url.removeprefix("file://").partition("#")[0]).parent / link.get_attribute("href")
+    ).exists()
 
 
 def test_dark_and_light_change_page_and_charts(visit: Any) -> None:
@@ -189,7 +210,12 @@ def test_dark_and_light_change_page_and_charts(visit: Any) -> None:
     page.locator(".chart svg text").first.wait_for()
     dark = page.evaluate(colours)
     page.click("#theme")
-    until(page, lambda: all(now != before for now, before in zip(page.evaluate(colours), dark, strict=True)))
+    until(
+        page,
+        lambda: all(
+            now != before for now, before in zip(page.evaluate(colours), dark, strict=True)
+        ),
+    )
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     light = page.evaluate(colours)
     page.click("#theme")

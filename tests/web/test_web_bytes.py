@@ -43,7 +43,11 @@ def test_a_map_of_bytes_says_bytes(open_page: Any) -> None:
 
 
 def test_two_times_of_a_map_of_bytes(open_page: Any) -> None:
-    span = {"from": START + 50 * SECOND, "to": START + 80 * SECOND, "compare": f"{START + 10 * SECOND}..{START + 40 * SECOND}"}
+    span = {
+        "from": START + 50 * SECOND,
+        "to": START + 80 * SECOND,
+        "compare": f"{START + 10 * SECOND}..{START + 40 * SECOND}",
+    }
     page = opened(open_page, {"by": "op", "highlights": ["write"]}, **span)
     difference = frame(page, NAME).locator(".difference")
     expect(difference.locator("h3")).to_contain_text("in bytes a second")

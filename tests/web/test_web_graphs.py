@@ -32,19 +32,33 @@ SLOW_FROM, SLOW_UNTIL = 20, 40
 
 def _load(path: Path) -> RecordingWriter:
     """A database reads all the time; a backup writes for a third of it, a hundred times slower."""
-    writer = RecordingWriter.create(path, host="there", clock="realtime", origin={"kind": "import"}, live=False)
+    writer = RecordingWriter.create(
+        path, host="there", clock="realtime", origin={"kind": "import"}, live=False
+    )
     for second in range(SECONDS):
         slow = SLOW_FROM <= second < SLOW_UNTIL
         rows = READS + (WRITES if slow else 0)
         batch = events(rows, second, start_ns=START + second * SECOND, per_s=rows)
         write = [slow and row % 11 == 10 for row in range(rows)]
-        latency = [5_000_000 + 350_000 * row if each else 60_000 + 1000 * (37 * row % 100) for row, each in enumerate(write)]
-        columns = {"latency_ns": latency, "latency_bucket": [_core.grid_index(value, 6) for value in latency],
-                   "op": ["write" if each else "read" for each in write], "process": ["backup" if each else "db" for each in write],
-                   "count": [1] * rows, "file": [f"/data/{'dump' if each else 'table'}/{row % 3}" for row, each in enumerate(write)]}
+        latency = [
+            5_000_000 + 350_000 * row if each else 60_000 + 1000 * (37 * row % 100)
+            for row, each in enumerate(write)
+        ]
+        columns = {
+            "latency_ns": latency,
+            "latency_bucket": [_core.grid_index(value, 6) for value in latency],
+            "op": ["write" if each else "read" for each in write],
+            "process": ["backup" if each else "db" for each in write],
+            "count": [1] * rows,
+            "file": [
+                f"/data/{'dump' if each else 'table'}/{row % 3}" for row, each in enumerate(write)
+            ],
+        }
         for name, values in columns.items():
             place = batch.schema.get_field_index(name)
-            batch = batch.set_column(place, batch.schema.field(place), pa.array(values, batch.schema.field(place).type))
+            batch = batch.set_column(
+                place, batch.schema.field(place), pa.array(values, batch.schema.field(place).type)
+            )
         writer.append_events(batch)
     writer.loss("overrun", "block", START + 50 * SECOND, START + 51 * SECOND, 17)
     return writer
@@ -63,9 +77,15 @@ def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def show(browser: Any, listener: Listener) -> Iterator[Callable[..., Any]]:
     """Opens the worksheet with graphs, each a name or a name with what differs from how graphs begin."""
     with ExitStack() as stack:
+
         def open_page(*graphs: str | tuple[str, dict[str, object]], **options: Any) -> Any:
-            texts = [each if isinstance(each, str) else dumps({"statistic": each[0], **each[1]}) for each in graphs]
-            page = stack.enter_context(visited(browser, f"{listener.url}{part(*texts, recording='rec')}", **options))
+            texts = [
+                each if isinstance(each, str) else dumps({"statistic": each[0], **each[1]})
+                for each in graphs
+            ]
+            page = stack.enter_context(
+                visited(browser, f"{listener.url}{part(*texts, recording='rec')}", **options)
+            )
             for each in graphs:
                 drawn(page, each if isinstance(each, str) else each[0])
             settled(page)
@@ -76,12 +96,19 @@ def show(browser: Any, listener: Listener) -> Iterator[Callable[..., Any]]:
 
 def value(page: Any, statistic: str, name: str) -> Any:
     """A value in a graph's left panel."""
-    return frame(page, statistic).locator(".values").get_by_role("option", name=re.compile(f"^{re.escape(name)}"))
+    return (
+        frame(page, statistic)
+        .locator(".values")
+        .get_by_role("option", name=re.compile(f"^{re.escape(name)}"))
+    )
 
 
 def colours(page: Any, statistic: str) -> dict[str, int]:
     """Pixels of a plot by the kind of their colour: grey, or of a hue."""
-    found: dict[str, int] = frame(page, statistic).locator("canvas").first.evaluate("""canvas => {
+    found: dict[str, int] = (
+        frame(page, statistic)
+        .locator("canvas")
+        .first.evaluate("""canvas => {
         const {width, height} = canvas;
         const data = canvas.getContext('2d').getImageData(90, 10, width - 190, height - 60).data;
         const found = {grey: 0, blue: 0, orange: 0};
@@ -94,6 +121,7 @@ def colours(page: Any, statistic: str) -> dict[str, int]:
         }
         return found;
     }""")
+    )
     return found
 
 
@@ -192,7 +220,9 @@ def test_a_value_leads_to_its_next_breakdowns_back_over_the_whole_time(show: Any
     graphs = page.locator("section[data-statistic]")
     found = graphs.nth(1)
     found.locator("canvas").first.wait_for()
-    expect(found).to_have_attribute("data-statistic", re.compile(r'^io\.ops\[op="?write"?\]\[process\]$'))
+    expect(found).to_have_attribute(
+        "data-statistic", re.compile(r'^io\.ops\[op="?write"?\]\[process\]$')
+    )
     value_of = found.locator("[role=option]").first
     expect(value_of).to_have_text(re.compile("^backup"))
     # by keyboard: the list, its menu, the first step
@@ -236,12 +266,19 @@ def test_values_are_zoomed_from_the_left_panel(show: Any) -> None:
     page = show((LATENCY, {"crop": 0}))
     ranges = frame(page, LATENCY).locator(".values [role=option]")
     counted = "all => all.map(each => Number(each.title.split(': ')[1].replace(/[^0-9]/g, '')))"
-    until(page, lambda: sum(ranges.evaluate_all(counted)) == SECONDS * READS + (SLOW_UNTIL - SLOW_FROM) * WRITES)
+    until(
+        page,
+        lambda: (
+            sum(ranges.evaluate_all(counted)) == SECONDS * READS + (SLOW_UNTIL - SLOW_FROM) * WRITES
+        ),
+    )
     counts = ranges.evaluate_all(counted)
     ranges.first.click()
     ranges.nth(1).click(modifiers=["Shift"])
     frame(page, LATENCY).locator(".zoom-rows").click()
-    expect(frame(page, LATENCY).locator("[data-words]")).to_contain_text(f"{sum(counts[2:]):,} I/Os below".replace(",", " "))
+    expect(frame(page, LATENCY).locator("[data-words]")).to_contain_text(
+        f"{sum(counts[2:]):,} I/Os below".replace(",", " ")
+    )
     addressed(page, '"rows":{')
     page.keyboard.press("Z")
     addressed(page, without=('"rows"',))
@@ -258,8 +295,10 @@ def test_a_marked_part_says_whose_it_is_and_leads_on(show: Any) -> None:
     picture(page, "who")
     row.get_by_role("button").click()
     added = page.locator("section[data-statistic]").nth(1)
-    expect(added).to_have_attribute("data-statistic",
-                                    re.compile(r'^io\.ops\[latency=\d+ns\.\.\d+ns\]\[process="?backup"?\]\[latency\]$'))
+    expect(added).to_have_attribute(
+        "data-statistic",
+        re.compile(r'^io\.ops\[latency=\d+ns\.\.\d+ns\]\[process="?backup"?\]\[latency\]$'),
+    )
     frame(page, LATENCY).locator(".zoom-mark").click()
     expect(who).to_have_count(0)
     addressed(page, '"rows":{', "from=17000000")
@@ -329,7 +368,9 @@ def test_files_are_a_tree_and_an_icicle(show: Any) -> None:
     slices = frame(page, statistic).locator(".icicle .slice")
     until(page, lambda: {"all", "data", "table", "dump"} <= set(slices.all_inner_texts()))
     frame(page, statistic).locator(".slice[title^='/data/table:']").click()
-    expect(frame(page, statistic).locator("[role=option][aria-selected=true]")).to_have_text([re.compile("table")] * 3)
+    expect(frame(page, statistic).locator("[role=option][aria-selected=true]")).to_have_text(
+        [re.compile("table")] * 3
+    )
     picture(page, "icicle")
     page.keyboard.press("t")
     page.keyboard.press("t")

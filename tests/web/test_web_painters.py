@@ -40,32 +40,55 @@ ALL = {"from": str(START + BEFORE * SECOND), "to": str(START + AFTER * SECOND)}
 def _events(second: int, rows: int) -> pa.RecordBatch:
     batch = events(rows, second, start_ns=START + second * SECOND, per_s=rows)
     write = [row % 10 == 0 for row in range(rows)]
-    latency = [8_000_000 + 50_000 * row if each else 60_000 + 1000 * (37 * row % 100) for row, each in enumerate(write)]
-    columns = {"latency_ns": latency, "latency_bucket": [_core.grid_index(value, 6) for value in latency], "count": [1] * rows,
-               "op": ["write" if each else "read" for each in write], "process": ["backup" if each else f"db{row % 9}"
-                                                                                  for row, each in enumerate(write)],
-               "file": [f"/data/{'dump' if each else 'table'}/{row % 3}" for row, each in enumerate(write)],
-               "device": ["sda"] * rows}
+    latency = [
+        8_000_000 + 50_000 * row if each else 60_000 + 1000 * (37 * row % 100)
+        for row, each in enumerate(write)
+    ]
+    columns = {
+        "latency_ns": latency,
+        "latency_bucket": [_core.grid_index(value, 6) for value in latency],
+        "count": [1] * rows,
+        "op": ["write" if each else "read" for each in write],
+        "process": ["backup" if each else f"db{row % 9}" for row, each in enumerate(write)],
+        "file": [
+            f"/data/{'dump' if each else 'table'}/{row % 3}" for row, each in enumerate(write)
+        ],
+        "device": ["sda"] * rows,
+    }
     for name, values in columns.items():
         place = batch.schema.get_field_index(name)
-        batch = batch.set_column(place, batch.schema.field(place), pa.array(values, batch.schema.field(place).type))
+        batch = batch.set_column(
+            place, batch.schema.field(place), pa.array(values, batch.schema.field(place).type)
+        )
     return batch
 
 
 def _samples(second: int) -> pa.RecordBatch:
-    rows = [("diskstats", START + second * SECOND, thing, field, 1000 + second * step)
-            for thing, scale in (("sda", 30), ("sda1", 20), ("sda2", 10), ("sdb", 12))
-            for field, step in (("reads", scale), ("writes", scale // 2), ("io_ms", 9 * scale))]
+    rows = [
+        ("diskstats", START + second * SECOND, thing, field, 1000 + second * step)
+        for thing, scale in (("sda", 30), ("sda1", 20), ("sda2", 10), ("sdb", 12))
+        for field, step in (("reads", scale), ("writes", scale // 2), ("io_ms", 9 * scale))
+    ]
     return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SAMPLES, strict=True)], schema=SAMPLES)
+        [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*rows, strict=True), SAMPLES, strict=True)
+        ],
+        schema=SAMPLES,
+    )
 
 
 def _recorded(path: Path) -> None:
     """A load that does twice as much after a gap as before it."""
     clock = FakeClock(START)
     for begin, end, rows in ((FIRST, GAP, 100), (SECOND_FROM, END, 200)):
-        writer = RecordingWriter.reopen(path, system=clock) if begin else RecordingWriter.create(
-            path, host="there", clock="realtime", origin={"kind": "record"}, system=clock)
+        writer = (
+            RecordingWriter.reopen(path, system=clock)
+            if begin
+            else RecordingWriter.create(
+                path, host="there", clock="realtime", origin={"kind": "record"}, system=clock
+            )
+        )
         with writer:
             for second in range(begin, end):
                 writer.append_events(_events(second, rows))
@@ -94,9 +117,23 @@ def listener(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def show(browser: Any, listener: Listener) -> Iterator[Callable[..., Any]]:
     """Opens the worksheet with graphs, each a name or a name with what differs from how graphs begin; `time`: words of the address."""
     with ExitStack() as stack:
-        def open_page(*graphs: str | tuple[str, dict[str, object]], time: dict[str, str] | None = None, **options: Any) -> Any:
-            texts = [each if isinstance(each, str) else dumps({"statistic": each[0], **each[1]}) for each in graphs]
-            page = stack.enter_context(visited(browser, f"{listener.url}{part(*texts, recording='rec', **(time or ALL))}", **options))
+
+        def open_page(
+            *graphs: str | tuple[str, dict[str, object]],
+            time: dict[str, str] | None = None,
+            **options: Any,
+        ) -> Any:
+            texts = [
+                each if isinstance(each, str) else dumps({"statistic": each[0], **each[1]})
+                for each in graphs
+            ]
+            page = stack.enter_context(
+                visited(
+                    browser,
+                    f"{listener.url}{part(*texts, recording='rec', **(time or ALL))}",
+                    **options,
+                )
+            )
             for each in graphs:
                 drawn(page, each if isinstance(each, str) else each[0])
             settled(page)
@@ -122,13 +159,19 @@ _SHARE = """(canvas, [from, to, top, bottom]) => {
 def painted(place: Any, first: float, until_s: float, top: float, bottom: float) -> float:
     """The share of a part of a plot that is not background: between seconds, and between heights from its top."""
     length = AFTER - BEFORE
-    return float(place.evaluate(_SHARE, [(first - BEFORE + 1) / length, (until_s - BEFORE - 1) / length, top, bottom]))
+    return float(
+        place.evaluate(
+            _SHARE, [(first - BEFORE + 1) / length, (until_s - BEFORE - 1) / length, top, bottom]
+        )
+    )
 
 
 def at(page: Any, place: Any, second: float, height: float = 0.5) -> tuple[float, float]:
     """A place on the screen: a second of the recording, and a share of the plot's height from its top."""
     box = place.bounding_box()
-    return box["x"] + 84 + (box["width"] - 176) * (second - BEFORE) / (AFTER - BEFORE), box["y"] + 6 + (box["height"] - 42) * height
+    return box["x"] + 84 + (box["width"] - 176) * (second - BEFORE) / (AFTER - BEFORE), box[
+        "y"
+    ] + 6 + (box["height"] - 42) * height
 
 
 def pointed(page: Any, place: Any, second: float, height: float, words: str) -> None:
@@ -142,8 +185,12 @@ def pointed(page: Any, place: Any, second: float, height: float, words: str) -> 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_time_that_was_not_recorded_is_hatched_and_said(show: Any, scheme: str) -> None:
-    graphs = (LATENCY, {"crop": 0, "height": 140}), (OP, {"height": 140}), (LATENCY.replace("[", "[op=write]["), {
-        "painter": "percentiles", "height": 140}), ("io.bytes", {"height": 140})
+    graphs = (
+        (LATENCY, {"crop": 0, "height": 140}),
+        (OP, {"height": 140}),
+        (LATENCY.replace("[", "[op=write]["), {"painter": "percentiles", "height": 140}),
+        ("io.bytes", {"height": 140}),
+    )
     page = show(*graphs, color_scheme=scheme, height=1300)
     picture(page, f"painters-unrecorded-{scheme}")
     for statistic, _ in graphs:
@@ -151,17 +198,30 @@ def test_time_that_was_not_recorded_is_hatched_and_said(show: Any, scheme: str) 
         # high up in the plot, where no data are
         for first, end in ((BEFORE, FIRST), (GAP, SECOND_FROM), (END, AFTER)):
             assert painted(place, first, end, 0.02, 0.1) > 0.05, (statistic, first)
-        expect(frame(page, statistic).locator("[data-words]")).to_contain_text("hatched: not recorded")
-        pointed(page, place, (BEFORE + FIRST) / 2, 0.2, "nothing is recorded of this time: what there is begins later")
+        expect(frame(page, statistic).locator("[data-words]")).to_contain_text(
+            "hatched: not recorded"
+        )
+        pointed(
+            page,
+            place,
+            (BEFORE + FIRST) / 2,
+            0.2,
+            "nothing is recorded of this time: what there is begins later",
+        )
         pointed(page, place, (GAP + SECOND_FROM) / 2, 0.2, "nothing was recorded here")
-        pointed(page, place, (END + AFTER) / 2, 0.2, "nothing is recorded of this time: it ended before")
+        pointed(
+            page, place, (END + AFTER) / 2, 0.2, "nothing is recorded of this time: it ended before"
+        )
     empty = painted(frame(page, OP).locator("canvas").first, FIRST, GAP, 0.02, 0.1)
     assert empty == 0, "what was recorded is hatched"
 
 
 def test_what_does_not_add_up_stands_as_lines(show: Any) -> None:
     page = show((DEVICE, {"source": "diskstats"}), OP, "io.utilization[device]")
-    as_painted = {statistic: frame(page, statistic).locator("select.painter") for statistic in (DEVICE, OP, "io.utilization[device]")}
+    as_painted = {
+        statistic: frame(page, statistic).locator("select.painter")
+        for statistic in (DEVICE, OP, "io.utilization[device]")
+    }
     expect(as_painted[OP]).to_have_value("stack")
     expect(as_painted[DEVICE]).to_have_value("line")
     expect(as_painted["io.utilization[device]"]).to_have_value("line")
@@ -181,8 +241,11 @@ def test_what_does_not_add_up_stands_as_lines(show: Any) -> None:
 def listed(page: Any, statistic: str) -> dict[str, str]:
     """What the left panel says of each value."""
     found = frame(page, statistic).locator(".graph-panel").first.locator("[role=option]")
-    return dict(found.evaluate_all(
-        "all => all.map(each => [each.querySelector('.name').innerText, each.querySelector('.number').innerText])"))
+    return dict(
+        found.evaluate_all(
+            "all => all.map(each => [each.querySelector('.name').innerText, each.querySelector('.number').innerText])"
+        )
+    )
 
 
 def test_a_map_is_painted_as_percentiles_and_as_one_line(show: Any, store: Store) -> None:
@@ -198,7 +261,9 @@ def test_a_map_is_painted_as_percentiles_and_as_one_line(show: Any, store: Store
     # a percentile is chosen, and has no breakdowns of its own
     place.locator("[role=option]", has_text="p99").click(button="right")
     # a menu would be there with the next frame
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )
     expect(page.get_by_role("menu")).to_have_count(0)
     place.locator("[role=option]", has_text="p99").click()
     expect(place.locator("[role=option][aria-selected=true]")).to_have_count(1)
@@ -208,30 +273,50 @@ def test_a_map_is_painted_as_percentiles_and_as_one_line(show: Any, store: Store
     page.keyboard.press("L")
     addressed(page, '"painter":"line"', without=('"highlights"',))
     whole = ask(store, {"statistic": "io.ops", **ALL, "interval": "1s"})
-    expect(place.locator(".graph-sum")).to_have_text(re.compile(rf"{whole.total:,}".replace(",", ".")))  # type: ignore[attr-defined]
-    expect(place.locator("canvas").first).to_have_attribute("aria-label", re.compile("lines over time"))
+    expect(place.locator(".graph-sum")).to_have_text(
+        re.compile(rf"{whole.total:,}".replace(",", "."))
+    )  # type: ignore[attr-defined]
+    expect(place.locator("canvas").first).to_have_attribute(
+        "aria-label", re.compile("lines over time")
+    )
     settled(page)
     picture(page, "painters-one-line")
     page.keyboard.press("L")
     addressed(page, '"painter":"heat"')
-    expect(place.locator("canvas").first).to_have_attribute("aria-label", re.compile("heat map over time"))
+    expect(place.locator("canvas").first).to_have_attribute(
+        "aria-label", re.compile("heat map over time")
+    )
 
 
 def test_two_times_of_numbers_are_compared(show: Any, store: Store) -> None:
     this, that = (35, 55), (0, 20)
-    time = {"from": str(START + this[0] * SECOND), "to": str(START + this[1] * SECOND),
-            "compare": f"{START + that[0] * SECOND}..{START + that[1] * SECOND}"}
+    time = {
+        "from": str(START + this[0] * SECOND),
+        "to": str(START + this[1] * SECOND),
+        "compare": f"{START + that[0] * SECOND}..{START + that[1] * SECOND}",
+    }
     page = show(OP, "io.ops", time=time)
     for statistic in (OP, "io.ops"):
         expect(frame(page, statistic).locator(".difference .change").first).to_be_visible()
-    found = changes(store, {"statistic": OP, "from": time["from"], "to": time["to"], "other_from": str(START + that[0] * SECOND),
-                            "other_to": str(START + that[1] * SECOND), "interval": "1s"})
+    found = changes(
+        store,
+        {
+            "statistic": OP,
+            "from": time["from"],
+            "to": time["to"],
+            "other_from": str(START + that[0] * SECOND),
+            "other_to": str(START + that[1] * SECOND),
+            "interval": "1s",
+        },
+    )
     assert [each.key for each in found.keys] == ["read", "write"]
     rows = frame(page, OP).locator(".difference .change")
     expect(rows).to_have_count(3)
     for place, each in enumerate([*found.keys, found.whole]):
         assert each.ratio == 2
-        expect(rows.nth(place)).to_have_attribute("title", re.compile(f"now {each.mean}/s, then {each.other_mean}/s: .{each.change}/s"))
+        expect(rows.nth(place)).to_have_attribute(
+            "title", re.compile(f"now {each.mean}/s, then {each.other_mean}/s: .{each.change}/s")
+        )
         expect(rows.nth(place)).to_contain_text("▲ 100 %")
     expect(frame(page, "io.ops").locator(".difference .change")).to_have_count(1)
     plot = frame(page, OP).locator(".difference canvas")
@@ -244,14 +329,20 @@ def test_two_times_of_numbers_are_compared(show: Any, store: Store) -> None:
     before = plot.screenshot()
     rows.first.click()
     # it is chosen in the graph as well
-    expect(frame(page, OP).locator(".graph-panel").first.locator("[role=option][aria-selected=true]")).to_have_count(1)
+    expect(
+        frame(page, OP).locator(".graph-panel").first.locator("[role=option][aria-selected=true]")
+    ).to_have_count(1)
     addressed(page, '"highlights":["read"]')
     page.mouse.move(5, 5)
     until(page, lambda: plot.screenshot() != before)
 
 
 def test_a_mark_in_a_difference_says_whose_it_is_in_either_time(show: Any) -> None:
-    time = {"from": str(START + 35 * SECOND), "to": str(START + 55 * SECOND), "compare": f"{START}..{START + 20 * SECOND}"}
+    time = {
+        "from": str(START + 35 * SECOND),
+        "to": str(START + 55 * SECOND),
+        "compare": f"{START}..{START + 20 * SECOND}",
+    }
     page = show((LATENCY, {"crop": 0}), time=time)
     plot = frame(page, LATENCY).locator(".difference canvas")
     plot.wait_for()
@@ -270,7 +361,11 @@ def test_a_mark_in_a_difference_says_whose_it_is_in_either_time(show: Any) -> No
     picture(page, "painters-difference-who")
     who.locator("select.who-when").select_option("that time")
     # half as much was done then
-    until(page, lambda: int(re.sub(r"\D", "", inside.inner_text().split("I/O")[0]) or 0) == now // 2, f"half of {now}")
+    until(
+        page,
+        lambda: int(re.sub(r"\D", "", inside.inner_text().split("I/O")[0]) or 0) == now // 2,
+        f"half of {now}",
+    )
     expect(row).to_contain_text("100 %")
     who.locator(".zoom-mark").click()
     expect(frame(page, LATENCY).locator(".who")).to_have_count(0)
@@ -289,9 +384,13 @@ def test_a_part_of_files_is_shown_alone(show: Any, way: str) -> None:
         slices.first.focus()
         for _ in range(2):
             page.keyboard.press("ArrowDown")
-        expect(place.locator(".slice:focus")).to_have_attribute("title", re.compile("^/data/table:"))
+        expect(place.locator(".slice:focus")).to_have_attribute(
+            "title", re.compile("^/data/table:")
+        )
         page.keyboard.press("z")
-    expect(slices).to_have_text(["table", re.compile("[012]"), re.compile("[012]"), re.compile("[012]")])
+    expect(slices).to_have_text(
+        ["table", re.compile("[012]"), re.compile("[012]"), re.compile("[012]")]
+    )
     crumbs = place.locator(".crumbs button")
     expect(crumbs).to_have_text(["all", "data", "table"])
     picture(page, f"painters-icicle-{way}")
@@ -350,11 +449,15 @@ def test_the_source_is_chosen_where_several_answer(show: Any) -> None:
 
 def test_nothing_moves_while_the_sum_of_a_graph_changes(show: Any) -> None:
     page = show((DEVICE, {"source": "diskstats"}), width=900)
-    heights = frame(page, DEVICE).locator(".graph-head").evaluate("""head => {
+    heights = (
+        frame(page, DEVICE)
+        .locator(".graph-head")
+        .evaluate("""head => {
         const sum = head.querySelector('.graph-sum');
         return ['', '1', '123 456 789 012, 123 456.7 MiB/s on average'].map(words => {
             sum.textContent = words;
             return head.getBoundingClientRect().height;
         });
     }""")
+    )
     assert len(set(heights)) == 1, heights

@@ -45,7 +45,12 @@ def test_a_map_comes_in_binary_and_its_lines_when_they_are_shown(open_page: Any)
     page = open_page()
     page.wait_for_selector(".welcome")
     kinds: list[str] = []
-    page.on("response", lambda answer: kinds.append(answer.headers["content-type"]) if "drawn=true" in answer.url else None)
+    page.on(
+        "response",
+        lambda answer: (
+            kinds.append(answer.headers["content-type"]) if "drawn=true" in answer.url else None
+        ),
+    )
     with asked(page, "query") as questions:
         page.evaluate("at => { location.hash = at }", part(LATENCY, **SHOWN))
         drawn(page, LATENCY)
@@ -55,7 +60,11 @@ def test_a_map_comes_in_binary_and_its_lines_when_they_are_shown(open_page: Any)
         questions.clear()
         frame(page, LATENCY).get_by_role("button", name="More").click()
         frame(page, LATENCY).locator("input.lines").check()
-        until(page, lambda: any(each.get("drawn") == "true" and "lines" not in each for each in questions), "no lines were asked for")
+        until(
+            page,
+            lambda: any(each.get("drawn") == "true" and "lines" not in each for each in questions),
+            "no lines were asked for",
+        )
     settled(page)
     assert set(kinds) == {MEDIA_TYPE}
 
@@ -78,21 +87,31 @@ def test_a_part_is_asked_about_when_it_is_marked_within_what_is_shown(open_page:
     # columns of a second: the page asks of what it shows, in whole columns
     assert (int(last["around_from"]), int(last["around_to"])) == (SHOWN["from"], SHOWN["to"])
     text = who.locator(".who-tables p").first.inner_text()
-    inside, outside = (int(re.sub(r"\D", "", each)) for each in re.findall(r"[\d\s\u2009\u00a0]*\d", text)[:2])
-    total = page.evaluate("""async ([from, to]) => (await (await fetch(
+    inside, outside = (
+        int(re.sub(r"\D", "", each)) for each in re.findall(r"[\d\s\u2009\u00a0]*\d", text)[:2]
+    )
+    total = page.evaluate(
+        """async ([from, to]) => (await (await fetch(
         `/api/v1/query?recording=%3Cb%3Erec&statistic=io.ops&from=${from}&to=${to}&interval=1s`)).json()).total""",
-                          [str(SHOWN["from"]), str(SHOWN["to"])])
+        [str(SHOWN["from"]), str(SHOWN["to"])],
+    )
     assert inside + outside == total
     assert inside > 0
 
 
 def test_a_graph_with_its_own_time_rests_at_the_time_that_it_shows(open_page: Any) -> None:
-    graph = {"statistic": LATENCY, "by": "op", "synced": False, "span": {"from": SHOWN["from"], "until": SHOWN["to"]}}
+    graph = {
+        "statistic": LATENCY,
+        "by": "op",
+        "synced": False,
+        "span": {"from": SHOWN["from"], "until": SHOWN["to"]},
+    }
     page = open_page(part(json.dumps(graph), recording="<b>rec"))
     drawn(page, LATENCY)
     settled(page)
     with asked(page, "query") as questions:
-        page.evaluate("""frames => new Promise(done => {
+        page.evaluate(
+            """frames => new Promise(done => {
             const canvas = document.querySelector('.plot canvas');
             const tick = left => {
                 const {left: x, top, width} = canvas.getBoundingClientRect();
@@ -102,10 +121,16 @@ def test_a_graph_with_its_own_time_rests_at_the_time_that_it_shows(open_page: An
                 else done();
             };
             tick(frames);
-        })""", 60)
+        })""",
+            60,
+        )
         settled(page)
     values = [each for each in questions if each.get("interval") == "whole"]
     maps = [each for each in questions if each.get("drawn") == "true"]
     assert values
     # what stands beside the map is of the same time
-    until(page, lambda: values[-1]["from"] == maps[-1]["from"] and values[-1]["to"] == maps[-1]["to"], f"{values[-1]} {maps[-1]}")
+    until(
+        page,
+        lambda: values[-1]["from"] == maps[-1]["from"] and values[-1]["to"] == maps[-1]["to"],
+        f"{values[-1]} {maps[-1]}",
+    )

@@ -35,17 +35,25 @@ SECOND = 10**9
 
 def jobs(place: Path) -> dict[str, dict[str, Any]]:
     """What fio says of the reads of each of its jobs."""
-    return {job["jobname"]: job["read"] for job in json.loads((place / "fio.json").read_text())["jobs"]}
+    return {
+        job["jobname"]: job["read"] for job in json.loads((place / "fio.json").read_text())["jobs"]
+    }
 
 
 def straight(part: Cells) -> tuple[float, float]:
     """How well offsets follow time, by rank, from -1 to 1; and bytes a second by which they grow."""
-    time, offset = (np.repeat(values, part.count) for values in ((part.time_ns - part.time_ns.min()) / 1e9, part.value))
+    time, offset = (
+        np.repeat(values, part.count)
+        for values in ((part.time_ns - part.time_ns.min()) / 1e9, part.value)
+    )
     return float(spearmanr(time, offset).statistic), float(np.polyfit(time, offset, 1)[0])
 
 
 def test_sequential_and_random_reads_are_told_apart_by_offset(browser: Any, tmp_path: Path) -> None:
-    with played("offsets", tmp_path) as place, worksheet(browser, place / "offsets", tmp_path) as page:
+    with (
+        played("offsets", tmp_path) as place,
+        worksheet(browser, place / "offsets", tmp_path) as page,
+    ):
         # the first look offers it, of the device
         page.locator('[data-choice="io.ops[offset]"]').click()
         drawn(page, "io.ops[offset]")
@@ -54,7 +62,9 @@ def test_sequential_and_random_reads_are_told_apart_by_offset(browser: Any, tmp_
         kept(page, "offsets")
         said = jobs(place)
         found = cells(page, f"{READS}[offset]", interval="50ms")
-        assert found.events == pytest.approx(sum(each["total_ios"] for each in said.values()), abs=10)
+        assert found.events == pytest.approx(
+            sum(each["total_ios"] for each in said.values()), abs=10
+        )
         *rising, random = found.parts(*(each["total_ios"] for each in said.values()))
         for part, job in zip(rising, said.values(), strict=False):
             follows, slope = straight(part)
@@ -63,8 +73,13 @@ def test_sequential_and_random_reads_are_told_apart_by_offset(browser: Any, tmp_
         assert abs(straight(random)[0]) < 0.1
         for share in (0.25, 0.5, 0.75):
             assert random.quantile(share) == pytest.approx(64 * MIB * share, abs=4 * MIB)
-        print("sequential: " + ", ".join(f"{straight(part)[1] / 1e6:.2f} MB/s by the slope, fio {job['bw_bytes'] / 1e6:.2f}"
-                                          for part, job in zip(rising, said.values(), strict=False)))
+        print(
+            "sequential: "
+            + ", ".join(
+                f"{straight(part)[1] / 1e6:.2f} MB/s by the slope, fio {job['bw_bytes'] / 1e6:.2f}"
+                for part, job in zip(rising, said.values(), strict=False)
+            )
+        )
 
 
 def valley(map_: Cells, low: float, high: float) -> tuple[float, Cells]:
@@ -79,7 +94,10 @@ def rows_below(page: Any, statistic: str, bound: float) -> Any:
     """Choose the values beside a map of latency up to a bound, in ns: a click on the lowest, with Shift on the highest of them."""
     rows = frame(page, statistic).locator(".values .value")
     expect(rows.first).to_be_visible()
-    ends = [float(number) * UNITS[unit] for number, unit in (each.split()[3:5] for each in rows.all_inner_texts())]
+    ends = [
+        float(number) * UNITS[unit]
+        for number, unit in (each.split()[3:5] for each in rows.all_inner_texts())
+    ]
     within = [place for place, end in enumerate(ends) if end <= 1.5 * bound]
     rows.nth(max(within)).click()
     rows.nth(min(within)).click(modifiers=["Shift"])
@@ -101,10 +119,15 @@ def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
         low, high = found.quantile(hits / 2), found.quantile((1 + hits) / 2)
         bound, between = valley(found, low, high)
         below = found.between(0, bound)
-        print(f"two bands: medians {low / 1e3:.1f} and {high / 1e3:.1f} us, {between.events} of {reads} reads around {bound / 1e3:.0f} us; "
-              f"below {100 * below.events / reads:.1f} %, not asked of the disk {100 * hits:.1f} %")
+        print(
+            f"two bands: medians {low / 1e3:.1f} and {high / 1e3:.1f} us, {between.events} of {reads} reads around {bound / 1e3:.0f} us; "
+            f"below {100 * below.events / reads:.1f} %, not asked of the disk {100 * hits:.1f} %"
+        )
         assert high > 3 * low
-        assert all(between.events < found.between(each / 2**0.25, each * 2**0.25).events / 3 for each in (low, high))
+        assert all(
+            between.events < found.between(each / 2**0.25, each * 2**0.25).events / 3
+            for each in (low, high)
+        )
         # no more than was read before, and less where the kernel gave some of that memory to others
         assert 0.15 < hits < 0.26
         # no disk is that fast, and only a hit that waited for a processor is slower
@@ -138,8 +161,10 @@ def test_latency_plummets_when_a_cache_is_switched_on(browser: Any, tmp_path: Pa
         parts = 32 * MIB // 8192
         asked = answer(page, "io.ops[op=read][process=fio]", interval="whole")["total"]
         assert asked == pytest.approx(before + parts * (1 - np.exp(-after / parts)), rel=0.03)
-        print(f"a cache switched on: medians {medians[0] / 1e3:.1f} and {medians[1] / 1e3:.1f} us; the disk was asked for {asked} of "
-              f"{before + after} reads, {after} of them through the cache")
+        print(
+            f"a cache switched on: medians {medians[0] / 1e3:.1f} and {medians[1] / 1e3:.1f} us; the disk was asked for {asked} of "
+            f"{before + after} reads, {after} of them through the cache"
+        )
         # compared with the time before: the last of it, less as much without the cache
         closed(page, "io.ops[op=read]")
         frame(page, FILE_LATENCY).locator("h2").click()
@@ -157,7 +182,10 @@ def test_latency_plummets_when_a_cache_is_switched_on(browser: Any, tmp_path: Pa
 
 def test_one_slow_disk_stands_out_among_its_equals(browser: Any, tmp_path: Path) -> None:
     need_limits()
-    with played("slow-disk", tmp_path) as place, worksheet(browser, place / "disks", tmp_path) as page:
+    with (
+        played("slow-disk", tmp_path) as place,
+        worksheet(browser, place / "disks", tmp_path) as page,
+    ):
         document = json.loads((place / "fio.json").read_text())
         used = {each["name"]: each["util"] for each in document["disk_util"]}
         slow = max(used, key=lambda name: used[name])
@@ -169,24 +197,36 @@ def test_one_slow_disk_stands_out_among_its_equals(browser: Any, tmp_path: Path)
         # all four do the same, and less than before
         totals = {each["key"]: each["total"] for each in answer(page, "io.ops[device]")["keys"]}
         assert set(totals) == set(used)
-        assert sum(totals.values()) == pytest.approx(document["jobs"][0]["read"]["total_ios"], abs=10)
+        assert sum(totals.values()) == pytest.approx(
+            document["jobs"][0]["read"]["total_ios"], abs=10
+        )
         assert np.ptp(list(totals.values())) <= 10
         times, ops = lines(page, "io.ops", interval="1s")
         begin, end = (int(times[place]) for place in np.flatnonzero(ops[""] > 20)[[0, -1]])
         late = {"from": str(end - 4 * SECOND), "to": str(end)}
-        [early_ops], [late_ops] = (answer(page, "io.ops", interval="whole", **window)["values"] for window in (
-            {"from": str(begin + SECOND), "to": str(begin + 3 * SECOND)}, late))
+        [early_ops], [late_ops] = (
+            answer(page, "io.ops", interval="whole", **window)["values"]
+            for window in ({"from": str(begin + SECOND), "to": str(begin + 3 * SECOND)}, late)
+        )
         assert late_ops < 0.6 * early_ops
         # one of them is busy all the time, the others sit together
-        shares = {each["key"]: each["mean"] for each in answer(page, busy, interval="whole", **late)["keys"]}
+        shares = {
+            each["key"]: each["mean"]
+            for each in answer(page, busy, interval="whole", **late)["keys"]
+        }
         others = [shares[each] for each in equals]
         assert shares[slow] > 2 * max(others)
         assert shares[slow] - max(others) > 2 * np.ptp(others)
-        medians = {each: cells(page, f"io.ops[device={each}][latency]", **late).quantile(0.5) for each in used}
+        medians = {
+            each: cells(page, f"io.ops[device={each}][latency]", **late).quantile(0.5)
+            for each in used
+        }
         assert medians[slow] > 3 * max(medians[each] for each in equals)
-        print(f"a slow disk: {early_ops:.0f} reads a second, then {late_ops:.0f}, of each disk as many; busy {100 * shares[slow]:.0f} % "
-              f"against {', '.join(f'{100 * each:.1f}' for each in others)} %; medians {medians[slow] / 1e6:.1f} ms against "
-              f"{', '.join(f'{medians[each] / 1e6:.3f}' for each in equals)} ms")
+        print(
+            f"a slow disk: {early_ops:.0f} reads a second, then {late_ops:.0f}, of each disk as many; busy {100 * shares[slow]:.0f} % "
+            f"against {', '.join(f'{100 * each:.1f}' for each in others)} %; medians {medians[slow] / 1e6:.1f} ms against "
+            f"{', '.join(f'{medians[each] / 1e6:.3f}' for each in equals)} ms"
+        )
         # what it does to each of its reads, and one of its equals
         for name in (slow, equals[0]):
             asked_on(page, value(page, "io.ops[device]", name), "by latency")
@@ -195,8 +235,10 @@ def test_one_slow_disk_stands_out_among_its_equals(browser: Any, tmp_path: Path)
 
 
 def test_a_load_that_grows_by_steps_is_a_staircase(browser: Any, tmp_path: Path) -> None:
-    with played("steps", tmp_path, shorter=('every = "5s"', 'every = "3s"')) as place, \
-            worksheet(browser, place / "results", tmp_path) as page:
+    with (
+        played("steps", tmp_path, shorter=('every = "5s"', 'every = "3s"')) as place,
+        worksheet(browser, place / "results", tmp_path) as page,
+    ):
         shown(page, "app.ops", "app.ops[latency]")
         kept(page, "steps")
         # each step is what it asks for, in its own middle
@@ -204,19 +246,30 @@ def test_a_load_that_grows_by_steps_is_a_staircase(browser: Any, tmp_path: Path)
         step = (end - begin) / len(LEVELS)
         rates = []
         for number, jobs_ in enumerate(LEVELS):
-            middle = {"from": str(int(begin + (number + 0.3) * step)), "to": str(int(begin + (number + 0.8) * step))}
+            middle = {
+                "from": str(int(begin + (number + 0.3) * step)),
+                "to": str(int(begin + (number + 0.8) * step)),
+            }
             [rate] = answer(page, "app.ops", interval="whole", **middle)["values"]
             rates.append(rate)
             assert rate == pytest.approx(100 * jobs_, rel=0.5)
         assert all(later > 1.3 * earlier for earlier, later in pairwise(rates))
-        whole, latency = answer(page, "app.ops", interval="whole")["total"], cells(page, "app.ops[latency]")
+        whole, latency = (
+            answer(page, "app.ops", interval="whole")["total"],
+            cells(page, "app.ops[latency]"),
+        )
         assert latency.events == whole
         # whose the last step is: all jobs alike
         marked(page, "app.ops[latency]", (0.85, 0.0), (0.98, 1.0))
         who = frame(page, "app.ops[latency]").locator(".who")
-        told = who.locator("table").filter(has=page.locator("thead th", has_text=re.compile("^job$")))
+        told = who.locator("table").filter(
+            has=page.locator("thead th", has_text=re.compile("^job$"))
+        )
         expect(told.locator("tbody tr").first).to_be_visible()
-        shares = [float(words.split("\t")[1].removesuffix("%")) for words in told.locator("tbody tr").all_inner_texts()]
+        shares = [
+            float(words.split("\t")[1].removesuffix("%"))
+            for words in told.locator("tbody tr").all_inner_texts()
+        ]
         assert 0 < max(shares) < 15, shares
         print(f"a stepped load: {', '.join(f'{rate:.0f}' for rate in rates)} reads a second")
 
@@ -233,14 +286,19 @@ def test_a_client_behind_a_slow_link_is_found_by_its_line(browser: Any, tmp_path
         shown(page, clients)
         as_lines(page, clients)
         _, moved = lines(page, clients, interval="1s")
-        reading = np.flatnonzero((np.nan_to_num(np.array(list(moved.values()))) > 0).all(axis=0))[1:-1]
+        reading = np.flatnonzero((np.nan_to_num(np.array(list(moved.values()))) > 0).all(axis=0))[
+            1:-1
+        ]
         means = {key: float(values[reading].mean()) for key, values in moved.items()}
         assert set(means) == set(lab.addresses[1:])
         least, *others = sorted(means.values())
         assert least == means[address] < 4.2e6
         assert min(others) > 2 * least
         assert max(others) < 2 * min(others)
-        print("a slow link: " + ", ".join(f"{key} {mean / 1e6:.2f} MB/s" for key, mean in means.items()))
+        print(
+            "a slow link: "
+            + ", ".join(f"{key} {mean / 1e6:.2f} MB/s" for key, mean in means.items())
+        )
         alone = asked_on(page, value(page, clients, address), "as one number")
         assert alone == f"ip.bytes[direction=out][peer={address}]"
         kept(page, "network")

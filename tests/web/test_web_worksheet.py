@@ -19,8 +19,14 @@ LATENCY, OP = "io.ops[latency]", "io.ops[op]"
 def moves(page: Any, later: bool, what: str = "#reading .quiet") -> Callable[[], None]:
     """What waits until words that begin with a moment say a later one than now, or an earlier one."""
     before = page.locator(what).inner_text()
-    return lambda: until(page, lambda: (page.locator(what).inner_text() > before) is later and page.locator(what).inner_text() != before,
-                         f"{what}: {before}")
+    return lambda: until(
+        page,
+        lambda: (
+            (page.locator(what).inner_text() > before) is later
+            and page.locator(what).inner_text() != before
+        ),
+        f"{what}: {before}",
+    )
 
 
 def test_a_first_time_user_comes_to_a_heat_map_with_a_click(open_page: Any) -> None:
@@ -132,17 +138,23 @@ def test_the_address_says_all_of_it(open_page: Any) -> None:
     frame(page, OP).get_by_role("button", name="Half as wide").click()
     page.keyboard.press("1")
     reads(page, "1 minute")
-    middle = addressed(page, "from=", '"crop":0.01', '"highlights":["write"]', '"width":1').partition("&to=")[0]
+    middle = addressed(
+        page, "from=", '"crop":0.01', '"highlights":["write"]', '"width":1'
+    ).partition("&to=")[0]
     earlier = moves(page, later=False)
     page.keyboard.press("[")
     earlier()
     shown = page.locator("#reading").inner_text()
-    said = addressed(page, "from=", '"crop":0.01', '"highlights":["write"]', '"width":1', without=(middle,))
+    said = addressed(
+        page, "from=", '"crop":0.01', '"highlights":["write"]', '"width":1', without=(middle,)
+    )
     page.reload()
     drawn(page, OP)
     expect(page.locator("#reading")).to_have_text(shown, use_inner_text=True)
     expect(frame(page, LATENCY).locator("select.crop")).to_have_value("0.01")
-    expect(frame(page, OP).locator(".values [aria-selected=true]")).to_have_text(re.compile("^write"))
+    expect(frame(page, OP).locator(".values [aria-selected=true]")).to_have_text(
+        re.compile("^write")
+    )
     expect(frame(page, OP)).to_have_class(re.compile(r"\bnarrow\b"))
     settled(page)
     assert addressed(page) == said
@@ -221,7 +233,9 @@ def test_extremes_are_jumped_to_one_after_the_other(open_page: Any) -> None:
     expect(when).not_to_have_text(second)
     picture(page, "extreme")
     # the largest are those that the numbers say
-    answer = page.evaluate("""async () => (await fetch('/api/v1/query?recording=%3Cb%3Erec&statistic=io.ops&interval=1s')).json()""")
+    answer = page.evaluate(
+        """async () => (await fetch('/api/v1/query?recording=%3Cb%3Erec&statistic=io.ops&interval=1s')).json()"""
+    )
     values = answer["values"][1:-1]
     largest = sorted(range(len(values)), key=lambda place: -values[place])[:2]
     seconds = [int(answer["t0_ns"]) // 10**9 + 1 + place for place in largest]

@@ -40,7 +40,9 @@ def home(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
 
 @pytest.fixture
 def listener(home: Path, tmp_path: Path) -> Iterator[Listener]:
-    with serving(state_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")) as found:
+    with serving(
+        state_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
+    ) as found:
         yield found
 
 
@@ -79,7 +81,9 @@ def test_worksheets_are_saved_opened_cloned_and_deleted(open_page: Any, tmp_path
     fresh.locator('tr[data-sheet="one slow disk"] .open').click()
     drawn(fresh, OP)
     expect(fresh.locator("#reading")).to_have_text(shown, use_inner_text=True)
-    expect(frame(fresh, OP).locator(".values [aria-selected=true]")).to_have_text(re.compile("^write"))
+    expect(frame(fresh, OP).locator(".values [aria-selected=true]")).to_have_text(
+        re.compile("^write")
+    )
     expect(fresh.locator("#sheets")).to_have_text("one slow disk")
     # nothing is replaced or deleted without being asked twice
     fresh.keyboard.press("w")
@@ -89,7 +93,9 @@ def test_worksheets_are_saved_opened_cloned_and_deleted(open_page: Any, tmp_path
     fresh.locator('tr[data-sheet="one slow disk 2"] .delete').click()
     fresh.get_by_role("button", name="Yes, delete it").click()
     fresh.locator('tr[data-sheet="one slow disk 2"]').wait_for(state="detached")
-    assert [each.name for each in (tmp_path / "data" / "worksheets").iterdir()] == ["one slow disk.json"]
+    assert [each.name for each in (tmp_path / "data" / "worksheets").iterdir()] == [
+        "one slow disk.json"
+    ]
 
 
 def test_names_that_no_file_should_have_are_refused(open_page: Any, tmp_path: Path) -> None:
@@ -114,7 +120,9 @@ def test_numbers_are_those_of_the_command_line(open_page: Any, home: Path, tmp_p
         file = saved_file(page, button.click, tmp_path)
         assert file.suffix == ".csv"
         words = ["query", str(home / "rec"), statistic, "--format", "csv", "--interval", "1s"]
-        said = subprocess.run([sys.executable, "-m", "iolab.cli", *words], check=True, capture_output=True, timeout=60).stdout
+        said = subprocess.run(
+            [sys.executable, "-m", "iolab.cli", *words], check=True, capture_output=True, timeout=60
+        ).stdout
         assert file.read_bytes() == said
         assert len(said.splitlines()) > 80
 
@@ -159,14 +167,18 @@ def test_a_shared_file_needs_no_service(open_page: Any, browser: Any, tmp_path: 
         alone.keyboard.press("}")
         reads(alone, "45 seconds")
         # averages are those of the time that was shared, and no others are made up
-        expect(alone.locator(".problem")).to_have_text(["The file holds this for the time that was shared only."])
+        expect(alone.locator(".problem")).to_have_text(
+            ["The file holds this for the time that was shared only."]
+        )
         drawn(alone, LATENCY)
         alone.keyboard.press("{")
         alone.locator(".problem").wait_for(state="detached")
     assert TOKEN not in file.read_text(encoding="utf-8")
 
 
-def test_the_page_goes_on_when_the_service_is_there_again(browser: Any, home: Path, tmp_path: Path) -> None:
+def test_the_page_goes_on_when_the_service_is_there_again(
+    browser: Any, home: Path, tmp_path: Path
+) -> None:
     state = state_in(Store([home / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
     port = str(_unused_port())
     stack = ExitStack()
@@ -194,7 +206,9 @@ def _unused_port() -> int:
 
 
 def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
-    with RecordingWriter.create(tmp_path / "kept", host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        tmp_path / "kept", host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         writer.append_events(events(4000))
         writer.seal()
     state = state_in(Store([tmp_path / "kept"]), tmp_path / "data", tmp_path / "alerts.jsonl")
@@ -228,7 +242,10 @@ def test_what_is_kept_is_managed(browser: Any, tmp_path: Path) -> None:
 def test_what_was_removed_is_gone_until_it_is_back(browser: Any, tmp_path: Path) -> None:
     recorded(tmp_path / "rec", seconds=20).close()
     state = state_in(Store([tmp_path / "rec"]), tmp_path / "data", tmp_path / "alerts.jsonl")
-    with serving(state) as found, visited(browser, f"{found.url}{part(OP)}", allowed=("status of 409",)) as page:
+    with (
+        serving(state) as found,
+        visited(browser, f"{found.url}{part(OP)}", allowed=("status of 409",)) as page,
+    ):
         drawn(page, OP)
         settled(page)
         (tmp_path / "rec").rename(tmp_path / "elsewhere")
@@ -274,15 +291,35 @@ def test_marks_of_runs_lead_to_the_report_and_back(browser: Any, tmp_path: Path)
         where.mkdir(parents=True)
         (where / "fio.json").write_text(output(job(jobs=1, runtime=2.0)), encoding="utf-8")
     results = tmp_path / "results"
-    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(results)]) == 0
+    assert (
+        run(
+            [
+                "import",
+                str(tmp_path / "tree"),
+                "--layout",
+                "{variant}/rep{repetition:int}",
+                "-o",
+                str(results),
+            ]
+        )
+        == 0
+    )
     ids = [each.id for each in Results(results).runs]
     with recorded(results / "recordings" / "here", seconds=20) as writer:
         for number, each in enumerate(ids):
-            writer.mark(each, START + number * 10 * SECOND, START + (number + 1) * 10 * SECOND, "run", f"runs/{each}")
+            writer.mark(
+                each,
+                START + number * 10 * SECOND,
+                START + (number + 1) * 10 * SECOND,
+                "run",
+                f"runs/{each}",
+            )
     with serving(Store([results])) as found, visited(browser, f"{found.url}{part(OP)}") as page:
         drawn(page, OP)
         page.keyboard.press("g")
-        page.locator("dialog tr", has=page.get_by_role("button", name=ids[1], exact=True)).get_by_role("link").click()
+        page.locator(
+            "dialog tr", has=page.get_by_role("button", name=ids[1], exact=True)
+        ).get_by_role("link").click()
         page.wait_for_url(re.compile("/report/results#run="))
         page.get_by_role("link", name=re.compile("what was recorded")).first.click()
         drawn(page, LATENCY)

@@ -27,7 +27,9 @@ NAME = "io.ops[latency]"
 def place(tmp_path: Path) -> Path:
     """A recording of three days, a little of each, of which a statistic is kept."""
     path = tmp_path / "rec"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for day in range(3):
             writer.append_events(events(400, day, start_ns=START + day * 86400 * SECOND))
             writer.seal()
@@ -49,7 +51,9 @@ def test_limits_are_those_that_hold(page: Any, place: Path) -> None:
     from playwright.sync_api import expect
 
     intro = page.locator(".page > p.quiet").first
-    expect(intro).to_contain_text("by the second for 7 days, by the minute for 14 days, by the hour for 90 days")
+    expect(intro).to_contain_text(
+        "by the second for 7 days, by the minute for 14 days, by the hour for 90 days"
+    )
     expect(page.get_by_label("Size in GiB")).to_have_value("1")
     expect(page.get_by_label("Share of CPU time")).to_have_value("5")
     # changed elsewhere, the page says so by itself
@@ -72,9 +76,13 @@ def test_limits_are_set(page: Any, place: Path) -> None:
     page.get_by_role("button", name="what is beyond goes now").wait_for()
     assert limits(place)["retention"]["1s"] == 7 * 86400, "less is kept only when that is meant"
     page.get_by_role("button", name="what is beyond goes now").click()
-    expect(page.locator(".page > p.quiet").first).to_contain_text("by the second for 12 hours, by the minute for 14 days")
+    expect(page.locator(".page > p.quiet").first).to_contain_text(
+        "by the second for 12 hours, by the minute for 14 days"
+    )
     found = limits(place)
-    assert (found["bytes"], found["cpu_share"]) == (1234567891, pytest.approx(0.025)), "what was not touched stays as it was, to the byte"
+    assert (found["bytes"], found["cpu_share"]) == (1234567891, pytest.approx(0.025)), (
+        "what was not touched stays as it was, to the byte"
+    )
     assert found["retention"] == {"1s": 43200, "1m": 14 * 86400, "1h": 400 * 86400}
     page.get_by_label("Size in GiB").fill("")
     page.get_by_label("Days by the hour").fill("401")
@@ -104,7 +112,10 @@ def test_what_is_old_is_dropped_by_tier_and_days(page: Any, place: Path) -> None
 
     row = page.locator(f'tr[data-kept="{NAME}"]')
     expect(row).to_contain_text("1s: 2 days")
-    old, form = row.get_by_role("button", name="Drop what is old"), page.locator(f'tr[data-pruning="{NAME}"]')
+    old, form = (
+        row.get_by_role("button", name="Drop what is old"),
+        page.locator(f'tr[data-pruning="{NAME}"]'),
+    )
     old.click()
     form.get_by_label("Days that stay").fill("1.5")
     form.get_by_label("What is dropped").select_option("1s")
@@ -121,5 +132,8 @@ def test_what_is_old_is_dropped_by_tier_and_days(page: Any, place: Path) -> None
     form.get_by_role("button", name="Drop it").click()
     form.wait_for(state="detached")
     left = manage.listed(place)[0]
-    assert all(tier["first_ns"] is None or left["until_ns"] - tier["first_ns"] <= tier["interval_s"] * SECOND for tier in left["tiers"]), \
-        "of each tier what holds the last moment, at most"
+    assert all(
+        tier["first_ns"] is None
+        or left["until_ns"] - tier["first_ns"] <= tier["interval_s"] * SECOND
+        for tier in left["tiers"]
+    ), "of each tier what holds the last moment, at most"

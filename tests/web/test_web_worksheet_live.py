@@ -38,7 +38,7 @@ class Load:
             process.send_signal(signal.SIGINT)
         for process in self.processes:
             process.wait(PATIENCE / 1000)
-        document = json.loads(self.output.read_text()[self.output.read_text().index("{"):])
+        document = json.loads(self.output.read_text()[self.output.read_text().index("{") :])
         return float(document["jobs"][0]["read"]["clat_ns"]["percentile"]["50.000000"])
 
 
@@ -47,13 +47,33 @@ def loaded(node: str, fio: str, directory: Path) -> Iterator[Load]:
     """A reader and a writer on a device, each a process of its own name."""
     output = directory / "fio.json"
     processes = []
-    jobs = {"reader": ["--rw=randread", "--bs=4k", "--rate_iops=1500"], "writer": ["--rw=randwrite", "--bs=128k", "--rate_iops=150"]}
+    jobs = {
+        "reader": ["--rw=randread", "--bs=4k", "--rate_iops=1500"],
+        "writer": ["--rw=randwrite", "--bs=128k", "--rate_iops=150"],
+    }
     for name, words in jobs.items():
         (directory / name).symlink_to(fio)
-        processes.append(subprocess.Popen(
-            [directory / name, f"--name={name}", f"--filename={node}", "--direct=1", "--ioengine=psync", "--time_based", "--runtime=600",
-             "--size=32m", "--output-format=json", f"--output={output if name == 'reader' else directory / 'other.json'}", *words],
-            cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        processes.append(
+            subprocess.Popen(
+                [
+                    directory / name,
+                    f"--name={name}",
+                    f"--filename={node}",
+                    "--direct=1",
+                    "--ioengine=psync",
+                    "--time_based",
+                    "--runtime=600",
+                    "--size=32m",
+                    "--output-format=json",
+                    f"--output={output if name == 'reader' else directory / 'other.json'}",
+                    *words,
+                ],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        )
     try:
         yield Load(processes, output)
     finally:
@@ -66,12 +86,30 @@ def loaded(node: str, fio: str, directory: Path) -> Iterator[Load]:
 @contextmanager
 def live(directory: Path, node: str) -> Iterator[str]:
     """`iolab live` on a device; its address."""
-    words = ["live", "block", "--device", node, "-o", str(directory), "--port", "0", "--budget", "none"]
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               env={**os.environ, "XDG_DATA_HOME": str(directory.parent / "data")})
+    words = [
+        "live",
+        "block",
+        "--device",
+        node,
+        "-o",
+        str(directory),
+        "--port",
+        "0",
+        "--budget",
+        "none",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "XDG_DATA_HOME": str(directory.parent / "data")},
+    )
     try:
         assert process.stdout is not None
-        yield next(word for line in process.stdout for word in line.split() if word.startswith("http://"))
+        yield next(
+            word for line in process.stdout for word in line.split() if word.startswith("http://")
+        )
     finally:
         process.send_signal(signal.SIGINT)
         try:
@@ -86,9 +124,17 @@ def ranges(page: Any, statistic: str) -> list[tuple[float, float, int]]:
     """The left panel of a map of latency: from, to in ns, I/Os."""
     units = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
     found = []
-    for words, count in frame(page, statistic).locator(".values .value").evaluate_all(
-            "all => all.map(each => [each.querySelector('.name').innerText, each.querySelector('.number').innerText])"):
-        low, high = (float(number) * units[unit] for number, unit in re.findall(r"([\d.]+) (ns|µs|ms|s)\b", words))
+    for words, count in (
+        frame(page, statistic)
+        .locator(".values .value")
+        .evaluate_all(
+            "all => all.map(each => [each.querySelector('.name').innerText, each.querySelector('.number').innerText])"
+        )
+    ):
+        low, high = (
+            float(number) * units[unit]
+            for number, unit in re.findall(r"([\d.]+) (ns|µs|ms|s)\b", words)
+        )
         found.append((low, high, int(count.replace(" ", ""))))
     return found
 
@@ -99,13 +145,22 @@ def total(page: Any, statistic: str) -> int:
 
 
 def places(page: Any) -> list[Any]:
-    return [each.bounding_box() for each in page.locator("section[data-statistic], .time-bar, canvas").all()]
+    return [
+        each.bounding_box()
+        for each in page.locator("section[data-statistic], .time-bar, canvas").all()
+    ]
 
 
-def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp_path: Path) -> None:
+def test_a_load_is_seen_drilled_into_and_taken_along(
+    browser: Any, fio: str, tmp_path: Path
+) -> None:
     recording = tmp_path / "rec"
-    with device_in_memory(tmp_path) as node, live(recording, node) as url, loaded(node, fio, tmp_path) as load, \
-            visited(browser, url) as page:
+    with (
+        device_in_memory(tmp_path) as node,
+        live(recording, node) as url,
+        loaded(node, fio, tmp_path) as load,
+        visited(browser, url) as page,
+    ):
         # two clicks at most from nothing to the first map
         page.wait_for_selector(".welcome")
         page.locator(f'[data-choice="{LATENCY}"]').click()
@@ -186,7 +241,13 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
         page.mouse.up()
         # on a busy machine reader and writer may be as slow as each other: that is told, too
         told = frame(page, LATENCY).locator(".who")
-        until(page, lambda: "I/Os inside" in told.inner_text() and {"op", "process", "size"} <= set(re.findall(r"\w+", told.inner_text())))
+        until(
+            page,
+            lambda: (
+                "I/Os inside" in told.inner_text()
+                and {"op", "process", "size"} <= set(re.findall(r"\w+", told.inner_text()))
+            ),
+        )
         picture(page, "live-8-who")
         page.keyboard.press("Escape")
 
@@ -216,8 +277,26 @@ def test_a_load_is_seen_drilled_into_and_taken_along(browser: Any, fio: str, tmp
             frame(page, WRITES).get_by_role("button", name="CSV").click()
         asked = dict(re.findall(r"(from|to|interval)=(\w+)", request.value.url))
         said = subprocess.run(
-            [sys.executable, "-m", "iolab.cli", "query", str(recording), WRITES, "--format", "csv", "--interval", asked["interval"],
-             "--from", moment(asked["from"]), "--to", moment(asked["to"])], check=True, capture_output=True, timeout=60).stdout
+            [
+                sys.executable,
+                "-m",
+                "iolab.cli",
+                "query",
+                str(recording),
+                WRITES,
+                "--format",
+                "csv",
+                "--interval",
+                asked["interval"],
+                "--from",
+                moment(asked["from"]),
+                "--to",
+                moment(asked["to"]),
+            ],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        ).stdout
         assert Path(download.value.path()).read_bytes() == said
 
         # and all of it in a file that needs nothing else

@@ -24,15 +24,21 @@ FITS = """each => [each, ...each.children].every(part => part.getBoundingClientR
 
 def test_light_dark_narrow_and_large(open_page: Any) -> None:
     at = part(LATENCY, OP, recording="<b>rec")
-    looks: dict[str, dict[str, Any]] = {"light": {"width": 1900}, "dark": {"color_scheme": "dark"}, "narrow": {"width": 700},
-                                        "4k": {"width": 3840, "height": 2160}}
+    looks: dict[str, dict[str, Any]] = {
+        "light": {"width": 1900},
+        "dark": {"color_scheme": "dark"},
+        "narrow": {"width": 700},
+        "4k": {"width": 3840, "height": 2160},
+    }
     for name, options in looks.items():
         page = open_page(at, **options)
         for statistic in (LATENCY, OP):
             drawn(page, statistic)
         settled(page)
         picture(page, name)
-        expect(page.locator("html")).to_have_attribute("data-theme", "dark" if name == "dark" else "light")
+        expect(page.locator("html")).to_have_attribute(
+            "data-theme", "dark" if name == "dark" else "light"
+        )
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
     page = open_page(at)
     page.click("#theme")
@@ -43,7 +49,9 @@ def test_light_dark_narrow_and_large(open_page: Any) -> None:
 def test_the_time_is_read_whole(open_page: Any, width: int) -> None:
     page = open_page(part(OP, recording="<b>rec"), width=width)
     drawn(page, OP)
-    page.evaluate("document.querySelector('#reading strong').textContent = 'the last 1 234 seconds'")
+    page.evaluate(
+        "document.querySelector('#reading strong').textContent = 'the last 1 234 seconds'"
+    )
     assert page.locator("#reading").evaluate(FITS)
 
 
@@ -68,14 +76,18 @@ def test_a_change_has_room_for_its_name_and_its_share(open_page: Any, width: int
     changes = page.locator(".changes .value.change")
     changes.first.wait_for()
     settled(page)
-    changes.locator(".by").evaluate_all("all => all.forEach(each => { each.textContent = '▲ 0.0042 %'; })")
+    changes.locator(".by").evaluate_all(
+        "all => all.forEach(each => { each.textContent = '▲ 0.0042 %'; })"
+    )
     cut = "all => all.filter(each => each.scrollWidth > each.clientWidth).map(each => each.textContent)"
     assert changes.locator(".name, .number").evaluate_all(cut) == []
     assert changes.evaluate_all(cut) == []
 
 
 def test_the_bundle_is_small() -> None:
-    size = sum(len(gzip.compress(bundle_file(name).encode(), 9)) for name in ("live.js", "live.css"))
+    size = sum(
+        len(gzip.compress(bundle_file(name).encode(), 9)) for name in ("live.js", "live.css")
+    )
     assert size < FEWEST_BYTES, f"{size} bytes in gzip"
 
 
@@ -88,8 +100,11 @@ def test_nothing_serious_is_found_by_axe(open_page: Any, root: Path) -> None:
 
     def look(where: str) -> None:
         found = page.evaluate("async () => (await axe.run()).violations")
-        serious = [f"{where}: {each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}" for each in found
-                   if each["impact"] in ("serious", "critical")]
+        serious = [
+            f"{where}: {each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]}"
+            for each in found
+            if each["impact"] in ("serious", "critical")
+        ]
         assert serious == []
 
     page.evaluate(axe.read_text(encoding="utf-8"))

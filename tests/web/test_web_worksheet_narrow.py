@@ -41,7 +41,10 @@ def test_no_page_scrolls_sideways(browser: Any, served: Listener, width: int) ->
                 page.keyboard.press(key)
             page.locator(place).first.wait_for()
             picture(page, f"narrow-{width}-{key or 'begin'}")
-            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (key, width)
+            assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, (
+                key,
+                width,
+            )
 
 
 @pytest.mark.parametrize(("width", "height"), [(390, 800), (720, 450), (1440, 900)])
@@ -58,8 +61,14 @@ def test_a_statistic_is_chosen(browser: Any, served: Listener, width: int, heigh
             assert box["height"] < 90, "as high as its words"
             for words in option.locator("span").all():
                 inner = words.bounding_box()
-                assert inner is None or (home["x"] <= inner["x"] and inner["x"] + inner["width"] <= home["x"] + home["width"])
-        assert page.locator("dialog[open]").evaluate("each => each.scrollHeight - each.clientHeight") <= 1
+                assert inner is None or (
+                    home["x"] <= inner["x"]
+                    and inner["x"] + inner["width"] <= home["x"] + home["width"]
+                )
+        assert (
+            page.locator("dialog[open]").evaluate("each => each.scrollHeight - each.clientHeight")
+            <= 1
+        )
         # its whole name is it, whatever else the words are in
         page.locator("#statistic").fill("nothing like it")
         expect(page.locator("dialog[open] .nothing")).to_contain_text("What can be named")

@@ -21,7 +21,21 @@ from support.probe import need_tracing
 from support.waiting import PATIENCE, until
 
 ROOT = Path(__file__).parent.parent.parent
-ALLOWED = ("sh", "bash", "fio", "iostat", "mount", "umount", "lsblk", "dd", "sync", "ssh", "git", "uname", "man")
+ALLOWED = (
+    "sh",
+    "bash",
+    "fio",
+    "iostat",
+    "mount",
+    "umount",
+    "lsblk",
+    "dd",
+    "sync",
+    "ssh",
+    "git",
+    "uname",
+    "man",
+)
 """Programs in reach of the installed iolab."""
 
 
@@ -36,19 +50,35 @@ class Installed:
         for name in ALLOWED:
             if found := shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin"):
                 (tools / name).symlink_to(found)
-        self.environment = {"PATH": f"{self.venv}/bin:{tools}", "HOME": str(base), "LANG": "C.UTF-8"}
+        self.environment = {
+            "PATH": f"{self.venv}/bin:{tools}",
+            "HOME": str(base),
+            "LANG": "C.UTF-8",
+        }
 
     def run(self, *words: object, expect: int = 0) -> str:
         """Standard output of iolab."""
-        done = subprocess.run([self.venv / "bin/iolab", *map(str, words)], cwd=self.work, env=self.environment, capture_output=True,
-                              text=True, timeout=4 * PATIENCE)
+        done = subprocess.run(
+            [self.venv / "bin/iolab", *map(str, words)],
+            cwd=self.work,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=4 * PATIENCE,
+        )
         assert done.returncode == expect, (words, done.stdout[-2000:], done.stderr[-2000:])
         return done.stdout
 
     def python(self, code: str) -> str:
         """Standard output of a program."""
-        done = subprocess.run([self.venv / "bin/python", "-c", code], cwd=self.work, env=self.environment, capture_output=True,
-                              text=True, timeout=PATIENCE)
+        done = subprocess.run(
+            [self.venv / "bin/python", "-c", code],
+            cwd=self.work,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -63,7 +93,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     found = Installed(base)
     subprocess.run([sys.executable, "-m", "venv", found.venv], check=True)
     pip = [found.venv / "bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    subprocess.run([*pip, "install", "--require-hashes", "-r", ROOT / "requirements/run.lock"], check=True, cwd=base)
+    subprocess.run(
+        [*pip, "install", "--require-hashes", "-r", ROOT / "requirements/run.lock"],
+        check=True,
+        cwd=base,
+    )
     # what the wheel asks for is there, and nothing that it asks for was left out
     subprocess.run([*pip, "install", "--no-deps", wheels[-1]], check=True, cwd=base)
     subprocess.run([*pip, "check"], check=True, cwd=base)
@@ -81,18 +115,32 @@ def device(tmp_path: Path) -> Iterator[str]:
 def test_nothing_of_the_clone_is_in_it(installed: Installed) -> None:
     site = Path(installed.python("import iolab; print(iolab.__path__[0])").strip())
     assert site.is_relative_to(installed.venv)
-    assert [path for path in site.rglob("*") if path.is_file() and str(ROOT).encode() in path.read_bytes()] == []
+    assert [
+        path
+        for path in site.rglob("*")
+        if path.is_file() and str(ROOT).encode() in path.read_bytes()
+    ] == []
 
 
 def test_it_says_what_it_is(installed: Installed) -> None:
-    assert re.match(r"iolab (\S+), commit [0-9a-f]{12}\+?, probe \1 \(sha256 [0-9a-f]{12}\)$", installed.run("--version").strip())
+    assert re.match(
+        r"iolab (\S+), commit [0-9a-f]{12}\+?, probe \1 \(sha256 [0-9a-f]{12}\)$",
+        installed.run("--version").strip(),
+    )
     site = Path(installed.python("import iolab; print(iolab.__path__[0])").strip())
-    assert "License-Expression: Apache-2.0" in next(site.parent.glob("iolab-*.dist-info/METADATA")).read_text()
+    assert (
+        "License-Expression: Apache-2.0"
+        in next(site.parent.glob("iolab-*.dist-info/METADATA")).read_text()
+    )
 
 
 def test_completions_and_manual_are_installed(installed: Installed) -> None:
     share = installed.venv / "share"
-    for name in ("bash-completion/completions/iolab", "zsh/site-functions/_iolab", "fish/vendor_completions.d/iolab.fish"):
+    for name in (
+        "bash-completion/completions/iolab",
+        "zsh/site-functions/_iolab",
+        "fish/vendor_completions.d/iolab.fish",
+    ):
         assert "_IOLAB_COMPLETE" in (share / name).read_text()
     if list((ROOT / "build/man").glob("*.1")):
         assert (share / "man/man1/iolab.1").is_file()
@@ -104,7 +152,18 @@ def test_every_command_has_its_help(installed: Installed, name: str) -> None:
 
 
 def test_a_shipped_study_is_run_compared_and_reported(installed: Installed) -> None:
-    installed.run("run", "studies/quickstart.toml", "--only", "numjobs=1", "--repetitions", 2, "--runtime", "1s", "-o", "demo")
+    installed.run(
+        "run",
+        "studies/quickstart.toml",
+        "--only",
+        "numjobs=1",
+        "--repetitions",
+        2,
+        "--runtime",
+        "1s",
+        "-o",
+        "demo",
+    )
     assert "every-write" in installed.run("compare", "demo")
     installed.run("report", "demo", "-o", "demo.html")
     installed.run("report", "demo", "--charts", "charts", "--format", "svg")
@@ -114,14 +173,18 @@ def test_a_shipped_study_is_run_compared_and_reported(installed: Installed) -> N
 
 
 def test_a_published_table_is_imported_and_reported(installed: Installed) -> None:
-    installed.run("import", "--table", "studies/published/openzfs-447-max-rate-hdd.csv", "-o", "published")
+    installed.run(
+        "import", "--table", "studies/published/openzfs-447-max-rate-hdd.csv", "-o", "published"
+    )
     installed.run("report", "published", "-o", "published.html")
     assert "published numbers" in (installed.work / "published.html").read_text()
 
 
 def test_a_trace_becomes_a_page(installed: Installed) -> None:
     rows = "".join(f"{n},{100 + n % 50},8192,{n * 8192},read\n" for n in range(2000))
-    (installed.work / "trace.csv").write_text("time:ms,latency:us,size:bytes,offset:bytes,op\n" + rows)
+    (installed.work / "trace.csv").write_text(
+        "time:ms,latency:us,size:bytes,offset:bytes,op\n" + rows
+    )
     installed.run("heatmap", "trace.csv", "--y", "all", "-o", "map.html")
     assert "<script" in (installed.work / "map.html").read_text()
     assert "io.ops" in installed.run("query", "trace.csv", "io.ops[op]")
@@ -129,36 +192,77 @@ def test_a_trace_becomes_a_page(installed: Installed) -> None:
 
 
 def test_the_rig_is_found(installed: Installed) -> None:
-    done = subprocess.run([installed.venv / "bin/iolab", "rig", "check", "openzfs"], cwd=installed.work, env=installed.environment,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [installed.venv / "bin/iolab", "rig", "check", "openzfs"],
+        cwd=installed.work,
+        env=installed.environment,
+        capture_output=True,
+        text=True,
+    )
     assert "there is no rig" not in done.stderr
     assert done.returncode == 5
     assert "qemu-system-x86_64 is not installed" in done.stderr
 
 
 def test_doctor_finds_the_probe(installed: Installed) -> None:
-    checks = {each["name"]: each for each in json.loads(installed.run("doctor", "--format", "json"))["checks"]}
+    checks = {
+        each["name"]: each
+        for each in json.loads(installed.run("doctor", "--format", "json"))["checks"]
+    }
     assert checks["probe"]["ok"]
 
 
 def test_results_show_themselves_in_a_notebook(installed: Installed) -> None:
-    installed.run("import", "--table", "studies/published/zfs-write-compressibility.csv", "-o", "table")
+    installed.run(
+        "import", "--table", "studies/published/zfs-write-compressibility.csv", "-o", "table"
+    )
     assert "<table" in installed.python("import iolab; print(iolab.open('table')._repr_html_())")
 
 
 @pytest.mark.real
 def test_it_records_and_shows(installed: Installed, device: str) -> None:
-    installed.run("record", "block", "--device", device, "--budget", "none", "-o", "rec", "--",
-                  "fio", "--name=x", f"--filename={device}", "--rw=randread", "--size=16m", "--number_ios=500", "--direct=1")
+    installed.run(
+        "record",
+        "block",
+        "--device",
+        device,
+        "--budget",
+        "none",
+        "-o",
+        "rec",
+        "--",
+        "fio",
+        "--name=x",
+        f"--filename={device}",
+        "--rw=randread",
+        "--size=16m",
+        "--number_ios=500",
+        "--direct=1",
+    )
     assert re.search(r"\b5\d\d I/Os", installed.run("show", "rec"))
     installed.run("heatmap", "rec", "-o", "rec.html")
 
 
 @pytest.mark.real
 def test_it_serves_live(installed: Installed, device: str) -> None:
-    with subprocess.Popen([installed.venv / "bin/iolab", "live", "block", "--device", device, "--port", "0", "-o", "live"],
-                          cwd=installed.work, env=installed.environment, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as live:
+    with subprocess.Popen(
+        [
+            installed.venv / "bin/iolab",
+            "live",
+            "block",
+            "--device",
+            device,
+            "--port",
+            "0",
+            "-o",
+            "live",
+        ],
+        cwd=installed.work,
+        env=installed.environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as live:
         assert live.stdout is not None
         lines: list[str] = []
 
@@ -171,7 +275,9 @@ def test_it_serves_live(installed: Installed, device: str) -> None:
         try:
             page = until(address, "the address")
             # the address is answered with a cookie and the address without its token
-            with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(page, timeout=PATIENCE) as answer:
+            with urllib.request.build_opener(urllib.request.HTTPCookieProcessor()).open(
+                page, timeout=PATIENCE
+            ) as answer:
                 assert b"<script" in answer.read()
         finally:
             live.send_signal(signal.SIGINT)

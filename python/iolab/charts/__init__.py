@@ -11,5 +11,18 @@ from .percentiles import Tail, percentiles, tail
 from .reference import Reference, parse_reference
 from .series import series
 
-__all__ = ["Chart", "Reference", "Tail", "before_after", "change", "export", "hockey_stick", "matrix", "over_load",
-           "parse_reference", "percentiles", "series", "tail"]
+__all__ = [
+    "Chart",
+    "Reference",
+    "Tail",
+    "before_after",
+    "change",
+    "export",
+    "hockey_stick",
+    "matrix",
+    "over_load",
+    "parse_reference",
+    "percentiles",
+    "series",
+    "tail",
+]

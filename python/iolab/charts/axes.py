@@ -19,12 +19,16 @@ from ..units import readable_unit
 WIDE = 8.0
 """Largest over smallest from which an axis is logarithmic: three doublings."""
 
-NUMBER = ("abs(datum.value) < 10000 ? format(datum.value, '.6~g') : "
-          "replace(format(datum.value, ',.12~g'), regexp(',', 'g'), '\u2009')")
+NUMBER = (
+    "abs(datum.value) < 10000 ? format(datum.value, '.6~g') : "
+    "replace(format(datum.value, ',.12~g'), regexp(',', 'g'), '\u2009')"
+)
 """Vega expression of a tick's label: digits, grouped by thin spaces from 10 000 on, never an exponent."""
 
-CHANGE = ("(datum.value > 1 ? '+' : datum.value < 1 ? '−' : '') + "
-          "replace(format(abs(datum.value - 1) * 100, ',.6~r'), regexp(',', 'g'), '\u2009')")
+CHANGE = (
+    "(datum.value > 1 ? '+' : datum.value < 1 ? '−' : '') + "
+    "replace(format(abs(datum.value - 1) * 100, ',.6~r'), regexp(',', 'g'), '\u2009')"
+)
 """Vega expression that writes a ratio as the change it is, in per cent."""
 
 
@@ -96,7 +100,9 @@ class ValueAxis:
             values = [0.0, *log_ticks(self.linear_below, self.high, max(ticks - 1, 2))]
             scale = alt.Scale(type="symlog", constant=self.linear_below, domain=domain, nice=False)
             return scale, alt.Axis(values=values, labelExpr=NUMBER)
-        return alt.Scale(domain=domain, nice=False, zero=False), alt.Axis(tickCount=ticks, labelExpr=NUMBER)
+        return alt.Scale(domain=domain, nice=False, zero=False), alt.Axis(
+            tickCount=ticks, labelExpr=NUMBER
+        )
 
     def encode_y(self, height: int, field: str = "y") -> alt.Y:
         """The altair channel for a vertical axis."""
@@ -109,8 +115,15 @@ class ValueAxis:
         return alt.X(f"{field}:Q", title=_lines(self.title, width), scale=scale, axis=axis)
 
 
-def value_axis(title: str, base: str, values: Iterable[float | None], *, log: bool = True,
-               wide: float = WIDE, shown: tuple[str, float] | None = None) -> ValueAxis:
+def value_axis(
+    title: str,
+    base: str,
+    values: Iterable[float | None],
+    *,
+    log: bool = True,
+    wide: float = WIDE,
+    shown: tuple[str, float] | None = None,
+) -> ValueAxis:
     """The axis of these values (everything that will be drawn on it), given in the base unit.
 
     `shown` is the unit to show them in, as (symbol, scale), where it isn't to be chosen here.
@@ -150,7 +163,16 @@ def ratio_axis(title: str, changes: Sequence[float]) -> ValueAxis:
     notes: tuple[str, ...] = ("logarithmic axis of ratios",)
     if any(change <= -1 for change in changes):
         notes = (*notes, "a change of −100 % can't be drawn on it")
-    return ValueAxis(f"{title} (%)", "%", 1.0, "log", min(ratios) / margin, max(ratios) * margin, notes=notes, shift=1.0)
+    return ValueAxis(
+        f"{title} (%)",
+        "%",
+        1.0,
+        "log",
+        min(ratios) / margin,
+        max(ratios) * margin,
+        notes=notes,
+        shift=1.0,
+    )
 
 
 def round_domain(low: float, high: float) -> tuple[float, float]:
@@ -171,7 +193,9 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
         return []
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [float(f"{factor}e{power}") for power in range(first, last + 1) for factor in factors]
+        ticks = [
+            float(f"{factor}e{power}") for power in range(first, last + 1) for factor in factors
+        ]
         inside = [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
         if len(inside) <= most:
             return inside

@@ -31,7 +31,11 @@ def before_after(comparison: Comparison) -> Chart:
     values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value is not None]
     symbol, scale = words.shown_unit(comparison) or readable_unit(values, metric.unit)
     labels = grid_panels(comparison, others or list(comparison.variants))
-    scores = [abs(score) for cell in comparison.cells if (score := _score(cell.change, metric)) is not None]
+    scores = [
+        abs(score)
+        for cell in comparison.cells
+        if (score := _score(cell.change, metric)) is not None
+    ]
     most = max(scores, default=0.0)
     most = min(most, _FULL) if metric.change == "ratio" else most
     cells: Cells = []
@@ -44,22 +48,58 @@ def before_after(comparison: Comparison) -> Chart:
                 if after is None and before is None:
                     continue
                 change = after.change if after is not None else None
-                cells.append({"row": key_text(row), "col": key_text(col), "panel": panel,
-                              "line1": _sides(before, after, scale, bool(others)), "line2": _change(change, metric),
-                              "score": round(_score(change, metric) or 0.0, 5), "tip": words.change_text(change, metric)})
+                cells.append(
+                    {
+                        "row": key_text(row),
+                        "col": key_text(col),
+                        "panel": panel,
+                        "line1": _sides(before, after, scale, bool(others)),
+                        "line2": _change(change, metric),
+                        "score": round(_score(change, metric) or 0.0, 5),
+                        "tip": words.change_text(change, metric),
+                    }
+                )
                 rows.append(_row(comparison, before, after, change, (*table, *col, *row), variant))
     unit = f" ({symbol})" if symbol else ""
-    against = f"{comparison.baseline} → {others[0]}" if len(others) == 1 else f"{comparison.baseline} → variant"
+    against = (
+        f"{comparison.baseline} → {others[0]}"
+        if len(others) == 1
+        else f"{comparison.baseline} → variant"
+    )
     title = f"{words.capital(metric.title)}{unit}: {against if others else comparison.baseline}"
     marks = [*words.fixed(comparison), *_marks(comparison, others)]
     extent = most if most > 0 else 1.0
-    colour = alt.Color("score:Q", legend=None, scale=alt.Scale(domain=[-extent, extent], domainMid=0, clamp=True,
-                                                              interpolate="lab"))
+    colour = alt.Color(
+        "score:Q",
+        legend=None,
+        scale=alt.Scale(domain=[-extent, extent], domainMid=0, clamp=True, interpolate="lab"),
+    )
     drawn = picture(comparison, cells, list(labels.values()), colour, lines=2 if others else 1)
     factors = (*comparison.tables, *comparison.cols, *comparison.rows)
-    return Chart(slug(metric.name, "before-after"), title, specify(drawn, {"rows": cells}, title=title, marks=marks),
-                 (*factors, "variant", "metric", "unit", "before", "before_low", "before_high", "after", "after_low",
-                  "after_high", "change", "low", "high", "decided", "label"), tuple(rows), words.sentences(marks))
+    return Chart(
+        slug(metric.name, "before-after"),
+        title,
+        specify(drawn, {"rows": cells}, title=title, marks=marks),
+        (
+            *factors,
+            "variant",
+            "metric",
+            "unit",
+            "before",
+            "before_low",
+            "before_high",
+            "after",
+            "after_low",
+            "after_high",
+            "change",
+            "low",
+            "high",
+            "decided",
+            "label",
+        ),
+        tuple(rows),
+        words.sentences(marks),
+    )
 
 
 def _sides(before: Cell | None, after: Cell | None, scale: float, both: bool) -> str:
@@ -107,14 +147,28 @@ def _marks(comparison: Comparison, others: list[str]) -> list[str]:
     return said
 
 
-def _row(comparison: Comparison, before: Cell | None, after: Cell | None, change: Change | None,
-         place: tuple[object, ...], variant: str) -> Row:
+def _row(
+    comparison: Comparison,
+    before: Cell | None,
+    after: Cell | None,
+    change: Change | None,
+    place: tuple[object, ...],
+    variant: str,
+) -> Row:
     factors = (*comparison.tables, *comparison.cols, *comparison.rows)
-    return {**dict(zip(factors, place, strict=True)), "variant": variant, "metric": comparison.metric.name,
-            "unit": comparison.metric.unit, **_written("before", before.estimate if before else None),
-            **_written("after", after.estimate if after else None), "change": change and change.value,
-            "low": change and change.low, "high": change and change.high, "decided": change and change.decided,
-            "label": words.change_text(change, comparison.metric)}
+    return {
+        **dict(zip(factors, place, strict=True)),
+        "variant": variant,
+        "metric": comparison.metric.name,
+        "unit": comparison.metric.unit,
+        **_written("before", before.estimate if before else None),
+        **_written("after", after.estimate if after else None),
+        "change": change and change.value,
+        "low": change and change.low,
+        "high": change and change.high,
+        "decided": change and change.decided,
+        "label": words.change_text(change, comparison.metric),
+    }
 
 
 def _written(side: str, estimate: Estimate | None) -> dict[str, object]:

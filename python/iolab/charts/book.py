@@ -51,11 +51,15 @@ class ChartBook:
     def __init__(self, results: Source) -> None:
         self._results = results
 
-    def iops(self, operation: str | None = None, *, lines: str | None = None, **projection: object) -> Chart:
+    def iops(
+        self, operation: str | None = None, *, lines: str | None = None, **projection: object
+    ) -> Chart:
         """IOPS against the load."""
         return self.over_load(f"{self._operation(operation)}.iops", lines=lines, **projection)
 
-    def latency(self, operation: str | None = None, *, lines: str | None = None, **projection: object) -> Chart:
+    def latency(
+        self, operation: str | None = None, *, lines: str | None = None, **projection: object
+    ) -> Chart:
         """Mean latency against the load."""
         return self.over_load(f"{self._operation(operation)}.lat.mean", lines=lines, **projection)
 
@@ -78,22 +82,35 @@ class ChartBook:
     def matrix(self, operation: str | None = None, **projection: object) -> Chart:
         """Throughput @ latency in each cell."""
         name = self._operation(operation)
-        return matrix(self._compare(f"{name}.bw", projection), self._compare(f"{name}.lat.mean", projection))
+        return matrix(
+            self._compare(f"{name}.bw", projection), self._compare(f"{name}.lat.mean", projection)
+        )
 
-    def hockey_stick(self, operation: str | None = None, *, references: Sequence[Reference] = ()) -> Chart:
+    def hockey_stick(
+        self, operation: str | None = None, *, references: Sequence[Reference] = ()
+    ) -> Chart:
         """Throughput against latency as the load rises, with each variant's knee.
 
         `references` are rated figures to hold it against, such as `parse_reference("10 GbE link=1192MiB/s")`; one in
         bytes makes the throughput bytes per second.
         """
         name = self._operation(operation)
-        throughput = throughput_for(references, {f"{name}.iops", f"{name}.bw"} & set(self._results.metrics()))
-        found = curves(self._results.runs, operation=name, throughput=throughput, baseline=self._results.baseline)
+        throughput = throughput_for(
+            references, {f"{name}.iops", f"{name}.bw"} & set(self._results.metrics())
+        )
+        found = curves(
+            self._results.runs,
+            operation=name,
+            throughput=throughput,
+            baseline=self._results.baseline,
+        )
         return hockey_stick(found, references)
 
     def steps(self, *, references: Sequence[Reference] = ()) -> Chart:
         """Throughput against latency over the steps of loads that rise within a run, with each variant's knee."""
-        return hockey_stick(curves(self._results.step_runs(), baseline=self._results.baseline), references)
+        return hockey_stick(
+            curves(self._results.step_runs(), baseline=self._results.baseline), references
+        )
 
     def percentiles(self, operation: str | None = None, **projection: object) -> list[Chart]:
         """Latency percentiles per cell, counts of all repetitions added; empty where fio kept no bins (json+)."""
@@ -107,12 +124,18 @@ class ChartBook:
             raise UsageError(f"there is no run '{run_id}'", hint="iolab show --runs lists them")
         lines = self._results.series(run_id)
         moved = next((one for one in lines if one.name == "device.bw"), None)
-        spans = [] if moved is None else [(start, start + length) for start, length in stalls(moved)]
-        shown = [one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")]
+        spans = (
+            [] if moved is None else [(start, start + length) for start, length in stalls(moved)]
+        )
+        shown = [
+            one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")
+        ]
         marked = seconds_of(run.evidence, run.plan.window, run.plan.files)
         return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=marked)
 
-    def all(self, references: Sequence[Reference] = (), lines: str | None = None) -> Iterator[Chart]:
+    def all(
+        self, references: Sequence[Reference] = (), lines: str | None = None
+    ) -> Iterator[Chart]:
         """Every chart that these results have: each headline metric over load and its change, then the views of both.
 
         `lines`: the factor whose levels are lines over the load (see `over_load`).
@@ -127,7 +150,10 @@ class ChartBook:
             yield self.steps(references=references)
         for operation in ("read", "write", "mixed", "trim"):
             have = set(self._results.metrics())
-            if f"{operation}.lat.mean" not in have or not have & {f"{operation}.bw", f"{operation}.iops"}:
+            if f"{operation}.lat.mean" not in have or not have & {
+                f"{operation}.bw",
+                f"{operation}.iops",
+            }:
                 continue
             # where nothing rises in load there is no curve to draw
             with contextlib.suppress(UsageError):
@@ -141,22 +167,35 @@ class ChartBook:
         if asked is not None:
             return asked
         first = self._results.default_metric().partition(".")[0]
-        have = [name.partition(".")[0] for name in self._results.metrics() if name.endswith((".lat.mean", ".iops", ".bw"))]
-        return first if first in have or not have else next(name for name in have if name != "device")
+        have = [
+            name.partition(".")[0]
+            for name in self._results.metrics()
+            if name.endswith((".lat.mean", ".iops", ".bw"))
+        ]
+        return (
+            first if first in have or not have else next(name for name in have if name != "device")
+        )
 
     def _compare(self, metric: str, projection: Mapping[str, object]) -> Comparison:
         asked: dict[str, object] = {"baseline": self._results.baseline}
         for name, value in projection.items():
             asked[name] = [value] if isinstance(value, str) and name != "baseline" else value
         if isinstance(where := asked.get("where"), Mapping):
-            asked["where"] = {name: [str(level) for level in (levels if isinstance(levels, list | tuple) else [levels])]
-                              for name, levels in where.items()}
+            asked["where"] = {
+                name: [
+                    str(level)
+                    for level in (levels if isinstance(levels, list | tuple) else [levels])
+                ]
+                for name, levels in where.items()
+            }
         return compare(self._results.runs, metric, **asked)  # type: ignore[arg-type]
 
 
 def throughput_for(references: Sequence[Reference], have: Collection[str]) -> str:
     """`iops` or `bw`: what a hockey stick's axis shows: bytes where a reference is in bytes, or no rate is there."""
-    in_bytes = any(one.unit == "B/s" for one in references) and any(name.endswith(".bw") for name in have)
+    in_bytes = any(one.unit == "B/s" for one in references) and any(
+        name.endswith(".bw") for name in have
+    )
     return "bw" if in_bytes or not any(name.endswith(".iops") for name in have) else "iops"
 
 

@@ -30,33 +30,60 @@ def change(comparison: Comparison) -> Chart:
     y = _axis(comparison, changes)
     by_variant = not comparison.cols
     labels = _panel_labels(comparison, cells, by_variant)
-    names = list(comparison.variants) if by_variant else [
-        named_text(comparison.cols, col) for col in comparison.col_levels if any(cell.col == col for cell in cells)]
+    names = (
+        list(comparison.variants)
+        if by_variant
+        else [
+            named_text(comparison.cols, col)
+            for col in comparison.col_levels
+            if any(cell.col == col for cell in cells)
+        ]
+    )
     division = panels(list(dict.fromkeys(labels.values())))
     drawn: list[Drawn] = []
     for (table, variant), panel in labels.items():
         for col in comparison.col_levels or ((),):
-            here = [cell for row in comparison.row_levels
-                    if (cell := comparison.cell(table, row, col, variant)) is not None and cell.change is not None]
+            here = [
+                cell
+                for row in comparison.row_levels
+                if (cell := comparison.cell(table, row, col, variant)) is not None
+                and cell.change is not None
+            ]
             group = variant if by_variant else named_text(comparison.cols, col)
             drawn += _line(comparison, here, x, y, {"group": group, "panel": panel})
     others = [variant for variant in comparison.variants if variant != comparison.baseline]
-    who = f"{others[0]} against {comparison.baseline}" if len(others) == 1 else f"against {comparison.baseline}"
+    who = (
+        f"{others[0]} against {comparison.baseline}"
+        if len(others) == 1
+        else f"against {comparison.baseline}"
+    )
     title = f"{words.capital(metric.title)}: change, {who}"
     marks = [*words.fixed(comparison), *_marks(comparison, changes), *y.notes]
     vertical = y.encode_y(division.height)
     lines = layers(x.encode(division.width), vertical, names, drawn, ordinal=x.kind == "ordinal")
-    floor = floor_layer(comparison.noise_floor, y, vertical) if comparison.noise_floor and changes else []
+    floor = (
+        floor_layer(comparison.noise_floor, y, vertical)
+        if comparison.noise_floor and changes
+        else []
+    )
     picture = division.draw([*floor, *zero_layer(y, vertical), *lines])
     columns, rows = _table(comparison)
-    return Chart(slug(metric.name, "change", "over", *comparison.rows), title,
-                 specify(picture, {"rows": drawn}, title=title, marks=marks), columns, rows, words.sentences(marks))
+    return Chart(
+        slug(metric.name, "change", "over", *comparison.rows),
+        title,
+        specify(picture, {"rows": drawn}, title=title, marks=marks),
+        columns,
+        rows,
+        words.sentences(marks),
+    )
 
 
 def _axis(comparison: Comparison, changes: list[Change]) -> ValueAxis:
     """Per cent, percentage points or the metric's own unit; ratios beyond ninefold growth get a logarithmic axis."""
     metric = comparison.metric
-    values = [number for one in changes for number in (one.value, one.low, one.high) if number is not None]
+    values = [
+        number for one in changes for number in (one.value, one.low, one.high) if number is not None
+    ]
     values += comparison.noise_floor or ()
     title = f"change of {metric.title}"
     if metric.change != "ratio":
@@ -67,7 +94,9 @@ def _axis(comparison: Comparison, changes: list[Change]) -> ValueAxis:
     return value_axis(title, "1", [*values, 0.0], log=False)
 
 
-def _panel_labels(comparison: Comparison, cells: list[Cell], by_variant: bool) -> dict[tuple[Key, str], str]:
+def _panel_labels(
+    comparison: Comparison, cells: list[Cell], by_variant: bool
+) -> dict[tuple[Key, str], str]:
     """Headings of (table, variant): what distinguishes them, unless the variants are the lines."""
     present = {(cell.table, cell.variant) for cell in cells}
     several = not by_variant and len({variant for _, variant in present}) > 1
@@ -81,15 +110,27 @@ def _panel_labels(comparison: Comparison, cells: list[Cell], by_variant: bool) -
     return labels or {((), ""): ""}
 
 
-def _line(comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, common: Drawn) -> Iterable[Drawn]:
+def _line(
+    comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, common: Drawn
+) -> Iterable[Drawn]:
     spots = []
     for i, cell in enumerate(cells):
         one = cell.change
         if one is None or (height := y.drawn(one.value)) is None:
             continue
         at = f"{common['group']}, {', '.join(comparison.rows)} {key_text(cell.row)}"
-        spots.append(Spot(i, x.place(cell.row), height, y.drawn(one.low), y.drawn(one.high), hollow=not one.decided,
-                          dashed=cell.saturated, tip=f"{at}: {words.change_text(one, comparison.metric)}"))
+        spots.append(
+            Spot(
+                i,
+                x.place(cell.row),
+                height,
+                y.drawn(one.low),
+                y.drawn(one.high),
+                hollow=not one.decided,
+                dashed=cell.saturated,
+                tip=f"{at}: {words.change_text(one, comparison.metric)}",
+            )
+        )
     return rows_of(spots, common)
 
 
@@ -105,22 +146,55 @@ def _marks(comparison: Comparison, changes: list[Change]) -> list[str]:
     else:
         said.append("one repetition each: no interval, no test (hollow)")
     if comparison.noise_floor:
-        said.append(f"grey: changes seen where nothing differs ({comparison.baseline} against itself)")
+        said.append(
+            f"grey: changes seen where nothing differs ({comparison.baseline} against itself)"
+        )
     if any(cell.saturated and cell.change for cell in comparison.cells):
         said.append("dashed: offered rate not reached")
-    lost = sum(cell.change is None and cell.variant != comparison.baseline for cell in comparison.cells)
+    lost = sum(
+        cell.change is None and cell.variant != comparison.baseline for cell in comparison.cells
+    )
     if lost:
-        said.append(f"{lost} {'cell has' if lost == 1 else 'cells have'} no change (a side is missing or zero)")
+        said.append(
+            f"{lost} {'cell has' if lost == 1 else 'cells have'} no change (a side is missing or zero)"
+        )
     return said
 
 
 def _table(comparison: Comparison) -> tuple[tuple[str, ...], tuple[Row, ...]]:
     factors = (*comparison.tables, *comparison.cols, *comparison.rows)
     unit = "1" if comparison.metric.change == "ratio" else comparison.metric.unit
-    rows = tuple({**dict(zip(factors, (*cell.table, *cell.col, *cell.row), strict=True)), "variant": cell.variant,
-                  "baseline": comparison.baseline, "metric": comparison.metric.name, "change": one.value,
-                  "low": one.low, "high": one.high, "unit": unit, "pairs": one.pairs, "p": one.p, "q": one.q,
-                  "decided": one.decided, "label": words.change_text(one, comparison.metric)}
-                 for cell in comparison.cells if (one := cell.change) is not None)
-    return (*factors, "variant", "baseline", "metric", "change", "low", "high", "unit", "pairs", "p", "q", "decided",
-            "label"), rows
+    rows = tuple(
+        {
+            **dict(zip(factors, (*cell.table, *cell.col, *cell.row), strict=True)),
+            "variant": cell.variant,
+            "baseline": comparison.baseline,
+            "metric": comparison.metric.name,
+            "change": one.value,
+            "low": one.low,
+            "high": one.high,
+            "unit": unit,
+            "pairs": one.pairs,
+            "p": one.p,
+            "q": one.q,
+            "decided": one.decided,
+            "label": words.change_text(one, comparison.metric),
+        }
+        for cell in comparison.cells
+        if (one := cell.change) is not None
+    )
+    return (
+        *factors,
+        "variant",
+        "baseline",
+        "metric",
+        "change",
+        "low",
+        "high",
+        "unit",
+        "pairs",
+        "p",
+        "q",
+        "decided",
+        "label",
+    ), rows

@@ -30,11 +30,22 @@ def distributions(results: Histograms, operation: str, rate: Comparison) -> Iter
     """A percentile chart for each place of a comparison that has histograms, counts of all repetitions added."""
     for table, row, col in places(rate):
         cells = [rate.cell(table, row, col, variant) for variant in rate.variants]
-        tails = [found for cell in cells if cell is not None and (found := _tail(results, operation, cell)) is not None]
+        tails = [
+            found
+            for cell in cells
+            if cell is not None and (found := _tail(results, operation, cell)) is not None
+        ]
         if tails:
-            levels = dict(zip((*rate.tables, *rate.cols, *rate.rows), (*table, *col, *row), strict=True))
-            yield percentiles(tails, title=f"latency percentiles, {PLURALS[operation]}", cell=levels, confidence=rate.confidence,
-                              name=f"{operation} latency percentiles")
+            levels = dict(
+                zip((*rate.tables, *rate.cols, *rate.rows), (*table, *col, *row), strict=True)
+            )
+            yield percentiles(
+                tails,
+                title=f"latency percentiles, {PLURALS[operation]}",
+                cell=levels,
+                confidence=rate.confidence,
+                name=f"{operation} latency percentiles",
+            )
 
 
 def places(comparison: Comparison) -> list[tuple[Key, Key, Key]]:
@@ -49,7 +60,12 @@ def places(comparison: Comparison) -> list[tuple[Key, Key, Key]]:
 def _tail(results: Histograms, operation: str, cell: Cell) -> Tail | None:
     for kind in KINDS:
         name = f"{operation}.{kind}"
-        found = [one for run in cell.estimate.runs for one in results.histograms(run) if one.name == name and one.counts.sum()]
+        found = [
+            one
+            for run in cell.estimate.runs
+            for one in results.histograms(run)
+            if one.name == name and one.counts.sum()
+        ]
         if found and len({one.bits for one in found}) == 1:
             return tail(cell.variant, found)
     return None

@@ -17,8 +17,13 @@ ROWS = "rows"
 """Name of the data set that a drawing of one data set draws."""
 
 
-def layer(mark: alt.MarkDef, *, where: str | None = None, data: alt.InlineData | alt.NamedData | None = None,
-          **channels: Any) -> Layer:
+def layer(
+    mark: alt.MarkDef,
+    *,
+    where: str | None = None,
+    data: alt.InlineData | alt.NamedData | None = None,
+    **channels: Any,
+) -> Layer:
     """One mark over its channels; `where` is a Vega expression over `datum`, `data` where it isn't the drawing's own."""
     more: dict[str, Any] = {}
     if where is not None:

@@ -13,19 +13,27 @@ from .model import Chart
 FORMATS = ("svg", "png")
 
 
-def export(charts: Iterable[Chart | FlameChart], directory: Path | str, format: Literal["svg", "png"] = "svg") -> list[Path]:
+def export(
+    charts: Iterable[Chart | FlameChart],
+    directory: Path | str,
+    format: Literal["svg", "png"] = "svg",
+) -> list[Path]:
     """Write each chart as `<name>.<format>` and `<name>.csv`; returns every path written, in order.
 
     Charts of the same name are told apart by a number. Raises UsageError for an unknown format or where a file stands
     in the directory's place, IolabError where it cannot be written.
     """
     if format not in FORMATS:
-        raise UsageError(f"unknown chart format '{format}'", hint=f"there are: {', '.join(FORMATS)}")
+        raise UsageError(
+            f"unknown chart format '{format}'", hint=f"there are: {', '.join(FORMATS)}"
+        )
     place = Path(directory)
     try:
         place.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise UsageError("is a file, not a directory", where=place, hint="name a directory for the charts") from None
+        raise UsageError(
+            "is a file, not a directory", where=place, hint="name a directory for the charts"
+        ) from None
     except OSError as error:
         raise IolabError(f"can't be made: {error.strerror}", where=place) from None
     written: list[Path] = []
@@ -37,7 +45,10 @@ def export(charts: Iterable[Chart | FlameChart], directory: Path | str, format: 
             name = f"{chart.name}-{number}"
         taken.add(name)
         picture = chart.svg().encode() if format == "svg" else chart.png()
-        for path, content in ((place / f"{name}.{format}", picture), (place / f"{name}.csv", chart.to_csv().encode())):
+        for path, content in (
+            (place / f"{name}.{format}", picture),
+            (place / f"{name}.csv", chart.to_csv().encode()),
+        ):
             try:
                 path.write_bytes(content)
             except OSError as error:

@@ -18,7 +18,11 @@ from .model import slug
 WIDTH, ROW, MARGIN, HEAD = 1200, 16, 12, 62
 _LETTER = 6.2
 """Width of a letter of 11 px, about."""
-PROCESS, USER, KERNEL_COLOUR = ("#dfe3e8", "#e8ebef"), ("#a9cdea", "#bcd9f0"), ("#f6c48f", "#f9d3aa")
+PROCESS, USER, KERNEL_COLOUR = (
+    ("#dfe3e8", "#e8ebef"),
+    ("#a9cdea", "#bcd9f0"),
+    ("#f6c48f", "#f9d3aa"),
+)
 """Fills by who runs, each in two tones for rows beside each other; blue and orange are told apart with any colour vision."""
 LESS = ("#d6e6f4", "#a6cae6", "#6fa9d6", "#3f86c0", "#1f66a5")
 MORE = ("#fbe3c8", "#f7c48f", "#ee9f55", "#d97a26", "#b55a0c")
@@ -65,12 +69,16 @@ class FlameChart:
             y = HEAD + (deepest - one.depth) * ROW
             x, width = MARGIN + one.start * (WIDTH - 2 * MARGIN), one.width * (WIDTH - 2 * MARGIN)
             label = _label(visible(self.parts[one.place].name), x, y, width, self.fills[one.place])
-            lines.append(f'<g><title>{_safe(self.tips[one.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
-                         f'height="{ROW - 1}" rx="1.5" fill="{self.fills[one.place]}"/>{label}</g>')
+            lines.append(
+                f'<g><title>{_safe(self.tips[one.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
+                f'height="{ROW - 1}" rx="1.5" fill="{self.fills[one.place]}"/>{label}</g>'
+            )
         x = float(MARGIN)
         for fill, words in self.legend:
-            lines.append(f'<rect x="{x:.1f}" y="{height - 22}" width="14" height="12" fill="{fill}"/>'
-                         f'<text x="{x + 19:.1f}" y="{height - 12}">{_safe(words)}</text>')
+            lines.append(
+                f'<rect x="{x:.1f}" y="{height - 22}" width="14" height="12" fill="{fill}"/>'
+                f'<text x="{x + 19:.1f}" y="{height - 12}">{_safe(words)}</text>'
+            )
             x += 38 + _LETTER * len(visible(words))
         return "\n".join([*lines, "</svg>", ""])
 
@@ -103,16 +111,32 @@ def flame(cell: CellProfiles, place: int) -> FlameChart:
     """One profile of a cell."""
     profile, ways = cell.profiles[place], _ways(cell.parts)
     depths = _depths(cell.parts)
-    fills = tuple((PROCESS if part.parent is None else KERNEL_COLOUR if part.kernel else USER)[depth % 2]
-                  for part, depth in zip(cell.parts, depths, strict=True))
-    tips = tuple(f"{part.name}{_who(part)}: {part.samples[place]} samples, {percent(part.shares[place])}" for part in cell.parts)
-    rows = tuple((way, int(part.kernel), part.samples[place], part.shares[place])
-                 for way, part in zip(ways, cell.parts, strict=True) if part.samples[place])
+    fills = tuple(
+        (PROCESS if part.parent is None else KERNEL_COLOUR if part.kernel else USER)[depth % 2]
+        for part, depth in zip(cell.parts, depths, strict=True)
+    )
+    tips = tuple(
+        f"{part.name}{_who(part)}: {part.samples[place]} samples, {percent(part.shares[place])}"
+        for part in cell.parts
+    )
+    rows = tuple(
+        (way, int(part.kernel), part.samples[place], part.shares[place])
+        for way, part in zip(ways, cell.parts, strict=True)
+        if part.samples[place]
+    )
     title = " ".join(part for part in (f"Profile of {profile.variant}", cell.title) if part)
-    return FlameChart(slug("profile", profile.variant, cell.title), title, f"{sampled(profile)}; {spent(profile)}. Idle is not drawn.",
-                      cell.parts, tuple(part.shares[place] for part in cell.parts), fills, tips,
-                      ("stack", "kernel", "samples", "share"), rows,
-                      ((PROCESS[0], "process"), (USER[0], "user program"), (KERNEL_COLOUR[0], "kernel")))
+    return FlameChart(
+        slug("profile", profile.variant, cell.title),
+        title,
+        f"{sampled(profile)}; {spent(profile)}. Idle is not drawn.",
+        cell.parts,
+        tuple(part.shares[place] for part in cell.parts),
+        fills,
+        tips,
+        ("stack", "kernel", "samples", "share"),
+        rows,
+        ((PROCESS[0], "process"), (USER[0], "user program"), (KERNEL_COLOUR[0], "kernel")),
+    )
 
 
 def difference(cell: CellProfiles, before: int, after: int) -> FlameChart:
@@ -121,18 +145,37 @@ def difference(cell: CellProfiles, before: int, after: int) -> FlameChart:
     changes = [change(part, before, after) for part in cell.parts]
     most = max((abs(each) for each in changes), default=0.0) or 1.0
     fills = tuple(_shade(each / most) for each in changes)
-    tips = tuple(f"{part.name}{_who(part)}: {percent(part.shares[before])} became {percent(part.shares[after])}, {points(each)}"
-                 for part, each in zip(cell.parts, changes, strict=True))
-    rows = tuple((way, int(part.kernel), part.shares[before], part.shares[after], each)
-                 for way, part, each in zip(_ways(cell.parts), cell.parts, changes, strict=True))
-    title = " ".join(part for part in (f"Profile of {new.variant} against {old.variant}", cell.title) if part)
-    caption = (f"Shares of the busy samples: {new.busy_samples} of {new.variant}, {old.busy_samples} of {old.variant}. Widths are the mean "
-               "of both. One capture each: nothing is tested.")
-    return FlameChart(slug("profile", new.variant, "against", old.variant, cell.title), title, caption, cell.parts,
-                      tuple((part.shares[before] + part.shares[after]) / 2 for part in cell.parts), fills, tips,
-                      ("stack", "kernel", f"share.{old.variant}", f"share.{new.variant}", "change"), rows,
-                      ((LESS[-1], f"less in {new.variant}, {points(-most)}"), (SAME, "the same"),
-                       (MORE[-1], f"more in {new.variant}, {points(most)}")))
+    tips = tuple(
+        f"{part.name}{_who(part)}: {percent(part.shares[before])} became {percent(part.shares[after])}, {points(each)}"
+        for part, each in zip(cell.parts, changes, strict=True)
+    )
+    rows = tuple(
+        (way, int(part.kernel), part.shares[before], part.shares[after], each)
+        for way, part, each in zip(_ways(cell.parts), cell.parts, changes, strict=True)
+    )
+    title = " ".join(
+        part for part in (f"Profile of {new.variant} against {old.variant}", cell.title) if part
+    )
+    caption = (
+        f"Shares of the busy samples: {new.busy_samples} of {new.variant}, {old.busy_samples} of {old.variant}. Widths are the mean "
+        "of both. One capture each: nothing is tested."
+    )
+    return FlameChart(
+        slug("profile", new.variant, "against", old.variant, cell.title),
+        title,
+        caption,
+        cell.parts,
+        tuple((part.shares[before] + part.shares[after]) / 2 for part in cell.parts),
+        fills,
+        tips,
+        ("stack", "kernel", f"share.{old.variant}", f"share.{new.variant}", "change"),
+        rows,
+        (
+            (LESS[-1], f"less in {new.variant}, {points(-most)}"),
+            (SAME, "the same"),
+            (MORE[-1], f"more in {new.variant}, {points(most)}"),
+        ),
+    )
 
 
 def _shade(change: float) -> str:
@@ -186,6 +229,6 @@ def _label(name: str, x: float, y: float, width: float, fill: str) -> str:
     room = int((width - 6) / _LETTER)
     if room < 3:
         return ""
-    text = name if len(name) <= room else f"{name[:room - 1]}…"
+    text = name if len(name) <= room else f"{name[: room - 1]}…"
     colour = ' fill="#ffffff"' if fill in STRONG else ""
     return f'<text x="{x + 3:.2f}" y="{y + ROW - 4.5}"{colour}>{escape(text)}</text>'

@@ -42,34 +42,59 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     curve without a clear knee has none; the caption says why, or from four curves on the table. References (a link's
     rate, a rated disk) widen the axes to be seen. Panels by the other factors.
     """
-    labels = {table: named_text(curves.tables, table) for table in curves.table_levels
-              if any(curve.table == table for curve in curves.curves)} or {(): ""}
+    labels = {
+        table: named_text(curves.tables, table)
+        for table in curves.table_levels
+        if any(curve.table == table for curve in curves.curves)
+    } or {(): ""}
     division = panels(list(labels.values()), columns=_columns(list(labels)))
     unlike = _unlike(curves)
     references = fitting(references, curves.throughput.unit, curves.latency.unit)
-    x = value_axis(curves.throughput.title, curves.throughput.unit,
-                   [*_reach(curves, "throughput"), *(one.value for one in references if one.axis == "x")], log=unlike)
-    y = value_axis(curves.latency.title, curves.latency.unit,
-                   [*_reach(curves, "latency"), *(one.value for one in references if one.axis == "y")],
-                   wide=WIDE / 8 if unlike else WIDE)
+    x = value_axis(
+        curves.throughput.title,
+        curves.throughput.unit,
+        [*_reach(curves, "throughput"), *(one.value for one in references if one.axis == "x")],
+        log=unlike,
+    )
+    y = value_axis(
+        curves.latency.title,
+        curves.latency.unit,
+        [*_reach(curves, "latency"), *(one.value for one in references if one.axis == "y")],
+        wide=WIDE / 8 if unlike else WIDE,
+    )
     drawn: list[Drawn] = []
     for curve in curves.curves:
         drawn += _curve(curves, curve, x, y, {"group": curve.variant, "panel": labels[curve.table]})
     for panel in labels.values():
-        drawn += _load_labels([row for row in drawn if row["panel"] == panel], x, y, division, references)
+        drawn += _load_labels(
+            [row for row in drawn if row["panel"] == panel], x, y, division, references
+        )
     horizontal, vertical = x.encode_x(division.width), y.encode_y(division.height)
-    marked = [*reference_layers(references, x, y, horizontal, vertical),
-              *layers(horizontal, vertical, curves.variants, drawn), *_knee_layers(horizontal, vertical, curves, drawn)]
+    marked = [
+        *reference_layers(references, x, y, horizontal, vertical),
+        *layers(horizontal, vertical, curves.variants, drawn),
+        *_knee_layers(horizontal, vertical, curves, drawn),
+    ]
     title = words.capital(joint_title(curves.throughput, curves.latency, "against"))
     fixed = ", ".join(f"{name} = {level_text(level)}" for name, level in curves.fixed.items())
-    marks = [*([fixed] if fixed else []), *_marks(curves, drawn), *x.notes, *(note for note in y.notes if note not in x.notes)]
+    marks = [
+        *([fixed] if fixed else []),
+        *_marks(curves, drawn),
+        *x.notes,
+        *(note for note in y.notes if note not in x.notes),
+    ]
     knees = [f"in {_name(curve, labels)}: {_knee_text(curve, curves)}" for curve in curves.curves]
     if len(knees) > TOLD:
         knees = ["knees: see the table"]
     columns, rows = _table(curves)
-    return Chart(slug(curves.throughput.name, "hockey-stick"), title,
-                 specify(division.draw(marked), {"rows": drawn}, title=title, marks=marks), columns, rows,
-                 words.sentences([*marks, *knees]))
+    return Chart(
+        slug(curves.throughput.name, "hockey-stick"),
+        title,
+        specify(division.draw(marked), {"rows": drawn}, title=title, marks=marks),
+        columns,
+        rows,
+        words.sentences([*marks, *knees]),
+    )
 
 
 def _columns(tables: Sequence[Key]) -> int | None:
@@ -85,7 +110,9 @@ def _reach(curves: Curves, which: str) -> Iterable[float | None]:
             estimate = point.throughput if which == "throughput" else point.latency
             yield from (estimate.value, *estimate.values)
         if isinstance(curve.knee, KneeEstimate):
-            spread = curve.knee.throughput_range if which == "throughput" else curve.knee.latency_range
+            spread = (
+                curve.knee.throughput_range if which == "throughput" else curve.knee.latency_range
+            )
             yield from spread or ()
 
 
@@ -99,56 +126,107 @@ def _unlike(curves: Curves) -> bool:
     return bool(best) and max(best) >= UNLIKE * min(best)
 
 
-def _curve(curves: Curves, curve: Curve, x: ValueAxis, y: ValueAxis, common: Drawn) -> Iterable[Drawn]:
+def _curve(
+    curves: Curves, curve: Curve, x: ValueAxis, y: ValueAxis, common: Drawn
+) -> Iterable[Drawn]:
     spots = []
     for i, point in enumerate(curve.points):
         load = level_text(point.load)
         name = f"{curve.variant}, {curves.load} {load}"
         if point.n > 1:
-            for rate, delay, run in zip(point.throughput.values, point.latency.values, point.throughput.runs, strict=False):
+            for rate, delay, run in zip(
+                point.throughput.values, point.latency.values, point.throughput.runs, strict=False
+            ):
                 if (across := x.drawn(rate)) is not None and (up := y.drawn(delay)) is not None:
                     yield {**common, "kind": "dot", "x": across, "y": up, "tip": f"{name} ({run})"}
         middle_x, middle_y = x.drawn(point.throughput.value), y.drawn(point.latency.value)
         if middle_x is None or middle_y is None:
             continue
-        tip = (f"{name}: {words.quantity(point.throughput, curves.throughput.unit)} @ "
-               f"{words.quantity(point.latency, curves.latency.unit)}")
-        spots.append(Spot(i, middle_x, middle_y, hollow=point.level is Level.SUSPECT, dashed=point.saturated, tip=tip,
-                          extra={"load": load}))
+        tip = (
+            f"{name}: {words.quantity(point.throughput, curves.throughput.unit)} @ "
+            f"{words.quantity(point.latency, curves.latency.unit)}"
+        )
+        spots.append(
+            Spot(
+                i,
+                middle_x,
+                middle_y,
+                hollow=point.level is Level.SUSPECT,
+                dashed=point.saturated,
+                tip=tip,
+                extra={"load": load},
+            )
+        )
     yield from rows_of(spots, common)
     knee = curve.knee
     if isinstance(knee, KneeEstimate):
         knee_x, knee_y = x.drawn(knee.throughput), y.drawn(knee.latency)
         if knee_x is not None and knee_y is not None:
-            yield {**common, "kind": "knee", "x": knee_x, "y": knee_y,
-                   "tip": f"{curve.variant}: {_knee_text(curve, curves)}"}
+            yield {
+                **common,
+                "kind": "knee",
+                "x": knee_x,
+                "y": knee_y,
+                "tip": f"{curve.variant}: {_knee_text(curve, curves)}",
+            }
             if knee.throughput_range:
-                yield {**common, "kind": "knee-x", "y": knee_y, "lo": x.drawn(knee.throughput_range[0]),
-                       "hi": x.drawn(knee.throughput_range[1])}
+                yield {
+                    **common,
+                    "kind": "knee-x",
+                    "y": knee_y,
+                    "lo": x.drawn(knee.throughput_range[0]),
+                    "hi": x.drawn(knee.throughput_range[1]),
+                }
             if knee.latency_range:
-                yield {**common, "kind": "knee-y", "x": knee_x, "lo": y.drawn(knee.latency_range[0]),
-                       "hi": y.drawn(knee.latency_range[1])}
+                yield {
+                    **common,
+                    "kind": "knee-y",
+                    "x": knee_x,
+                    "lo": y.drawn(knee.latency_range[0]),
+                    "hi": y.drawn(knee.latency_range[1]),
+                }
 
 
-def _load_labels(rows: Sequence[Drawn], x: ValueAxis, y: ValueAxis, division: Panels,
-                 references: Sequence[Reference]) -> Iterable[Drawn]:
+def _load_labels(
+    rows: Sequence[Drawn],
+    x: ValueAxis,
+    y: ValueAxis,
+    division: Panels,
+    references: Sequence[Reference],
+) -> Iterable[Drawn]:
     """The loads beside their points, as far as there is room; positions are pixels of the panel."""
 
     def pixels(row: Drawn) -> tuple[float, float]:
-        return x.pixel(row["x"], division.width), division.height - y.pixel(row["y"], division.height)
+        return x.pixel(row["x"], division.width), division.height - y.pixel(
+            row["y"], division.height
+        )
 
     points = [row for row in rows if row["kind"] == "point"]
-    lines = [[pixels(row) for row in points if row["group"] == group] for group in {row["group"] for row in points}]
+    lines = [
+        [pixels(row) for row in points if row["group"] == group]
+        for group in {row["group"] for row in points}
+    ]
     taken = [Box.around(*pixels(row), 11, 11) for row in rows if row["kind"] == "knee"]
     for reference in references:
         if reference.axis == "x" and (value := x.drawn(reference.value)) is not None:
             edge = x.pixel(value, division.width)
-            taken += [Box(edge - 18, 0, edge, 6.5 * len(reference.label)), Box(edge - 1, 0, edge + 1, division.height)]
+            taken += [
+                Box(edge - 18, 0, edge, 6.5 * len(reference.label)),
+                Box(edge - 1, 0, edge + 1, division.height),
+            ]
     spots = [(*pixels(row), str(row["load"])) for row in points]
-    for row, middle in zip(points, place(spots, lines, division.width, division.height, taken), strict=True):
+    for row, middle in zip(
+        points, place(spots, lines, division.width, division.height, taken), strict=True
+    ):
         if middle is not None:
-            yield {"kind": "load", "group": row["group"], "panel": row["panel"], "load": row["load"],
-                   "px": round(middle[0], 1), "py": round(middle[1], 1)}
+            yield {
+                "kind": "load",
+                "group": row["group"],
+                "panel": row["panel"],
+                "load": row["load"],
+                "px": round(middle[0], 1),
+                "py": round(middle[1], 1),
+            }
 
 
 def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> list[Layer]:
@@ -158,15 +236,31 @@ def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> 
 
     def add(kind: str, look: dict[str, Any], **channels: Any) -> None:
         if kind in kinds:
-            made.append(layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", color=colour, **channels))
+            made.append(
+                layer(
+                    alt.MarkDef(**look), where=f"datum.kind === '{kind}'", color=colour, **channels
+                )
+            )
 
     bar = {"type": "rule", "strokeWidth": 5, "opacity": 0.35}
     add("knee-x", bar, x=at(x, "lo"), x2=alt.X2("hi"), y=y)
     add("knee-y", bar, x=x, y=at(y, "lo"), y2=alt.Y2("hi"))
-    ring = {"type": "point", "shape": "circle", "filled": False, "size": 260, "strokeWidth": 2.2, "opacity": 1}
+    ring = {
+        "type": "point",
+        "shape": "circle",
+        "filled": False,
+        "size": 260,
+        "strokeWidth": 2.2,
+        "opacity": 1,
+    }
     add("knee", ring, x=x, y=y, tooltip=alt.Tooltip("tip:N"))
-    add("load", {"type": "text", "fontSize": 10, "baseline": "middle"}, x=alt.X("px:Q", scale=None, axis=None),
-        y=alt.Y("py:Q", scale=None, axis=None), text=alt.Text("load:N"))
+    add(
+        "load",
+        {"type": "text", "fontSize": 10, "baseline": "middle"},
+        x=alt.X("px:Q", scale=None, axis=None),
+        y=alt.Y("py:Q", scale=None, axis=None),
+        text=alt.Text("load:N"),
+    )
     return made
 
 
@@ -174,8 +268,10 @@ def _knee_text(curve: Curve, curves: Curves) -> str:
     knee = curve.knee
     if not isinstance(knee, KneeEstimate):
         return f"no clear knee ({knee.reason})"
-    text = (f"knee at {curves.load} {level_text(knee.load)}, {format_quantity(knee.throughput, curves.throughput.unit)} @ "
-            f"{format_quantity(knee.latency, curves.latency.unit)}")
+    text = (
+        f"knee at {curves.load} {level_text(knee.load)}, {format_quantity(knee.throughput, curves.throughput.unit)} @ "
+        f"{format_quantity(knee.latency, curves.latency.unit)}"
+    )
     if knee.load_range is None:
         return f"{text}, from a single repetition"
     low, high = (level_text(end) for end in knee.load_range)
@@ -217,23 +313,73 @@ def _table(curves: Curves) -> tuple[tuple[str, ...], tuple[Row, ...]]:
     for curve in curves.curves:
         common = {**dict(zip(curves.tables, curve.table, strict=True)), "variant": curve.variant}
         for point in curve.points:
-            label = (f"{words.quantity(point.throughput, curves.throughput.unit)} @ "
-                     f"{words.quantity(point.latency, curves.latency.unit)}")
-            rows.append({**common, "kind": "estimate", curves.load: point.load, rate: point.throughput.value,
-                         f"{rate} low": point.throughput.low, f"{rate} high": point.throughput.high,
-                         delay: point.latency.value, f"{delay} low": point.latency.low, f"{delay} high": point.latency.high,
-                         "repetitions": point.n, "verdict": point.level.value, "saturated": point.saturated, "label": label})
-            rows += [{**common, "kind": "run", curves.load: point.load, rate: one, delay: other, "run": run}
-                     for one, other, run in zip(point.throughput.values, point.latency.values, point.throughput.runs,
-                                                strict=False)]
+            label = (
+                f"{words.quantity(point.throughput, curves.throughput.unit)} @ "
+                f"{words.quantity(point.latency, curves.latency.unit)}"
+            )
+            rows.append(
+                {
+                    **common,
+                    "kind": "estimate",
+                    curves.load: point.load,
+                    rate: point.throughput.value,
+                    f"{rate} low": point.throughput.low,
+                    f"{rate} high": point.throughput.high,
+                    delay: point.latency.value,
+                    f"{delay} low": point.latency.low,
+                    f"{delay} high": point.latency.high,
+                    "repetitions": point.n,
+                    "verdict": point.level.value,
+                    "saturated": point.saturated,
+                    "label": label,
+                }
+            )
+            rows += [
+                {
+                    **common,
+                    "kind": "run",
+                    curves.load: point.load,
+                    rate: one,
+                    delay: other,
+                    "run": run,
+                }
+                for one, other, run in zip(
+                    point.throughput.values,
+                    point.latency.values,
+                    point.throughput.runs,
+                    strict=False,
+                )
+            ]
         knee = curve.knee
         if isinstance(knee, KneeEstimate):
             across, up = knee.throughput_range or (None, None), knee.latency_range or (None, None)
-            rows.append({**common, "kind": "knee", curves.load: knee.load, rate: knee.throughput, f"{rate} low": across[0],
-                         f"{rate} high": across[1], delay: knee.latency, f"{delay} low": up[0], f"{delay} high": up[1],
-                         "repetitions": knee.repetitions, "label": _knee_text(curve, curves)})
+            rows.append(
+                {
+                    **common,
+                    "kind": "knee",
+                    curves.load: knee.load,
+                    rate: knee.throughput,
+                    f"{rate} low": across[0],
+                    f"{rate} high": across[1],
+                    delay: knee.latency,
+                    f"{delay} low": up[0],
+                    f"{delay} high": up[1],
+                    "repetitions": knee.repetitions,
+                    "label": _knee_text(curve, curves),
+                }
+            )
         else:
             rows.append({**common, "kind": "no knee", "label": _knee_text(curve, curves)})
     sides = [f"{name}{end}" for name in (rate, delay) for end in ("", " low", " high")]
-    return (*curves.tables, "variant", "kind", curves.load, *sides, "run", "repetitions", "verdict", "saturated",
-            "label"), tuple(rows)
+    return (
+        *curves.tables,
+        "variant",
+        "kind",
+        curves.load,
+        *sides,
+        "run",
+        "repetitions",
+        "verdict",
+        "saturated",
+        "label",
+    ), tuple(rows)

@@ -25,8 +25,12 @@ class Box:
 
     def meets(self, other: Box) -> bool:
         """Whether the two overlap."""
-        return (self.left < other.right and other.left < self.right
-                and self.top < other.bottom and other.top < self.bottom)
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
 
     @classmethod
     def around(cls, x: float, y: float, half_width: float, half_height: float) -> Box:
@@ -34,8 +38,13 @@ class Box:
         return cls(x - half_width, y - half_height, x + half_width, y + half_height)
 
 
-def place(points: Sequence[tuple[float, float, str]], lines: Iterable[Sequence[Point]], width: float, height: float,
-          obstacles: Sequence[Box] = ()) -> list[Point | None]:
+def place(
+    points: Sequence[tuple[float, float, str]],
+    lines: Iterable[Sequence[Point]],
+    width: float,
+    height: float,
+    obstacles: Sequence[Box] = (),
+) -> list[Point | None]:
     """For each point (x, y, text) the middle of its label, or None where there is no room.
 
     A place off the lines is taken before one on a line. Points come first that stand last: at the end of a hockey stick
@@ -52,7 +61,9 @@ def place(points: Sequence[tuple[float, float, str]], lines: Iterable[Sequence[P
             half = _LETTER * len(text) / 2
             for middle in _places(x, y, half):
                 box = Box.around(*middle, half, _HEIGHT / 2)
-                inside = box.left >= 0 and box.right <= width and box.top >= 0 and box.bottom <= height
+                inside = (
+                    box.left >= 0 and box.right <= width and box.top >= 0 and box.bottom <= height
+                )
                 if inside and not any(box.meets(other) for other in (*solid, *avoid)):
                     found[index] = middle
                     solid.append(box)
@@ -62,8 +73,20 @@ def place(points: Sequence[tuple[float, float, str]], lines: Iterable[Sequence[P
 
 def _places(x: float, y: float, half: float) -> Iterable[Point]:
     """Middles of a label about its point, in order of preference."""
-    for dx, dy in ((0, -12), (half + 8, 0), (-half - 8, 0), (0, 12), (half + 5, -9), (-half - 5, -9), (half + 5, 9),
-                   (-half - 5, 9), (half + 14, 0), (-half - 14, 0), (0, -18), (0, 18)):
+    for dx, dy in (
+        (0, -12),
+        (half + 8, 0),
+        (-half - 8, 0),
+        (0, 12),
+        (half + 5, -9),
+        (-half - 5, -9),
+        (half + 5, 9),
+        (-half - 5, 9),
+        (half + 14, 0),
+        (-half - 14, 0),
+        (0, -18),
+        (0, 18),
+    ):
         yield x + dx, y + dy
 
 

@@ -46,9 +46,23 @@ class Spot:
 
 def rows_of(spots: Sequence[Spot], common: Drawn) -> list[Drawn]:
     """Rows of one line: its pieces (a piece is solid or dashed throughout), its band, its points."""
-    return [*_line(spots, common), *_band(spots, common),
-            *({**common, "kind": "point", "i": spot.i, "x": spot.x, "y": spot.y, "hollow": spot.hollow,
-               "tip": spot.tip, **spot.extra} for spot in spots)]
+    return [
+        *_line(spots, common),
+        *_band(spots, common),
+        *(
+            {
+                **common,
+                "kind": "point",
+                "i": spot.i,
+                "x": spot.x,
+                "y": spot.y,
+                "hollow": spot.hollow,
+                "tip": spot.tip,
+                **spot.extra,
+            }
+            for spot in spots
+        ),
+    ]
 
 
 def _line(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
@@ -58,8 +72,24 @@ def _line(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
         dashed = one.dashed or other.dashed
         if before != dashed:
             piece += 1
-            yield {**common, "kind": "line", "i": one.i, "x": one.x, "y": one.y, "piece": piece, "dashed": dashed}
-        yield {**common, "kind": "line", "i": other.i, "x": other.x, "y": other.y, "piece": piece, "dashed": dashed}
+            yield {
+                **common,
+                "kind": "line",
+                "i": one.i,
+                "x": one.x,
+                "y": one.y,
+                "piece": piece,
+                "dashed": dashed,
+            }
+        yield {
+            **common,
+            "kind": "line",
+            "i": other.i,
+            "x": other.x,
+            "y": other.y,
+            "piece": piece,
+            "dashed": dashed,
+        }
         before = dashed
 
 
@@ -74,27 +104,49 @@ def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
         piece += 1
         kind = "band" if len(stretch) > 1 else "bar"
         for one in stretch:
-            yield {**common, "kind": kind, "i": one.i, "x": one.x, "lo": one.low, "hi": one.high, "piece": piece}
+            yield {
+                **common,
+                "kind": kind,
+                "i": one.i,
+                "x": one.x,
+                "lo": one.low,
+                "hi": one.high,
+                "piece": piece,
+            }
         stretch = []
 
 
-def colours(groups: Sequence[str], title: str | None,
-            present: Collection[str] | None = None) -> tuple[alt.Color, alt.Stroke, alt.Fill, alt.Shape]:
+def colours(
+    groups: Sequence[str], title: str | None, present: Collection[str] | None = None
+) -> tuple[alt.Color, alt.Stroke, alt.Fill, alt.Shape]:
     """Channels that tell groups apart, with the same order everywhere; one legend, none for a single group.
 
     `present` are those that occur where not all do: a variant keeps its colour in every chart.
     """
     shown = [group for group in groups if present is None or group in present]
-    legend = alt.Legend(symbolStrokeWidth=1.6, symbolOpacity=1, values=shown) if len(groups) > 1 else None
+    legend = (
+        alt.Legend(symbolStrokeWidth=1.6, symbolOpacity=1, values=shown)
+        if len(groups) > 1
+        else None
+    )
     scale = alt.Scale(domain=list(groups))
-    return (alt.Color("group:N", title=title, scale=scale, legend=legend),
-            alt.Stroke("group:N", title=title, scale=scale, legend=legend),
-            alt.Fill("group:N", title=title, scale=scale, legend=legend),
-            alt.Shape("group:N", title=title, scale=scale, legend=legend))
+    return (
+        alt.Color("group:N", title=title, scale=scale, legend=legend),
+        alt.Stroke("group:N", title=title, scale=scale, legend=legend),
+        alt.Fill("group:N", title=title, scale=scale, legend=legend),
+        alt.Shape("group:N", title=title, scale=scale, legend=legend),
+    )
 
 
-def layers(x: alt.X, y: alt.Y, groups: Sequence[str], data: Sequence[Drawn], *, title: str | None = None,
-           ordinal: bool = False) -> list[Layer]:
+def layers(
+    x: alt.X,
+    y: alt.Y,
+    groups: Sequence[str],
+    data: Sequence[Drawn],
+    *,
+    title: str | None = None,
+    ordinal: bool = False,
+) -> list[Layer]:
     """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups beside each other."""
     kinds = {row["kind"] for row in data}
     colour, stroke, fill, shape = colours(groups, title, {row["group"] for row in data})
@@ -111,12 +163,33 @@ def layers(x: alt.X, y: alt.Y, groups: Sequence[str], data: Sequence[Drawn], *, 
             drawn.append(layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", **channels))
 
     # No order channel here: an area would take it for stacking and fall into single points. It runs along x anyway.
-    add("band", {"type": "area", "opacity": 0.2, "clip": True}, **interval, color=colour, detail=piece)
+    add(
+        "band",
+        {"type": "area", "opacity": 0.2, "clip": True},
+        **interval,
+        color=colour,
+        detail=piece,
+    )
     add("bar", {"type": "rule", "strokeWidth": 1.5, "opacity": 0.7}, **interval, color=colour)
     dash = alt.StrokeDashValue([1, 0], condition={"test": "datum.dashed", "value": [5, 4]})
-    add("line", {"type": "line"}, **place, color=colour, detail=piece, order=alt.Order("i:Q"), strokeDash=dash)
+    add(
+        "line",
+        {"type": "line"},
+        **place,
+        color=colour,
+        detail=piece,
+        order=alt.Order("i:Q"),
+        strokeDash=dash,
+    )
     add("dot", {"type": "circle", "size": 10, "opacity": 0.55}, **place, color=colour, tooltip=tip)
-    cross = {"type": "point", "shape": CROSS, "size": 36, "strokeWidth": 1.8, "filled": False, "opacity": 1}
+    cross = {
+        "type": "point",
+        "shape": CROSS,
+        "size": 36,
+        "strokeWidth": 1.8,
+        "filled": False,
+        "opacity": 1,
+    }
     add("cross", cross, **place, color=colour, tooltip=tip)
     kinds.add("point")  # even without any, for axes and legend
     point: dict[str, Any] = {"type": "point", "filled": False, "strokeWidth": 1.6, "opacity": 1}
@@ -124,7 +197,16 @@ def layers(x: alt.X, y: alt.Y, groups: Sequence[str], data: Sequence[Drawn], *, 
     if any(row.get("hollow") for row in data):
         # over the filled one in the paper's colour: what only lacks a fill lets lines shine through and looks filled
         paper = alt.MarkDef(**{**point, "filled": True}, style="hollow")
-        drawn.append(layer(paper, where="datum.kind === 'point' && datum.hollow", **place, stroke=stroke, shape=shape, tooltip=tip))
+        drawn.append(
+            layer(
+                paper,
+                where="datum.kind === 'point' && datum.hollow",
+                **place,
+                stroke=stroke,
+                shape=shape,
+                tooltip=tip,
+            )
+        )
     return drawn
 
 

@@ -22,7 +22,9 @@ def key_text(key: Key) -> str:
 
 def named_text(names: Sequence[str], key: Key) -> str:
     """Levels with their factors, as a panel's heading: `disks = 4, media = hdd`."""
-    return ", ".join(f"{name} = {level_text(level)}" for name, level in zip(names, key, strict=True))
+    return ", ".join(
+        f"{name} = {level_text(level)}" for name, level in zip(names, key, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,31 @@ class LoadAxis:
         angle, overlap = _fit(self._positions(width), labels)
         if self.kind == "ordinal":
             limit = 160 if angle else 0
-            return alt.X(f"{field}:N", title=self.title, sort=labels, scale=alt.Scale(domain=labels),
-                         axis=alt.Axis(labelAngle=angle, grid=False, labelLimit=limit))
+            return alt.X(
+                f"{field}:N",
+                title=self.title,
+                sort=labels,
+                scale=alt.Scale(domain=labels),
+                axis=alt.Axis(labelAngle=angle, grid=False, labelLimit=limit),
+            )
         ticks = [float(self.place(key)) for key in self.levels]
-        axis = alt.Axis(values=ticks, labelExpr=NUMBER, labelAngle=angle, labelOverlap=overlap, grid=True)
+        axis = alt.Axis(
+            values=ticks, labelExpr=NUMBER, labelAngle=angle, labelOverlap=overlap, grid=True
+        )
         low, high = self._domain()
         if self.kind == "log2":
-            return alt.X(f"{field}:Q", title=self.title, axis=axis,
-                         scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False))
-        return alt.X(f"{field}:Q", title=self.title, axis=axis,
-                     scale=alt.Scale(domain=[low, high], nice=False, zero=False))
+            return alt.X(
+                f"{field}:Q",
+                title=self.title,
+                axis=axis,
+                scale=alt.Scale(type="log", base=2, domain=[low, high], nice=False),
+            )
+        return alt.X(
+            f"{field}:Q",
+            title=self.title,
+            axis=axis,
+            scale=alt.Scale(domain=[low, high], nice=False, zero=False),
+        )
 
     def _domain(self) -> tuple[float, float]:
         numbers = [float(self.place(key)) for key in self.levels]
@@ -84,7 +101,11 @@ def load_axis(names: Sequence[str], levels: Sequence[Key]) -> LoadAxis:
     """The axis of one or several factors; several, words or a single level make an ordinal one."""
     title = ", ".join(names)
     plain = [key[0] for key in levels if len(key) == 1]
-    numbers = [float(level) for level in plain if isinstance(level, int | float) and not isinstance(level, bool)]
+    numbers = [
+        float(level)
+        for level in plain
+        if isinstance(level, int | float) and not isinstance(level, bool)
+    ]
     numeric = len(numbers) == len(levels) and all(math.isfinite(number) for number in numbers)
     if not numeric or len(set(numbers)) < 2:
         return LoadAxis(title, "ordinal", tuple(levels))

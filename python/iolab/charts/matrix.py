@@ -23,8 +23,10 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     """
     axes = [(one.rows, one.cols, one.tables) for one in (throughput, latency)]
     if axes[0] != axes[1]:
-        raise UsageError("throughput and latency are compared over different factors",
-                         hint="ask for the same rows, columns and tables in both comparisons")
+        raise UsageError(
+            "throughput and latency are compared over different factors",
+            hint="ask for the same rows, columns and tables in both comparisons",
+        )
     scales = [cell_scale(one, None) for one in (throughput, latency)]
     labels = grid_panels(throughput, throughput.variants)
     cells: Cells = []
@@ -38,24 +40,54 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
                     continue
                 fast, slow = (side.estimate if side is not None else None for side in sides)
                 words_of = [_text(side, scale) for side, scale in zip(sides, scales, strict=True)]
-                cells.append({"row": key_text(row), "col": key_text(col), "panel": panel, "line1": " @ ".join(words_of),
-                              "score": _score(sides[0], scales[0].scale), "tip": f"{panel or variant}: {' @ '.join(words_of)}"})
+                cells.append(
+                    {
+                        "row": key_text(row),
+                        "col": key_text(col),
+                        "panel": panel,
+                        "line1": " @ ".join(words_of),
+                        "score": _score(sides[0], scales[0].scale),
+                        "tip": f"{panel or variant}: {' @ '.join(words_of)}",
+                    }
+                )
                 place = dict(zip(factors, (*table, *col, *row), strict=True))
-                rows.append({**place, "variant": variant, throughput.metric.name: fast and fast.value,
-                             f"{throughput.metric.name} unit": throughput.metric.unit,
-                             latency.metric.name: slow and slow.value, f"{latency.metric.name} unit": latency.metric.unit,
-                             "label": " @ ".join(words_of)})
+                rows.append(
+                    {
+                        **place,
+                        "variant": variant,
+                        throughput.metric.name: fast and fast.value,
+                        f"{throughput.metric.name} unit": throughput.metric.unit,
+                        latency.metric.name: slow and slow.value,
+                        f"{latency.metric.name} unit": latency.metric.unit,
+                        "label": " @ ".join(words_of),
+                    }
+                )
     title = words.capital(joint_title(throughput.metric, latency.metric, "@"))
     marks = [*words.fixed(throughput), "colour deepens with throughput"]
     if any(cell["line1"].find("*") >= 0 for cell in cells):
         marks.append("* suspect")
     top = max((cell["score"] for cell in cells), default=0.0)
-    colour = alt.Color("score:Q", legend=None, scale=alt.Scale(domain=[0, top or 1.0], interpolate="lab"))
+    colour = alt.Color(
+        "score:Q", legend=None, scale=alt.Scale(domain=[0, top or 1.0], interpolate="lab")
+    )
     drawn = picture(throughput, cells, list(labels.values()), colour)
-    columns = (*factors, "variant", throughput.metric.name, f"{throughput.metric.name} unit", latency.metric.name,
-               f"{latency.metric.name} unit", "label")
-    return Chart(slug(throughput.metric.name, "at", latency.metric.name), title,
-                 specify(drawn, {"rows": cells}, title=title, marks=marks), columns, tuple(rows), words.sentences(marks))
+    columns = (
+        *factors,
+        "variant",
+        throughput.metric.name,
+        f"{throughput.metric.name} unit",
+        latency.metric.name,
+        f"{latency.metric.name} unit",
+        "label",
+    )
+    return Chart(
+        slug(throughput.metric.name, "at", latency.metric.name),
+        title,
+        specify(drawn, {"rows": cells}, title=title, marks=marks),
+        columns,
+        tuple(rows),
+        words.sentences(marks),
+    )
 
 
 def _text(cell: Cell | None, scale: Scale) -> str:

@@ -61,12 +61,19 @@ class Chart:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
-        writer.writerows(["" if row.get(name) is None else row[name] for name in self.columns] for row in self.rows)
+        writer.writerows(
+            ["" if row.get(name) is None else row[name] for name in self.columns]
+            for row in self.rows
+        )
         return text.getvalue()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """For notebooks: the specification, and a picture for those that can't draw it."""
-        return {MIME_TYPE: self.themed(), "image/svg+xml": self.svg(), "text/plain": f"{self.title}\n{self.caption}"}
+        return {
+            MIME_TYPE: self.themed(),
+            "image/svg+xml": self.svg(),
+            "text/plain": f"{self.title}\n{self.caption}",
+        }
 
 
 def unchecked(make: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -80,8 +87,9 @@ def unchecked(make: Callable[_P, _R]) -> Callable[_P, _R]:
     return made
 
 
-def specify(drawing: Drawing, data: Mapping[str, Sequence[Row]], *, title: str,
-            marks: Iterable[str] = ()) -> dict[str, Any]:
+def specify(
+    drawing: Drawing, data: Mapping[str, Sequence[Row]], *, title: str, marks: Iterable[str] = ()
+) -> dict[str, Any]:
     """The specification of an altair chart under a title; `marks` say what its marks mean and stand below the title.
 
     The drawing names its data sets and `data` holds them. Whatever theme is switched on in altair stays outside:
@@ -91,8 +99,12 @@ def specify(drawing: Drawing, data: Mapping[str, Sequence[Row]], *, title: str,
     heading: dict[str, Any] = {"text": title}
     if lines := wrap(marks):
         heading["subtitle"] = lines
-    return {"$schema": alt.SCHEMA_URL, "title": heading, **spec,
-            "datasets": {name: list(rows) for name, rows in data.items()}}
+    return {
+        "$schema": alt.SCHEMA_URL,
+        "title": heading,
+        **spec,
+        "datasets": {name: list(rows) for name, rows in data.items()},
+    }
 
 
 def wrap(phrases: Iterable[str], width: int = 105) -> list[str]:

@@ -38,23 +38,47 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
     """
     metric = comparison.metric
     x = load_axis(comparison.rows, comparison.row_levels)
-    y = value_axis(metric.title, metric.unit, _values(comparison.cells), shown=words.shown_unit(comparison))
+    y = value_axis(
+        metric.title, metric.unit, _values(comparison.cells), shown=words.shown_unit(comparison)
+    )
     factor = _told_apart(comparison, lines)
     places, columns = _by_variant(comparison) if factor is None else _by_level(comparison, factor)
     division = panels(list(dict.fromkeys(place.panel for place in places)), columns=columns)
     drawn: list[Drawn] = []
     for place in places:
-        cells = [cell for row in comparison.row_levels
-                 if (cell := comparison.cell(place.table, row, place.col, place.variant)) is not None]
+        cells = [
+            cell
+            for row in comparison.row_levels
+            if (cell := comparison.cell(place.table, row, place.col, place.variant)) is not None
+        ]
         drawn += _line(comparison, cells, x, y, place)
-    groups = list(comparison.variants) if factor is None else list(dict.fromkeys(place.group for place in places))
-    title = words.capital(metric.title) + (f", over {', '.join(comparison.rows)}" if comparison.rows else "")
+    groups = (
+        list(comparison.variants)
+        if factor is None
+        else list(dict.fromkeys(place.group for place in places))
+    )
+    title = words.capital(metric.title) + (
+        f", over {', '.join(comparison.rows)}" if comparison.rows else ""
+    )
     marks = [*words.fixed(comparison), *_marks(comparison), *y.notes]
-    picture = division.draw(layers(x.encode(division.width), y.encode_y(division.height), groups, drawn,
-                                   ordinal=x.kind == "ordinal"))
+    picture = division.draw(
+        layers(
+            x.encode(division.width),
+            y.encode_y(division.height),
+            groups,
+            drawn,
+            ordinal=x.kind == "ordinal",
+        )
+    )
     columns_written, rows = _table(comparison)
-    return Chart(slug(metric.name, "over", *comparison.rows), title, specify(picture, {"rows": drawn}, title=title, marks=marks),
-                 columns_written, rows, words.sentences(marks))
+    return Chart(
+        slug(metric.name, "over", *comparison.rows),
+        title,
+        specify(picture, {"rows": drawn}, title=title, marks=marks),
+        columns_written,
+        rows,
+        words.sentences(marks),
+    )
 
 
 @dataclass(frozen=True)
@@ -77,37 +101,57 @@ def _told_apart(comparison: Comparison, asked: str | None) -> str | None:
     """The factor whose levels are lines; None: the variants are."""
     splitting = (*comparison.cols, *comparison.tables)
     if asked is None:
-        alone = len(comparison.variants) == 1 and len(comparison.cols) == 1 and 1 < len(comparison.col_levels) <= MOST_LINES
+        alone = (
+            len(comparison.variants) == 1
+            and len(comparison.cols) == 1
+            and 1 < len(comparison.col_levels) <= MOST_LINES
+        )
         return comparison.cols[0] if alone else None
     if asked == VARIANT or asked in comparison.fixed:
         return None
     if asked not in splitting:
-        raise UsageError(f"no lines can be drawn for '{asked}'", where="lines",
-                         hint=f"the factors that split this chart are {', '.join((VARIANT, *splitting))}")
+        raise UsageError(
+            f"no lines can be drawn for '{asked}'",
+            where="lines",
+            hint=f"the factors that split this chart are {', '.join((VARIANT, *splitting))}",
+        )
     return asked
 
 
 def _by_variant(comparison: Comparison) -> tuple[list[_Place], int | None]:
     labels, columns = words.panel_labels(comparison)
-    return [_Place(*at, variant, panel, variant) for at, panel in labels.items() for variant in comparison.variants], columns
+    return [
+        _Place(*at, variant, panel, variant)
+        for at, panel in labels.items()
+        for variant in comparison.variants
+    ], columns
 
 
 def _by_level(comparison: Comparison, factor: str) -> tuple[list[_Place], int | None]:
     """Variants beside each other, other factors below each other."""
     names = (*comparison.tables, *comparison.cols)
     where = names.index(factor)
-    rest = (*names[:where], *names[where + 1:])
+    rest = (*names[:where], *names[where + 1 :])
     found: dict[str, list[_Place]] = {}
     for table in comparison.table_levels or ((),):
         for col in comparison.col_levels or ((),):
             key = (*table, *col)
-            other = named_text(rest, (*key[:where], *key[where + 1:]))
+            other = named_text(rest, (*key[:where], *key[where + 1 :]))
             for variant in comparison.variants:
                 if any(comparison.cell(table, row, col, variant) for row in comparison.row_levels):
-                    panel = ", ".join(part for part in (variant if len(comparison.variants) > 1 else "", other) if part)
-                    found.setdefault(other, []).append(_Place(table, col, variant, panel, named_text([factor], (key[where],))))
-    places = [place for here in found.values()
-              for place in sorted(here, key=lambda place: comparison.variants.index(place.variant))]
+                    panel = ", ".join(
+                        part
+                        for part in (variant if len(comparison.variants) > 1 else "", other)
+                        if part
+                    )
+                    found.setdefault(other, []).append(
+                        _Place(table, col, variant, panel, named_text([factor], (key[where],)))
+                    )
+    places = [
+        place
+        for here in found.values()
+        for place in sorted(here, key=lambda place: comparison.variants.index(place.variant))
+    ]
     return places, len(comparison.variants) if len(found) > 1 < len(comparison.variants) else None
 
 
@@ -118,7 +162,9 @@ def _values(cells: Iterable[Cell]) -> Iterable[float | None]:
         yield from (estimate.value, estimate.low, estimate.high, *estimate.values)
 
 
-def _line(comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, line: _Place) -> Iterable[Drawn]:
+def _line(
+    comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, line: _Place
+) -> Iterable[Drawn]:
     common: Drawn = {"group": line.group, "panel": line.panel}
     spots = []
     for i, cell in enumerate(cells):
@@ -130,14 +176,31 @@ def _line(comparison: Comparison, cells: list[Cell], x: LoadAxis, y: ValueAxis, 
                 yield {**common, "kind": "dot", "x": place, "y": height, "tip": tip}
         for refused, run in words.left_out(estimate):
             shown = y.within(-math.inf if refused is None else refused)
-            said = "no value" if refused is None else format_quantity(refused, comparison.metric.unit)
-            yield {**common, "kind": "cross", "x": place, "y": shown, "tip": f"{at}: left out, {said} ({run})"}
+            said = (
+                "no value" if refused is None else format_quantity(refused, comparison.metric.unit)
+            )
+            yield {
+                **common,
+                "kind": "cross",
+                "x": place,
+                "y": shown,
+                "tip": f"{at}: left out, {said} ({run})",
+            }
         middle = y.drawn(estimate.value)
         if middle is None:
             continue
-        spots.append(Spot(i, place, middle, y.drawn(estimate.low), y.drawn(estimate.high),
-                          hollow=estimate.level is Level.SUSPECT, dashed=cell.saturated,
-                          tip=f"{at}: {words.quantity(estimate, comparison.metric.unit)}"))
+        spots.append(
+            Spot(
+                i,
+                place,
+                middle,
+                y.drawn(estimate.low),
+                y.drawn(estimate.high),
+                hollow=estimate.level is Level.SUSPECT,
+                dashed=cell.saturated,
+                tip=f"{at}: {words.quantity(estimate, comparison.metric.unit)}",
+            )
+        )
     yield from rows_of(spots, common)
 
 
@@ -167,11 +230,45 @@ def _table(comparison: Comparison) -> tuple[tuple[str, ...], tuple[Row, ...]]:
         estimate, unit = cell.estimate, comparison.metric.unit
         place = dict(zip(factors, (*cell.table, *cell.col, *cell.row), strict=True))
         common = {**place, "variant": cell.variant, "metric": comparison.metric.name, "unit": unit}
-        rows.append({**common, "kind": "estimate", "value": estimate.value, "low": estimate.low,
-                     "high": estimate.high, "repetitions": len(estimate.values), "verdict": estimate.level.value,
-                     "saturated": cell.saturated, "label": words.quantity(estimate, unit)})
-        rows += [{**common, "kind": "run", "value": value, "run": run, "label": format_quantity(value, unit)}
-                 for value, run in zip(estimate.values, estimate.runs, strict=False)]
-        rows += [{**common, "kind": "left out", "value": value, "run": run} for value, run in words.left_out(estimate)]
-    return (*factors, "variant", "metric", "kind", "value", "low", "high", "unit", "run", "repetitions", "verdict",
-            "saturated", "label"), tuple(rows)
+        rows.append(
+            {
+                **common,
+                "kind": "estimate",
+                "value": estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+                "repetitions": len(estimate.values),
+                "verdict": estimate.level.value,
+                "saturated": cell.saturated,
+                "label": words.quantity(estimate, unit),
+            }
+        )
+        rows += [
+            {
+                **common,
+                "kind": "run",
+                "value": value,
+                "run": run,
+                "label": format_quantity(value, unit),
+            }
+            for value, run in zip(estimate.values, estimate.runs, strict=False)
+        ]
+        rows += [
+            {**common, "kind": "left out", "value": value, "run": run}
+            for value, run in words.left_out(estimate)
+        ]
+    return (
+        *factors,
+        "variant",
+        "metric",
+        "kind",
+        "value",
+        "low",
+        "high",
+        "unit",
+        "run",
+        "repetitions",
+        "verdict",
+        "saturated",
+        "label",
+    ), tuple(rows)

@@ -37,22 +37,39 @@ class Panels:
         """The layers over the data set `rows`, in panels with the same scales; `own_axes` repeats axes in every panel."""
         source = alt.NamedData(name=ROWS)
         if not self.divided:
-            return alt.TopLevelLayerSpec(data=source, layer=list(layers), width=self.width, height=self.height)
+            return alt.TopLevelLayerSpec(
+                data=source, layer=list(layers), width=self.width, height=self.height
+            )
         more: dict[str, Any] = {}
         # Without axes of their own the last panels of an unfilled row hang above an axis that isn't theirs.
         if own_axes or len(self.labels) % self.columns:
             more["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
-        lines = f"length(datum.label) > {self.width / 6.8:.0f} ? split(datum.label, ', ') : datum.label"
-        heading = alt.FacetFieldDef(field="panel", type="nominal", sort=list(self.labels), title=None,
-                                    header=alt.Header(labelExpr=lines))
-        return alt.TopLevelFacetSpec(data=source, spec=stack(layers, self.width, self.height), facet=heading,
-                                     columns=self.columns, spacing=18, **more)
+        lines = (
+            f"length(datum.label) > {self.width / 6.8:.0f} ? split(datum.label, ', ') : datum.label"
+        )
+        heading = alt.FacetFieldDef(
+            field="panel",
+            type="nominal",
+            sort=list(self.labels),
+            title=None,
+            header=alt.Header(labelExpr=lines),
+        )
+        return alt.TopLevelFacetSpec(
+            data=source,
+            spec=stack(layers, self.width, self.height),
+            facet=heading,
+            columns=self.columns,
+            spacing=18,
+            **more,
+        )
 
 
 def panels(labels: Sequence[str], *, columns: int | None = None) -> Panels:
     """The division into these headings; `columns` where it follows from the data (a grid of tables and columns)."""
     count = max(len(labels), 1)
-    side, width, height = _SIZES.get(count, (3 if count <= 9 else 4, 230 if count <= 9 else 180, 190))
+    side, width, height = _SIZES.get(
+        count, (3 if count <= 9 else 4, 230 if count <= 9 else 180, 190)
+    )
     if columns is not None and 1 < columns <= 4:
         side, width = columns, {2: 330, 3: 230, 4: 180}[columns]
     return Panels(tuple(labels), side, width, height)

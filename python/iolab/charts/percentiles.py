@@ -17,7 +17,25 @@ from .lines import Drawn, Spot, layers, rows_of
 from .model import Chart, Row, slug, specify, unchecked
 from .panels import panels
 
-STANDARD = (1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.995, 99.999, 99.9995, 99.9999)
+STANDARD = (
+    1.0,
+    5.0,
+    10.0,
+    25.0,
+    50.0,
+    75.0,
+    90.0,
+    95.0,
+    99.0,
+    99.5,
+    99.9,
+    99.95,
+    99.99,
+    99.995,
+    99.999,
+    99.9995,
+    99.9999,
+)
 """Per cents that every curve holds as far as its count allows: those that fio prints, and the tail beyond."""
 
 BEYOND = 10
@@ -58,11 +76,29 @@ def tail(variant: str, histograms: Sequence[Histogram], *, confidence: float = 0
         raise ValueError(f"histograms of different grids can't be pooled: {sorted(bits)} bits")
     count = sum(int(histogram.counts.sum()) for histogram in histograms)
     percents = percents_for(count)
-    read = pooled_quantiles([(one.indices, one.counts) for one in histograms], bits.pop() if bits else 6,
-                            [percent / 100 for percent in percents], confidence=confidence) if percents else []
-    values, lows, highs = (tuple(None if (value := three[part]) is None else value / 1e9 for three in read)
-                           for part in range(3))
-    return Tail(variant, tuple(percents), values, lows, highs, count, sum(bool(one.counts.sum()) for one in histograms))
+    read = (
+        pooled_quantiles(
+            [(one.indices, one.counts) for one in histograms],
+            bits.pop() if bits else 6,
+            [percent / 100 for percent in percents],
+            confidence=confidence,
+        )
+        if percents
+        else []
+    )
+    values, lows, highs = (
+        tuple(None if (value := three[part]) is None else value / 1e9 for three in read)
+        for part in range(3)
+    )
+    return Tail(
+        variant,
+        tuple(percents),
+        values,
+        lows,
+        highs,
+        count,
+        sum(bool(one.counts.sum()) for one in histograms),
+    )
 
 
 def percents_for(count: int) -> list[float]:
@@ -71,12 +107,22 @@ def percents_for(count: int) -> list[float]:
         return []
     between = [100 * (1 - 10 ** (-step / _STEPS)) for step in range(1, 7 * _STEPS)]
     every = sorted({*STANDARD, *(round(percent, 7) for percent in between)})
-    return [percent for percent in every if percent <= 50 or count * (1 - percent / 100) >= BEYOND * (1 - 1e-9)]
+    return [
+        percent
+        for percent in every
+        if percent <= 50 or count * (1 - percent / 100) >= BEYOND * (1 - 1e-9)
+    ]
 
 
 @unchecked
-def percentiles(tails: Sequence[Tail], *, title: str = "Latency percentiles", cell: Mapping[str, object] | None = None,
-                confidence: float = 0.95, name: str = "") -> Chart:
+def percentiles(
+    tails: Sequence[Tail],
+    *,
+    title: str = "Latency percentiles",
+    cell: Mapping[str, object] | None = None,
+    confidence: float = 0.95,
+    name: str = "",
+) -> Chart:
     """Latency against percentile, a line per variant; the axis gives every decade of the tail the same room.
 
     Args:
@@ -84,7 +130,9 @@ def percentiles(tails: Sequence[Tail], *, title: str = "Latency percentiles", ce
         cell: factor levels of that place, for the heading.
         name: begins the chart's name; the title by default.
     """
-    values = [value for one in tails for part in (one.values, one.lows, one.highs) for value in part]
+    values = [
+        value for one in tails for part in (one.values, one.lows, one.highs) for value in part
+    ]
     y = value_axis("latency", "s", values)
     drawn: list[Drawn] = []
     rows: list[Row] = []
@@ -96,23 +144,70 @@ def percentiles(tails: Sequence[Tail], *, title: str = "Latency percentiles", ce
             if value is None:
                 continue
             label = format_quantity(value, "s")
-            rows.append({**place, "variant": one.variant, "percent": percent, "value": value, "low": low, "high": high,
-                         "unit": "s", "ios": one.count, "repetitions": one.repetitions, "label": label})
+            rows.append(
+                {
+                    **place,
+                    "variant": one.variant,
+                    "percent": percent,
+                    "value": value,
+                    "low": low,
+                    "high": high,
+                    "unit": "s",
+                    "ios": one.count,
+                    "repetitions": one.repetitions,
+                    "label": label,
+                }
+            )
             if (height := y.drawn(value)) is not None:
-                spots.append(Spot(i, float(f"{100 / (100 - percent):.9g}"), height, y.drawn(low), y.drawn(high),
-                                  tip=f"{one.variant}: {percent:.7g} % of I/Os within {label}"))
+                spots.append(
+                    Spot(
+                        i,
+                        float(f"{100 / (100 - percent):.9g}"),
+                        height,
+                        y.drawn(low),
+                        y.drawn(high),
+                        tip=f"{one.variant}: {percent:.7g} % of I/Os within {label}",
+                    )
+                )
         lines = rows_of(spots, {"group": one.variant})
         # Points would bury the line: only the percentiles that people name get one.
-        named = {spot.i for spot in spots if one.percents[spot.i] >= 50 and one.percents[spot.i] in STANDARD}
+        named = {
+            spot.i
+            for spot in spots
+            if one.percents[spot.i] >= 50 and one.percents[spot.i] in STANDARD
+        }
         drawn += [row for row in lines if row["kind"] != "point" or row["i"] in named]
     division = panels([""])
     groups = list(dict.fromkeys(one.variant for one in tails))
     picture = division.draw(layers(_axis(drawn), y.encode_y(division.height), groups, drawn))
-    marks = [*([", ".join(f"{name} = {level_text(level)}" for name, level in place.items())] if place else []),
-             *_marks(tails, confidence), *y.notes]
-    return Chart(slug(name or title, *place.values()), title, specify(picture, {"rows": drawn}, title=title, marks=marks),
-                 (*place, "variant", "percent", "value", "low", "high", "unit", "ios", "repetitions", "label"),
-                 tuple(rows), words.sentences(marks))
+    marks = [
+        *(
+            [", ".join(f"{name} = {level_text(level)}" for name, level in place.items())]
+            if place
+            else []
+        ),
+        *_marks(tails, confidence),
+        *y.notes,
+    ]
+    return Chart(
+        slug(name or title, *place.values()),
+        title,
+        specify(picture, {"rows": drawn}, title=title, marks=marks),
+        (
+            *place,
+            "variant",
+            "percent",
+            "value",
+            "low",
+            "high",
+            "unit",
+            "ios",
+            "repetitions",
+            "label",
+        ),
+        tuple(rows),
+        words.sentences(marks),
+    )
 
 
 def _axis(drawn: Sequence[Drawn]) -> alt.X:
@@ -121,16 +216,25 @@ def _axis(drawn: Sequence[Drawn]) -> alt.X:
     decades = max(2, math.ceil(math.log10(most) - 1e-9))
     ticks = [1.0, 2.0, *(float(10**decade) for decade in range(1, decades + 1))]
     label = "format(100 - 100 / datum.value, '.10~r') + ' %'"
-    return alt.X("x:Q", title="share of I/Os at or below",
-                 scale=alt.Scale(type="log", domain=[1, max(most * 1.05, 20)], nice=False),
-                 axis=alt.Axis(values=[tick for tick in ticks if tick <= max(most * 1.05, 20)], labelExpr=label))
+    return alt.X(
+        "x:Q",
+        title="share of I/Os at or below",
+        scale=alt.Scale(type="log", domain=[1, max(most * 1.05, 20)], nice=False),
+        axis=alt.Axis(
+            values=[tick for tick in ticks if tick <= max(most * 1.05, 20)], labelExpr=label
+        ),
+    )
 
 
 def _marks(tails: Sequence[Tail], confidence: float) -> list[str]:
     if not any(one.count for one in tails):
         return ["no latency histogram here"]
-    said = [f"{one.variant}: {one.count:,} I/Os of {one.repetitions} {'run' if one.repetitions == 1 else 'runs'}"
-            .replace(",", "\u2009") for one in tails]
+    said = [
+        f"{one.variant}: {one.count:,} I/Os of {one.repetitions} {'run' if one.repetitions == 1 else 'runs'}".replace(
+            ",", "\u2009"
+        )
+        for one in tails
+    ]
     if any(low is not None for one in tails for low in one.lows):
         said.append(f"band: {confidence * 100:g} % interval over repetitions")
     said.append(f"drawn while at least {BEYOND} I/Os lie beyond")

@@ -21,18 +21,21 @@ _VEGA_LITE = "6.4"
 
 def to_svg(spec: Mapping[str, Any], title: str, caption: str) -> str:
     """The picture as an SVG document with `title`, `desc` and a label for those who listen."""
-    svg: str = vl_convert.vegalite_to_svg(_drawable(spec), vl_version=_VEGA_LITE, allowed_base_urls=[])
+    svg: str = vl_convert.vegalite_to_svg(
+        _drawable(spec), vl_version=_VEGA_LITE, allowed_base_urls=[]
+    )
     start = svg.index("<svg") + 4
     end = svg.index(">", start) + 1
     words = f"<title>{escape(visible(title))}</title><desc>{escape(visible(caption))}</desc>"
     words += f"<metadata>iolab {__version__}</metadata>"
-    return f"{svg[:start]} role=\"img\" aria-label={quoteattr(visible(title))}{svg[start:end]}{words}{svg[end:]}"
+    return f'{svg[:start]} role="img" aria-label={quoteattr(visible(title))}{svg[start:end]}{words}{svg[end:]}'
 
 
 def to_png(spec: Mapping[str, Any], title: str, caption: str, scale: float) -> bytes:
     """The picture as PNG with the textual chunks Title, Description and Software (PNG specification, 11.3.4)."""
-    png: bytes = vl_convert.vegalite_to_png(_drawable(spec), vl_version=_VEGA_LITE, scale=scale,
-                                            allowed_base_urls=[])
+    png: bytes = vl_convert.vegalite_to_png(
+        _drawable(spec), vl_version=_VEGA_LITE, scale=scale, allowed_base_urls=[]
+    )
     texts = {"Title": title, "Description": caption, "Software": f"iolab {__version__}"}
     chunks = b"".join(_text_chunk(keyword, text) for keyword, text in texts.items() if text)
     header = 8 + 25  # signature and IHDR, which must stay first

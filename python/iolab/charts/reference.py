@@ -41,11 +41,18 @@ def parse_reference(text: str) -> Reference:
     label, equals, quantity = text.rpartition("=")
     match = re.fullmatch(r"\s*([\d.]+(?:[eE][-+]?\d+)?)\s*(\S+)\s*", quantity)
     if not equals or not label.strip() or match is None:
-        raise UsageError(f"'{text}' is not a reference", where="--reference", hint="write a label and a quantity: '10 GbE link=1192MiB/s'")
+        raise UsageError(
+            f"'{text}' is not a reference",
+            where="--reference",
+            hint="write a label and a quantity: '10 GbE link=1192MiB/s'",
+        )
     value, base = to_base(float(match[1]), match[2])
     if base not in _AXES:
-        raise UsageError(f"'{quantity.strip()}' is not a quantity of any axis", where="--reference",
-                         hint="give a throughput, a rate or a time")
+        raise UsageError(
+            f"'{quantity.strip()}' is not a quantity of any axis",
+            where="--reference",
+            hint="give a throughput, a rate or a time",
+        )
     return Reference(label.strip(), value, _AXES[base], base)
 
 
@@ -54,22 +61,39 @@ _AXES: dict[str, Literal["x", "y"]] = {"B/s": "x", "1/s": "x", "s": "y"}
 
 def fitting(references: Sequence[Reference], x_unit: str, y_unit: str) -> list[Reference]:
     """The references that have a place on axes of these base units."""
-    return [one for one in references if not one.unit or one.unit == (x_unit if one.axis == "x" else y_unit)]
+    return [
+        one
+        for one in references
+        if not one.unit or one.unit == (x_unit if one.axis == "x" else y_unit)
+    ]
 
 
 def zero_layer(y: ValueAxis, channel: alt.Y) -> list[Layer]:
     """A rule at no change."""
-    return [layer(alt.MarkDef(type="rule", style="faint", strokeWidth=1.2), data=inline({"y": y.zero}), y=channel)]
+    return [
+        layer(
+            alt.MarkDef(type="rule", style="faint", strokeWidth=1.2),
+            data=inline({"y": y.zero}),
+            y=channel,
+        )
+    ]
 
 
 def floor_layer(floor: tuple[float, float], y: ValueAxis, channel: alt.Y) -> list[Layer]:
     """A grey band of the changes that an A/A arm showed."""
-    return [layer(alt.MarkDef(type="rect", style="faint", opacity=0.15, strokeWidth=0),
-                  data=inline({"lo": y.drawn(floor[0]), "hi": y.drawn(floor[1])}), y=at(channel, "lo"), y2=alt.Y2("hi"))]
+    return [
+        layer(
+            alt.MarkDef(type="rect", style="faint", opacity=0.15, strokeWidth=0),
+            data=inline({"lo": y.drawn(floor[0]), "hi": y.drawn(floor[1])}),
+            y=at(channel, "lo"),
+            y2=alt.Y2("hi"),
+        )
+    ]
 
 
-def reference_layers(references: Sequence[Reference], x: ValueAxis, y: ValueAxis, horizontal: alt.X,
-                     vertical: alt.Y) -> list[Layer]:
+def reference_layers(
+    references: Sequence[Reference], x: ValueAxis, y: ValueAxis, horizontal: alt.X, vertical: alt.Y
+) -> list[Layer]:
     """A dotted rule and its label for each reference; the label stands inside the plot at the rule's far end."""
     drawn = []
     for reference in references:
@@ -78,10 +102,23 @@ def reference_layers(references: Sequence[Reference], x: ValueAxis, y: ValueAxis
         if place is None:
             continue
         data = inline({reference.axis: place, "label": reference.label})
-        text = alt.MarkDef(type="text", fontSize=10, align="right", baseline="bottom", dx=-4, dy=-3,
-                           angle=270 if upright else 0)
+        text = alt.MarkDef(
+            type="text",
+            fontSize=10,
+            align="right",
+            baseline="bottom",
+            dx=-4,
+            dy=-3,
+            angle=270 if upright else 0,
+        )
         here: dict[str, Any] = {"x": horizontal} if upright else {"y": vertical}
         edge: dict[str, Any] = {"y": pixel(4)} if upright else {"x": pixel("width")}
-        drawn.append(layer(alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4), data=data, **here))
+        drawn.append(
+            layer(
+                alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
+                data=data,
+                **here,
+            )
+        )
         drawn.append(layer(text, data=data, **here, **edge, text=alt.Text("label:N")))
     return drawn

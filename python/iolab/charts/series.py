@@ -26,8 +26,13 @@ Span = tuple[float, float]
 
 
 @unchecked
-def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequence[Span] = (),
-           marked: Sequence[tuple[float, str]] = ()) -> Chart:
+def series(
+    lines: Sequence[Series],
+    *,
+    title: str = "Per second",
+    stalls: Sequence[Span] = (),
+    marked: Sequence[tuple[float, str]] = (),
+) -> Chart:
     """Series of one run, a panel for each unit, over seconds since the window's start.
 
     Args:
@@ -42,23 +47,49 @@ def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequen
     units = list(dict.fromkeys(one.unit for one in lines))
     times = [float(time) for one in lines for time in one.time if math.isfinite(time)]
     start, end = min([0.0, *times]), max([1.0, *times])
-    x, last = (alt.X("x:Q", title=title, scale=alt.Scale(domain=[start, end], nice=False, zero=False),
-                     axis=alt.Axis(grid=False, labelExpr=NUMBER)) for title in (None, "seconds since the window began"))
+    x, last = (
+        alt.X(
+            "x:Q",
+            title=title,
+            scale=alt.Scale(domain=[start, end], nice=False, zero=False),
+            axis=alt.Axis(grid=False, labelExpr=NUMBER),
+        )
+        for title in (None, "seconds since the window began")
+    )
     panels: list[alt.LayerSpec] = []
     data: dict[str, list[Drawn]] = {}
     thinned, gaps = 0, False
     notes: list[str] = []
     for unit in units:
         here = [one for one in lines if one.unit == unit]
-        y = value_axis(_title(here), unit, [float(value) for one in here for value in one.values], log=unit == "s")
+        y = value_axis(
+            _title(here),
+            unit,
+            [float(value) for one in here for value in one.values],
+            log=unit == "s",
+        )
         buckets = max((math.ceil(2 * len(one.time) / MOST_POINTS) for one in here), default=1)
         thinned = max(thinned, buckets if buckets > 2 else 0)
         holes = _gaps(here)
         gaps = gaps or bool(holes)
         notes += [note for note in y.notes if note not in notes]
         data[f"panel{len(panels)}"] = [row for one in here for row in _line(one, y)]
-        panels.append(_panel(here, f"panel{len(panels)}", y, last if unit == units[-1] else x, holes, stalls, (start, end),
-                             [(second, "" if panels else label) for second, label in marked if start <= second <= end]))
+        panels.append(
+            _panel(
+                here,
+                f"panel{len(panels)}",
+                y,
+                last if unit == units[-1] else x,
+                holes,
+                stalls,
+                (start, end),
+                [
+                    (second, "" if panels else label)
+                    for second, label in marked
+                    if start <= second <= end
+                ],
+            )
+        )
     marks = []
     if stalls:
         marks.append("shaded: stalled, no byte moved")
@@ -67,36 +98,94 @@ def series(lines: Sequence[Series], *, title: str = "Per second", stalls: Sequen
     if thinned:
         marks.append(f"thinned: lowest and highest of every {thinned} readings")
     marks += notes if lines else ["no per-second series here"]
-    picture = alt.TopLevelVConcatSpec(vconcat=panels or [_empty(last)], spacing=14,
-                                      resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", x="shared")))
+    picture = alt.TopLevelVConcatSpec(
+        vconcat=panels or [_empty(last)],
+        spacing=14,
+        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", x="shared")),
+    )
     rows: tuple[Row, ...] = tuple(
-        {"series": one.name, "seconds": float(time), "value": float(value) if math.isfinite(value) else None,
-         "unit": one.unit, "label": format_quantity(float(value), one.unit)}
-        for one in lines for time, value in zip(one.time, one.values, strict=True))
-    return Chart(slug(title), title, specify(picture, data, title=title, marks=marks),
-                 ("series", "seconds", "value", "unit", "label"), rows, words.sentences(marks))
+        {
+            "series": one.name,
+            "seconds": float(time),
+            "value": float(value) if math.isfinite(value) else None,
+            "unit": one.unit,
+            "label": format_quantity(float(value), one.unit),
+        }
+        for one in lines
+        for time, value in zip(one.time, one.values, strict=True)
+    )
+    return Chart(
+        slug(title),
+        title,
+        specify(picture, data, title=title, marks=marks),
+        ("series", "seconds", "value", "unit", "label"),
+        rows,
+        words.sentences(marks),
+    )
 
 
-def _panel(lines: Sequence[Series], data: str, y: ValueAxis, x: alt.X, holes: Sequence[Span], stalls: Sequence[Span],
-           window: Span, marked: Sequence[tuple[float, str]]) -> alt.LayerSpec:
+def _panel(
+    lines: Sequence[Series],
+    data: str,
+    y: ValueAxis,
+    x: alt.X,
+    holes: Sequence[Span],
+    stalls: Sequence[Span],
+    window: Span,
+    marked: Sequence[tuple[float, str]],
+) -> alt.LayerSpec:
     names = [one.name for one in lines]
     vertical = y.encode_y(_HEIGHT)
     drawn: list[Layer] = []
     if stalls:
         spans = inline(*({"x": first, "x2": last} for first, last in stalls))
-        drawn.append(layer(alt.MarkDef(type="rect", style="stall", clip=True), data=spans, x=x, x2=alt.X2("x2")))
+        drawn.append(
+            layer(
+                alt.MarkDef(type="rect", style="stall", clip=True), data=spans, x=x, x2=alt.X2("x2")
+            )
+        )
     if holes:
-        drawn.append(layer(alt.MarkDef(type="rule", style="gap", clip=True), data=inline(*_hatching(holes, window)),
-                           x=x, x2=alt.X2("x2"), y=pixel(_HEIGHT), y2=pixel(0)))
+        drawn.append(
+            layer(
+                alt.MarkDef(type="rule", style="gap", clip=True),
+                data=inline(*_hatching(holes, window)),
+                x=x,
+                x2=alt.X2("x2"),
+                y=pixel(_HEIGHT),
+                y2=pixel(0),
+            )
+        )
     base = {"x": x, "y": vertical, "color": colours(names, None)[0]}
     rows = alt.NamedData(name=data)
-    drawn.append(layer(alt.MarkDef(type="line", strokeWidth=1.4, clip=True), data=rows, where="!datum.alone", **base,
-                       detail=alt.Detail("piece:N")))
-    drawn.append(layer(alt.MarkDef(type="circle", size=14, opacity=1, clip=True), data=rows, where="datum.alone", **base))
+    drawn.append(
+        layer(
+            alt.MarkDef(type="line", strokeWidth=1.4, clip=True),
+            data=rows,
+            where="!datum.alone",
+            **base,
+            detail=alt.Detail("piece:N"),
+        )
+    )
+    drawn.append(
+        layer(
+            alt.MarkDef(type="circle", size=14, opacity=1, clip=True),
+            data=rows,
+            where="datum.alone",
+            **base,
+        )
+    )
     if marked:
         done = inline(*({"x": second, "label": label} for second, label in marked))
-        drawn.append(layer(alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4), data=done, x=x))
-        text = alt.MarkDef(type="text", fontSize=10, align="right", baseline="bottom", angle=270, dx=-4, dy=-3)
+        drawn.append(
+            layer(
+                alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
+                data=done,
+                x=x,
+            )
+        )
+        text = alt.MarkDef(
+            type="text", fontSize=10, align="right", baseline="bottom", angle=270, dx=-4, dy=-3
+        )
         drawn.append(layer(text, data=done, x=x, y=pixel(4), text=alt.Text("label:N")))
     return stack(drawn, _WIDTH, _HEIGHT)
 
@@ -108,7 +197,13 @@ def _title(lines: Sequence[Series]) -> str:
         return metric.title if metric else lines[0].name
     last = {one.name.partition("[")[0].rpartition(".")[2] for one in lines}
     titles = {"iops": "IOPS", "bw": "throughput", "util": "device utilization"}
-    return titles.get(word, word) if len(last) == 1 and (word := last.copy().pop()) else "latency" if lines[0].unit == "s" else ""
+    return (
+        titles.get(word, word)
+        if len(last) == 1 and (word := last.copy().pop())
+        else "latency"
+        if lines[0].unit == "s"
+        else ""
+    )
 
 
 def _line(one: Series, y: ValueAxis) -> Iterable[Drawn]:
@@ -118,7 +213,15 @@ def _line(one: Series, y: ValueAxis) -> Iterable[Drawn]:
     for time, value in [*_thin(one), (math.inf, math.nan)]:
         height = y.drawn(value)
         if height is not None and math.isfinite(time):
-            piece.append({"group": one.name, "x": round(time, 3), "y": height, "piece": number, "alone": False})
+            piece.append(
+                {
+                    "group": one.name,
+                    "x": round(time, 3),
+                    "y": height,
+                    "piece": number,
+                    "alone": False,
+                }
+            )
             continue
         if len(piece) == 1:
             piece[0]["alone"] = True
@@ -134,7 +237,7 @@ def _thin(one: Series) -> list[tuple[float, float]]:
         return list(zip(times.tolist(), values.tolist(), strict=True))
     kept: list[tuple[float, float]] = []
     for first in range(0, len(times), size):
-        bucket = values[first:first + size]
+        bucket = values[first : first + size]
         known = np.flatnonzero(np.isfinite(bucket))
         if not len(known):
             kept.append((float(times[first]), math.nan))
@@ -146,16 +249,25 @@ def _thin(one: Series) -> list[tuple[float, float]]:
 
 def _gaps(lines: Sequence[Series]) -> list[Span]:
     """Spans in which no line of the panel has a value, as readings without one and as holes in time."""
-    known = sorted({float(time) for one in lines for time, value in zip(one.time, one.values, strict=True)
-                    if math.isfinite(value) and math.isfinite(time)})
+    known = sorted(
+        {
+            float(time)
+            for one in lines
+            for time, value in zip(one.time, one.values, strict=True)
+            if math.isfinite(value) and math.isfinite(time)
+        }
+    )
     every = sorted({float(time) for one in lines for time in one.time if math.isfinite(time)})
     if not every:
         return []
     steps = np.diff(every)
     step = float(np.median(steps)) if len(steps) else 1.0
     edges = [every[0] - step, *known, every[-1] + step]
-    spans = [(before + step / 2, after - step / 2) for before, after in pairwise(edges)
-             if after - before > 1.6 * step]
+    spans = [
+        (before + step / 2, after - step / 2)
+        for before, after in pairwise(edges)
+        if after - before > 1.6 * step
+    ]
     return [(max(first, 0.0), last) for first, last in spans if last > max(first, 0.0)]
 
 

@@ -28,19 +28,30 @@ def grid_panels(comparison: Comparison, variants: Sequence[str]) -> dict[tuple[K
     return labels or {((), ""): ""}
 
 
-def picture(comparison: Comparison, cells: Cells, labels: Sequence[str], colour: alt.Color,
-            lines: int = 1) -> Drawing:
+def picture(
+    comparison: Comparison, cells: Cells, labels: Sequence[str], colour: alt.Color, lines: int = 1
+) -> Drawing:
     """Cells with fields `row`, `col`, `panel`, `line1` (and `line2`), `score`, drawn as tables side by side."""
     rows = [key_text(key) for key in comparison.row_levels] or [""]
     cols = [key_text(key) for key in comparison.col_levels] or [""]
-    longest = max((len(str(cell[f"line{n + 1}"])) for cell in cells for n in range(lines)), default=4)
+    longest = max(
+        (len(str(cell[f"line{n + 1}"])) for cell in cells for n in range(lines)), default=4
+    )
     cell_width = max(64, round(longest * 6.4) + 14, round(max(map(len, cols)) * 6.4) + 10)
     width, height = cell_width * len(cols), (20 + 18 * lines) * len(rows)
     side = max(1, min(len(labels), 960 // max(width, 1), 4))
-    x = alt.X("col:N", title=", ".join(comparison.cols) or None, scale=alt.Scale(domain=cols, padding=0),
-              axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelLimit=0))
-    y = alt.Y("row:N", title=", ".join(comparison.rows) or None, scale=alt.Scale(domain=rows, padding=0),
-              axis=alt.Axis(domain=False, ticks=False, labelLimit=0))
+    x = alt.X(
+        "col:N",
+        title=", ".join(comparison.cols) or None,
+        scale=alt.Scale(domain=cols, padding=0),
+        axis=alt.Axis(orient="top", labelAngle=0, domain=False, ticks=False, labelLimit=0),
+    )
+    y = alt.Y(
+        "row:N",
+        title=", ".join(comparison.rows) or None,
+        scale=alt.Scale(domain=rows, padding=0),
+        axis=alt.Axis(domain=False, ticks=False, labelLimit=0),
+    )
     tip = alt.Tooltip("tip:N")
     layers = [layer(alt.MarkDef(type="rect", style="cell"), x=x, y=y, color=colour, tooltip=tip)]
     for n in range(lines):

@@ -23,10 +23,15 @@ def panel_labels(comparison: Comparison) -> tuple[dict[tuple[Key, Key], str], in
     """Headings of the (table, column) pairs that were measured, in order, and the columns of a whole grid of them."""
     measured = {(cell.table, cell.col) for cell in comparison.cells}
     names = (*comparison.tables, *comparison.cols)
-    labels = {(table, col): named_text(names, (*table, *col))
-              for table in comparison.table_levels or ((),) for col in comparison.col_levels or ((),)
-              if (table, col) in measured}
-    grid = len(comparison.table_levels) > 1 and len(labels) == len(comparison.table_levels) * len(comparison.col_levels)
+    labels = {
+        (table, col): named_text(names, (*table, *col))
+        for table in comparison.table_levels or ((),)
+        for col in comparison.col_levels or ((),)
+        if (table, col) in measured
+    }
+    grid = len(comparison.table_levels) > 1 and len(labels) == len(comparison.table_levels) * len(
+        comparison.col_levels
+    )
     if not labels:
         return {((), ()): ""}, None
     return labels, len(comparison.col_levels) if grid else None
@@ -96,7 +101,9 @@ def star(estimate: Estimate) -> str:
 
 def sentences(phrases: Iterable[str]) -> str:
     """Phrases as sentences of a caption; a factor that begins one (`bs = 128k`) keeps its name."""
-    return " ".join(f"{phrase if _FACTOR.match(phrase) else capital(phrase)}." for phrase in phrases)
+    return " ".join(
+        f"{phrase if _FACTOR.match(phrase) else capital(phrase)}." for phrase in phrases
+    )
 
 
 def capital(text: str) -> str:

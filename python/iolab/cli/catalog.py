@@ -15,8 +15,20 @@ from .output import tell, tell_json
 if TYPE_CHECKING:
     from ..statistics.language.catalogue import Entry
 
-KINDS = ("glossary", "statistics", "metrics", "units", "formats", "gates", "hosts", "targets", "workloads", "sources",
-         "renderers", "studies")
+KINDS = (
+    "glossary",
+    "statistics",
+    "metrics",
+    "units",
+    "formats",
+    "gates",
+    "hosts",
+    "targets",
+    "workloads",
+    "sources",
+    "renderers",
+    "studies",
+)
 
 
 @click.command("catalog")
@@ -31,7 +43,9 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
     from ..errors import UsageError
 
     if path is not None and kind != "statistics":
-        raise UsageError("a path is for statistics alone", where=path, hint="iolab catalog statistics PATH")
+        raise UsageError(
+            "a path is for statistics alone", where=path, hint="iolab catalog statistics PATH"
+        )
     rows: list[dict[str, Any]]
     if kind == "statistics":
         rows = _statistics(path)
@@ -58,7 +72,9 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
-        tell(f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip())
+        tell(
+            f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip()
+        )
 
 
 def _studies() -> list[dict[str, Any]]:
@@ -69,27 +85,50 @@ def _studies() -> list[dict[str, Any]]:
     if base is None:
         return []
     files = sorted([*base.glob("*.toml"), *base.glob("published/*.csv")])
-    return [{"name": str(Path("studies") / path.relative_to(base)), "about": _first_comment(path)} for path in files]
+    return [
+        {"name": str(Path("studies") / path.relative_to(base)), "about": _first_comment(path)}
+        for path in files
+    ]
 
 
 def _first_comment(path: Path) -> str:
     """The first sentence of the comment that a file begins with."""
-    lines = itertools.takewhile(lambda line: line.startswith("#"), path.read_text("utf-8").splitlines())
-    return re.split(r"(?<=[.?])\s", " ".join(line.lstrip("# ") for line in lines).strip(), maxsplit=1)[0]
+    lines = itertools.takewhile(
+        lambda line: line.startswith("#"), path.read_text("utf-8").splitlines()
+    )
+    return re.split(
+        r"(?<=[.?])\s", " ".join(line.lstrip("# ") for line in lines).strip(), maxsplit=1
+    )[0]
 
 
 def _glossary() -> list[dict[str, Any]]:
     from ..glossary import SECTIONS
 
-    return [{"name": term.name, "symbol": term.symbol, "unit": term.unit, "section": section, "about": term.meaning}
-            for section, terms in SECTIONS.items() for term in terms]
+    return [
+        {
+            "name": term.name,
+            "symbol": term.symbol,
+            "unit": term.unit,
+            "section": section,
+            "about": term.meaning,
+        }
+        for section, terms in SECTIONS.items()
+        for term in terms
+    ]
 
 
 def _glossary_lines(rows: list[dict[str, Any]]) -> list[str]:
-    cells = [(row["name"], row["symbol"], "" if row["unit"] is None else f"[{row['unit'] or 'number'}]") for row in rows]
+    cells = [
+        (row["name"], row["symbol"], "" if row["unit"] is None else f"[{row['unit'] or 'number'}]")
+        for row in rows
+    ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join([*(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)), row["about"]])
-            for line, row in zip(cells, rows, strict=True)]
+    return [
+        "  ".join(
+            [*(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)), row["about"]]
+        )
+        for line, row in zip(cells, rows, strict=True)
+    ]
 
 
 def _statistics(path: Path | None) -> list[dict[str, Any]]:
@@ -102,17 +141,34 @@ def _statistics(path: Path | None) -> list[dict[str, Any]]:
 
         opened = open_path(path)
         has = opened.summary().has if isinstance(opened, Trace) and opened.detect() else None
-        return [_statistic(each.entry, {"answered_by": each.source or None, "why_not": each.why_not or None,
-                                        "answered_breakdowns": list(each.breakdowns), "lacking": dict(each.lacking)})
-                for each in available(opened, has)]
+        return [
+            _statistic(
+                each.entry,
+                {
+                    "answered_by": each.source or None,
+                    "why_not": each.why_not or None,
+                    "answered_breakdowns": list(each.breakdowns),
+                    "lacking": dict(each.lacking),
+                },
+            )
+            for each in available(opened, has)
+        ]
     refusals = _refusals()
     return [_statistic(entry, _recordable(entry, refusals)) for entry in CATALOGUE.values()]
 
 
 def _statistic(entry: Entry, more: dict[str, Any]) -> dict[str, Any]:
-    return {"name": entry.name, "about": entry.about, "unit": entry.unit, "breakdowns": list(entry.breakdowns),
-            "filters": list(entry.filters), "events": list(entry.sources), "counters": entry.counter.source if entry.counter else None,
-            "covers": entry.covers, **more}
+    return {
+        "name": entry.name,
+        "about": entry.about,
+        "unit": entry.unit,
+        "breakdowns": list(entry.breakdowns),
+        "filters": list(entry.filters),
+        "events": list(entry.sources),
+        "counters": entry.counter.source if entry.counter else None,
+        "covers": entry.covers,
+        **more,
+    }
 
 
 def _refusals() -> dict[str, str]:
@@ -135,8 +191,13 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
     """`answered_by`: what would, if it were recorded here."""
     if entry.sources == ("fio",):
         return {"answered_by": "fio", "why_not": None}
-    roads = [*((each, each) for each in entry.sources), *([(entry.counter.source, "counters")] if entry.counter else [])]
-    reasons = [refusals.get(source, refusals["counters"]) or _lacking(name) for name, source in roads]
+    roads = [
+        *((each, each) for each in entry.sources),
+        *([(entry.counter.source, "counters")] if entry.counter else []),
+    ]
+    reasons = [
+        refusals.get(source, refusals["counters"]) or _lacking(name) for name, source in roads
+    ]
     for (name, _), reason in zip(roads, reasons, strict=True):
         if not reason:
             return {"answered_by": name, "why_not": None}
@@ -148,20 +209,30 @@ def _lacking(source: str) -> str:
     from ..formats.zfs.kstat_log import not_loaded
     from ..hosts.kinds.local import LocalHost
 
-    return (not_loaded(LocalHost()) or "") if source in ("arcstats", "zil", "txgs", "zpool", "zpool-sizes") else ""
+    return (
+        (not_loaded(LocalHost()) or "")
+        if source in ("arcstats", "zil", "txgs", "zpool", "zpool-sizes")
+        else ""
+    )
 
 
 def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
     width = max(len(row["name"]) for row in rows)
     found = []
     for row in rows:
-        origin = " or ".join([*(["events"] if row["events"] else []), *(["counters"] if row["counters"] else [])])
+        origin = " or ".join(
+            [*(["events"] if row["events"] else []), *(["counters"] if row["counters"] else [])]
+        )
         state = f"by {row['answered_by']}" if row["answered_by"] else f"not here: {row['why_not']}"
         told = row.get("answered_breakdowns") or row["breakdowns"]
-        found += [f"{row['name']:{width}}  [{row['unit'] or 'number'}] {row['about']}",
-                  f"{'':{width}}  from {origin}, {state}{'; by ' if told else ''}{', '.join(told)}"]
+        found += [
+            f"{row['name']:{width}}  [{row['unit'] or 'number'}] {row['about']}",
+            f"{'':{width}}  from {origin}, {state}{'; by ' if told else ''}{', '.join(told)}",
+        ]
         if row.get("lacking"):
-            found.append(f"{'':{width}}  not by {', '.join(row['lacking'])}: what was recorded does not tell them")
+            found.append(
+                f"{'':{width}}  not by {', '.join(row['lacking'])}: what was recorded does not tell them"
+            )
     return found
 
 
@@ -169,20 +240,44 @@ def metric_rows() -> list[dict[str, Any]]:
     """Metrics that every run may have: name, title, unit, which direction is better."""
     from ..metrics import fixed, of
 
-    patterns = ["write.iops", "write.bw", "write.ios", "write.bytes", "write.lat.mean", "write.lat.min", "write.lat.max",
-                "write.lat.stddev", "write.clat.mean", "write.slat.mean", "write.clat.p99", "write.clat.p99.9"]
+    patterns = [
+        "write.iops",
+        "write.bw",
+        "write.ios",
+        "write.bytes",
+        "write.lat.mean",
+        "write.lat.min",
+        "write.lat.max",
+        "write.lat.stddev",
+        "write.clat.mean",
+        "write.slat.mean",
+        "write.clat.p99",
+        "write.clat.p99.9",
+    ]
     metrics = [of(name) for name in patterns] + fixed()
-    return [{"name": metric.name, "title": metric.title, "unit": f"[{metric.unit or 'number'}]",
-             "better": f"{metric.better} is better" if metric.better else ""} for metric in metrics]
+    return [
+        {
+            "name": metric.name,
+            "title": metric.title,
+            "unit": f"[{metric.unit or 'number'}]",
+            "better": f"{metric.better} is better" if metric.better else "",
+        }
+        for metric in metrics
+    ]
 
 
 def _units() -> list[dict[str, Any]]:
     from ..units import UNITS
 
-    return [{"name": symbol, "dimension": unit.dimension} for symbol, unit in UNITS.items() if symbol]
+    return [
+        {"name": symbol, "dimension": unit.dimension} for symbol, unit in UNITS.items() if symbol
+    ]
 
 
 def _plugins(kind: str) -> list[dict[str, Any]]:
     from ..registry import load, names
 
-    return [{"name": name, "about": (load(kind, name).__doc__ or "").strip().splitlines()[0]} for name in names(kind)]
+    return [
+        {"name": name, "about": (load(kind, name).__doc__ or "").strip().splitlines()[0]}
+        for name in names(kind)
+    ]

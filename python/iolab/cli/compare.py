@@ -33,30 +33,89 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 
 
 @click.command("compare")
-@click.argument("paths", metavar="RESULTS | FIO.json FIO.json...", type=PATH, nargs=-1, required=True)
-@click.option("--metric", shell_complete=complete_metrics,
-              help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
-              "both (write.bw@write.lat.mean). Default: the first that was measured.")
-@click.option("--baseline", help="The variant that the others are compared with. Default: the study's.")
-@click.option("--rows", callback=_names, help="Factors of the rows, with commas. Default: the load.")
+@click.argument(
+    "paths", metavar="RESULTS | FIO.json FIO.json...", type=PATH, nargs=-1, required=True
+)
+@click.option(
+    "--metric",
+    shell_complete=complete_metrics,
+    help="What to compare, such as write.iops or write.lat.mean; two with @ between them give a matrix of "
+    "both (write.bw@write.lat.mean). Default: the first that was measured.",
+)
+@click.option(
+    "--baseline", help="The variant that the others are compared with. Default: the study's."
+)
+@click.option(
+    "--rows", callback=_names, help="Factors of the rows, with commas. Default: the load."
+)
 @click.option("--cols", callback=_names, help="Factors of the columns. Default: the next largest.")
-@click.option("--tables", callback=_names, help="Factors that split the tables. Default: every other one that varies.")
-@click.option("--ignore", callback=_names, help="Factors to pool within a cell; named as hidden variation.")
-@click.option("--where", multiple=True, metavar="FACTOR=LEVEL[,LEVEL]", help="Only these runs; may be given again.")
-@click.option("--knee", is_flag=True, help="Throughput against latency instead: each variant's knee, its scalability, and what "
-              "it does at equal throughput and at equal latency.")
-@click.option("--windows", is_flag=True, help="Compare the windows before and after the marks of actions, within each run.")
-@click.option("--steps", is_flag=True, help="Compare the steps of loads that rise within a run, each as a cell.")
-@click.option("--published", type=PATH, metavar="TABLE.csv[:FACTOR=LEVEL]",
-              help="Compare the cells with a published table (or one level of it): rank correlation.")
-@click.option("--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one.")
+@click.option(
+    "--tables",
+    callback=_names,
+    help="Factors that split the tables. Default: every other one that varies.",
+)
+@click.option(
+    "--ignore", callback=_names, help="Factors to pool within a cell; named as hidden variation."
+)
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="FACTOR=LEVEL[,LEVEL]",
+    help="Only these runs; may be given again.",
+)
+@click.option(
+    "--knee",
+    is_flag=True,
+    help="Throughput against latency instead: each variant's knee, its scalability, and what "
+    "it does at equal throughput and at equal latency.",
+)
+@click.option(
+    "--windows",
+    is_flag=True,
+    help="Compare the windows before and after the marks of actions, within each run.",
+)
+@click.option(
+    "--steps",
+    is_flag=True,
+    help="Compare the steps of loads that rise within a run, each as a cell.",
+)
+@click.option(
+    "--published",
+    type=PATH,
+    metavar="TABLE.csv[:FACTOR=LEVEL]",
+    help="Compare the cells with a published table (or one level of it): rank correlation.",
+)
+@click.option(
+    "--unit", help="Unit to write values in, such as us or MiB/s. Default: a readable one."
+)
 @click.option("--precision", type=click.IntRange(0, 15), help="Digits after the point.")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True,
-              callback=_number, help="Of every interval.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    callback=_number,
+    help="Of every interval.",
+)
 @format_option(*FORMATS)
-def command(paths: tuple[Path, ...], metric: str | None, baseline: str | None, rows: list[str] | None, cols: list[str] | None,
-            tables: list[str] | None, ignore: list[str] | None, where: tuple[str, ...], knee: bool, windows: bool, steps: bool,
-            published: Path | None, unit: str | None, precision: int | None, confidence: float, style: str) -> None:
+def command(
+    paths: tuple[Path, ...],
+    metric: str | None,
+    baseline: str | None,
+    rows: list[str] | None,
+    cols: list[str] | None,
+    tables: list[str] | None,
+    ignore: list[str] | None,
+    where: tuple[str, ...],
+    knee: bool,
+    windows: bool,
+    steps: bool,
+    published: Path | None,
+    unit: str | None,
+    precision: int | None,
+    confidence: float,
+    style: str,
+) -> None:
     """Compare every variant with the baseline. Of several fio results each is a variant, named after its file.
 
     The values are geometric means over blocks; a change stands with its interval and its test: q is Benjamini-Hochberg's
@@ -80,7 +139,11 @@ def command(paths: tuple[Path, ...], metric: str | None, baseline: str | None, r
 
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:
-        raise UsageError("--windows and --steps cut runs in different ways", where="compare", hint="give one of them")
+        raise UsageError(
+            "--windows and --steps cut runs in different ways",
+            where="compare",
+            hint="give one of them",
+        )
     if windows:
         runs, base = results.window_runs(), baseline or FIRST
     elif steps:
@@ -90,27 +153,56 @@ def command(paths: tuple[Path, ...], metric: str | None, baseline: str | None, r
         return
 
     def compared(name: str, in_unit: str | None) -> Comparison:
-        found = compare(runs, name.strip(), baseline=base, rows=rows, cols=cols, tables=tables,
-                        ignore=ignore or (), where=conditions, shown_unit=in_unit, confidence=confidence, notes=notes)
+        found = compare(
+            runs,
+            name.strip(),
+            baseline=base,
+            rows=rows,
+            cols=cols,
+            tables=tables,
+            ignore=ignore or (),
+            where=conditions,
+            shown_unit=in_unit,
+            confidence=confidence,
+            notes=notes,
+        )
         return found if beside is None else beside.noted(found, select(runs, conditions))
 
     if "@" in chosen:
         first, second = chosen.split("@", 1)
         units = [*unit.split("@", 1), ""] if unit else ["", ""]
-        text = render_matrix(compared(first, units[0] or None), compared(second, units[1] or None), style, precision=precision)
+        text = render_matrix(
+            compared(first, units[0] or None),
+            compared(second, units[1] or None),
+            style,
+            precision=precision,
+        )
     else:
         text = load("renderer", style)().render(compared(chosen, unit), precision=precision)
     tell_as(style, text)
 
 
-def _knees(runs: list[Run], metric: str | None, baseline: str | None, rows: list[str] | None, where: Where, style: str,
-           notes: Sequence[Warning]) -> str:
+def _knees(
+    runs: list[Run],
+    metric: str | None,
+    baseline: str | None,
+    rows: list[str] | None,
+    where: Where,
+    style: str,
+    notes: Sequence[Warning],
+) -> str:
     """Curves of the operation and throughput of `metric` (`write.bw`), over the load of `rows`."""
     from ..compare.axes import select
     from ..compare.curves import curves
     from ..compare.render.knees import render_knees
 
     operation, _, throughput = (metric or "").partition(".")
-    found = curves(select(runs, where), operation=operation or None, load=rows[0] if rows else None,
-                   throughput=throughput if throughput in ("iops", "bw") else None, baseline=baseline, notes=notes)
+    found = curves(
+        select(runs, where),
+        operation=operation or None,
+        load=rows[0] if rows else None,
+        throughput=throughput if throughput in ("iops", "bw") else None,
+        baseline=baseline,
+        notes=notes,
+    )
     return render_knees(found, style)

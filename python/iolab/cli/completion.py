@@ -51,17 +51,30 @@ def complete_statistics(ctx: click.Context, param: click.Parameter, incomplete: 
     if not bracket:
         return [each for each in CATALOGUE if each.startswith(incomplete)]
     entry = CATALOGUE.get(name.partition("[")[0])
-    return [f"{name}[{each}]" for each in (entry.breakdowns if entry else ()) if each.startswith(field)]
+    return [
+        f"{name}[{each}]" for each in (entry.breakdowns if entry else ()) if each.startswith(field)
+    ]
 
 
 def complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of the block devices of this machine, `sda`, or `/dev/sda` where that is what was begun."""
     before = "/dev/" if incomplete.startswith("/") else ""
-    return [f"{before}{path.name}" for path in sorted(Path("/sys/class/block").glob("*")) if f"{before}{path.name}".startswith(incomplete)]
+    return [
+        f"{before}{path.name}"
+        for path in sorted(Path("/sys/class/block").glob("*"))
+        if f"{before}{path.name}".startswith(incomplete)
+    ]
 
 
 def complete_rigs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Rigs that can be built."""
     from ..rigs.recipe import FILE, places
 
-    return sorted({path.parent.name for place in places() for path in place.glob(f"*/{FILE}") if path.parent.name.startswith(incomplete)})
+    return sorted(
+        {
+            path.parent.name
+            for place in places()
+            for path in place.glob(f"*/{FILE}")
+            if path.parent.name.startswith(incomplete)
+        }
+    )

@@ -21,8 +21,12 @@ _SYS_BLOCK = Path("/sys/block")
 
 
 @click.command("doctor")
-@click.option("--clean", "cleans", is_flag=True,
-              help="Remove tracefs instances of killed recorders and loop devices of killed studies. Needs root.")
+@click.option(
+    "--clean",
+    "cleans",
+    is_flag=True,
+    help="Remove tracefs instances of killed recorders and loop devices of killed studies. Needs root.",
+)
 @format_option("text", "json")
 def command(cleans: bool, style: str) -> int:
     """Check what this machine can measure and record, and what killed iolab processes left on it, each with its remedy.
@@ -50,18 +54,45 @@ def command(cleans: bool, style: str) -> int:
     found = checks(host)
     found[2:2] = [_probe(said, wrong), *_sources(said)]
     instances = instances_of(said)
-    leftovers = [{"kind": "tracefs-instance", "name": name, "removable": name not in kept,
-                  "remedy": "another process has it open: end that" if name in kept else "sudo iolab doctor --clean"}
-                 for name in instances.dead] + [each.as_data() for each in loops if not each.used_by]
+    leftovers = [
+        {
+            "kind": "tracefs-instance",
+            "name": name,
+            "removable": name not in kept,
+            "remedy": "another process has it open: end that"
+            if name in kept
+            else "sudo iolab doctor --clean",
+        }
+        for name in instances.dead
+    ] + [each.as_data() for each in loops if not each.used_by]
     if style == "json":
-        tell_json({"schema": 1, "kind": "doctor", "checks": found, "leftovers": leftovers, "removed": [*removed, *loops_removed],
-                   "recording": list(instances.alive)})
+        tell_json(
+            {
+                "schema": 1,
+                "kind": "doctor",
+                "checks": found,
+                "leftovers": leftovers,
+                "removed": [*removed, *loops_removed],
+                "recording": list(instances.alive),
+            }
+        )
     else:
         tell(*(_line(each) for each in found))
-        lines = [f"left over  {each['kind']} {each['name']}: {each['remedy']}" for each in leftovers] or ["left over  nothing"]
-        lines += [f"in use     tracefs instance {name}, of a probe that records" for name in instances.alive]
-        lines += [f"in use     loop-device {each.node} on {each.file}: {each.used_by}" for each in loops if each.used_by]
-        lines += [f"removed    tracefs instance {name}" for name in removed] + [f"removed    loop-device {name}" for name in loops_removed]
+        lines = [
+            f"left over  {each['kind']} {each['name']}: {each['remedy']}" for each in leftovers
+        ] or ["left over  nothing"]
+        lines += [
+            f"in use     tracefs instance {name}, of a probe that records"
+            for name in instances.alive
+        ]
+        lines += [
+            f"in use     loop-device {each.node} on {each.file}: {each.used_by}"
+            for each in loops
+            if each.used_by
+        ]
+        lines += [f"removed    tracefs instance {name}" for name in removed] + [
+            f"removed    loop-device {name}" for name in loops_removed
+        ]
         tell(*lines)
     if cleans and (instances.dead or wrong or loops_left):
         why = "; ".join(filter(None, (wrong, *loops_left)))
@@ -78,7 +109,11 @@ def _line(check: Mapping[str, Any]) -> str:
 def _probe(said: Mapping[str, Any], wrong: str) -> dict[str, Any]:
     if not said:
         return check("probe", False, wrong, "run 'make setup'")
-    return check("probe", True, f"{said.get('probe')}, Linux {said.get('kernel')}, {'as root' if said.get('root') else 'not as root'}")
+    return check(
+        "probe",
+        True,
+        f"{said.get('probe')}, Linux {said.get('kernel')}, {'as root' if said.get('root') else 'not as root'}",
+    )
 
 
 def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -87,7 +122,9 @@ def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     for name, each in (sources if isinstance(sources, dict) else {}).items():
         words = "; ".join(map(str, each.get("words", ())))
         remedy = "" if said.get("root") else "sudo iolab record"
-        found.append(check(f"record {name}", bool(each.get("available")), words or "can be recorded", remedy))
+        found.append(
+            check(f"record {name}", bool(each.get("available")), words or "can be recorded", remedy)
+        )
     return found
 
 
@@ -103,9 +140,14 @@ class _Loop:
 
     def as_data(self) -> dict[str, Any]:
         """As plain data, of one that is left over."""
-        return {"kind": "loop-device", "name": f"{self.node} on {self.file}", "removable": self.results is not None,
-                "remedy": "sudo iolab doctor --clean" if self.results is not None else
-                          "where no study runs: iolab run --resume, which removes what a killed one made"}
+        return {
+            "kind": "loop-device",
+            "name": f"{self.node} on {self.file}",
+            "removable": self.results is not None,
+            "remedy": "sudo iolab doctor --clean"
+            if self.results is not None
+            else "where no study runs: iolab run --resume, which removes what a killed one made",
+        }
 
 
 def _loops() -> list[_Loop]:
@@ -116,7 +158,9 @@ def _loops() -> list[_Loop]:
     found = []
     for place in sorted(_SYS_BLOCK.glob("loop*/loop/backing_file")):
         try:
-            file = Path(place.read_text(errors="surrogateescape").rstrip("\n").removesuffix(" (deleted)"))
+            file = Path(
+                place.read_text(errors="surrogateescape").rstrip("\n").removesuffix(" (deleted)")
+            )
             if not file.name.startswith(IMAGES) or not any(file.parent.glob(f"{MARK}*")):
                 continue
             results = _results_of(file)
@@ -141,7 +185,12 @@ def _results_of(file: Path) -> Path | None:
     for results in file.parents[1:]:
         scratch = results / file.relative_to(results).parts[0]
         record = results / (scratch.name + SUFFIX)
-        if record.is_file() and not record.is_symlink() and record.stat().st_uid == os.geteuid() and (results / LOCK_FILE).is_file():
+        if (
+            record.is_file()
+            and not record.is_symlink()
+            and record.stat().st_uid == os.geteuid()
+            and (results / LOCK_FILE).is_file()
+        ):
             return results
     return None
 
@@ -162,4 +211,6 @@ def _clean_loops(host: Host) -> tuple[list[str], list[str]]:
         except (IolabError, OSError) as error:
             left.append(str(error))
     there = {(each.node, each.file) for each in _loops()}
-    return [f"{each.node} on {each.file}" for each in before if (each.node, each.file) not in there], left
+    return [
+        f"{each.node} on {each.file}" for each in before if (each.node, each.file) not in there
+    ], left

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from ..recording.read.trace import Trace
 
 
-def open_path(path: Path, kind: str | None = None, columns: str | None = None, where: Where | None = None) -> Trace | Recording:
+def open_path(
+    path: Path, kind: str | None = None, columns: str | None = None, where: Where | None = None
+) -> Trace | Recording:
     """A trace, a recording, or the one recording of a results directory. Errors as `open_events` has them."""
     from ..errors import UsageError
     from ..recording.base.layout import is_recording
@@ -22,7 +24,11 @@ def open_path(path: Path, kind: str | None = None, columns: str | None = None, w
     if inner.is_dir() and not is_recording(path):
         hosts = sorted(each for each in inner.iterdir() if is_recording(each))
         if len(hosts) > 1:
-            raise UsageError(f"holds the recordings of {len(hosts)} hosts", where=path, hint=f"name one of {', '.join(map(str, hosts))}")
+            raise UsageError(
+                f"holds the recordings of {len(hosts)} hosts",
+                where=path,
+                hint=f"name one of {', '.join(map(str, hosts))}",
+            )
         path = hosts[0] if hosts else path
     return open_events(path, format=kind, columns=columns, where=where)
 
@@ -32,7 +38,9 @@ def name_of(path: Path) -> str:
     return "standard input" if str(path) == "-" else path.name or path.resolve().name or str(path)
 
 
-def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | None) -> tuple[int | None, int | None]:
+def span_of(
+    opened: Sequence[Trace | Recording], start: str | None, end: str | None
+) -> tuple[int | None, int | None]:
     """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it together."""
     from ..errors import UsageError
     from ..statistics.language.times import is_after_start, parse_moment
@@ -45,11 +53,17 @@ def span_of(opened: Sequence[Trace | Recording], start: str | None, end: str | N
     # ten minutes before the end of five minutes is all of them
     begin = None if start is None else max(first, parse_moment(start, first, last))
     until = None if end is None else min(last + 1, parse_moment(end, first, last))
-    for flag, text, beyond in (("--from", start, begin is not None and begin > last), ("--to", end, until is not None and until <= first)):
+    for flag, text, beyond in (
+        ("--from", start, begin is not None and begin > last),
+        ("--to", end, until is not None and until <= first),
+    ):
         if text is not None and beyond and first < last:
             before = f"; -{text.strip()} is before the end" if is_after_start(text) else ""
-            raise UsageError(f"'{text}' is {'after the end' if flag == '--from' else 'before the start'} of what was recorded", where=flag,
-                             hint=f"it lasts {lasting((last - first) // 10**9)}{before}")
+            raise UsageError(
+                f"'{text}' is {'after the end' if flag == '--from' else 'before the start'} of what was recorded",
+                where=flag,
+                hint=f"it lasts {lasting((last - first) // 10**9)}{before}",
+            )
     return begin, until
 
 

@@ -7,47 +7,89 @@ import click
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (
         ("run a study; the results go to results/quickstart", "iolab run studies/quickstart.toml"),
-        ("show what it would do, and check that it can", "iolab run studies/quickstart.toml --dry-run"),
-        ("continue a study that was interrupted", "iolab run studies/quickstart.toml --resume -o results/quickstart")),
+        (
+            "show what it would do, and check that it can",
+            "iolab run studies/quickstart.toml --dry-run",
+        ),
+        (
+            "continue a study that was interrupted",
+            "iolab run studies/quickstart.toml --resume -o results/quickstart",
+        ),
+    ),
     "record": (
         ("record all disks until Ctrl-C", "sudo iolab record -o rec"),
-        ("record file I/O of one file system while a command runs",
-         "sudo iolab record syscall --fs /srv -o rec -- tar -cf /srv/a.tar /etc"),
-        ("record one disk of another machine for a minute", "iolab record block --device sda --host root@server --duration 1min -o rec")),
+        (
+            "record file I/O of one file system while a command runs",
+            "sudo iolab record syscall --fs /srv -o rec -- tar -cf /srv/a.tar /etc",
+        ),
+        (
+            "record one disk of another machine for a minute",
+            "iolab record block --device sda --host root@server --duration 1min -o rec",
+        ),
+    ),
     "live": (
         ("watch all disks in a browser", "sudo iolab live"),
-        ("watch files and disks of one file system", "sudo iolab live block syscall --fs /srv")),
+        ("watch files and disks of one file system", "sudo iolab live block syscall --fs /srv"),
+    ),
     "import": (
-        ("import a directory of fio results; the layout is inferred", "iolab import fio-results -o results/mine"),
-        ("name the parts of the paths", "iolab import fio-results -o results/mine --layout '{variant}/{rw}-{iodepth:int}.json'"),
-        ("import a trace as a recording", "iolab import biosnoop.txt -o rec")),
+        (
+            "import a directory of fio results; the layout is inferred",
+            "iolab import fio-results -o results/mine",
+        ),
+        (
+            "name the parts of the paths",
+            "iolab import fio-results -o results/mine --layout '{variant}/{rw}-{iodepth:int}.json'",
+        ),
+        ("import a trace as a recording", "iolab import biosnoop.txt -o rec"),
+    ),
     "show": (
         ("runs, verdicts and metrics of results", "iolab show results/mine"),
         ("a line for each run", "iolab show results/mine --runs"),
-        ("what a recording holds, for a program", "iolab show rec --format json")),
+        ("what a recording holds, for a program", "iolab show rec --format json"),
+    ),
     "compare": (
         ("compare every variant with the baseline", "iolab compare results/mine"),
-        ("compare one metric, as CSV", "iolab compare results/mine --metric write.clat.p99 --format csv"),
-        ("compare two fio results", "iolab compare before.json after.json")),
+        (
+            "compare one metric, as CSV",
+            "iolab compare results/mine --metric write.clat.p99 --format csv",
+        ),
+        ("compare two fio results", "iolab compare before.json after.json"),
+    ),
     "report": (
         ("write one HTML file", "iolab report results/mine -o report.html"),
-        ("write each chart as SVG with its numbers", "iolab report results/mine --charts charts")),
+        ("write each chart as SVG with its numbers", "iolab report results/mine --charts charts"),
+    ),
     "heatmap": (
         ("latency over time, in the terminal", "iolab heatmap rec"),
-        ("offsets of writes, as a picture", "iolab heatmap rec --y offset --where op=write -o offsets.png"),
-        ("two recordings on one scale", "iolab heatmap after --against before -o difference.html")),
+        (
+            "offsets of writes, as a picture",
+            "iolab heatmap rec --y offset --where op=write -o offsets.png",
+        ),
+        ("two recordings on one scale", "iolab heatmap after --against before -o difference.html"),
+    ),
     "query": (
         ("I/Os per second", "iolab query rec io.ops"),
-        ("bytes written each second, by process", "iolab query rec 'io.bytes[op=write][process]' --interval 1s"),
-        ("who issued the I/Os that took 10 ms or more", "iolab query rec 'io.ops[latency]' --who 10ms..1s")),
+        (
+            "bytes written each second, by process",
+            "iolab query rec 'io.bytes[op=write][process]' --interval 1s",
+        ),
+        (
+            "who issued the I/Os that took 10 ms or more",
+            "iolab query rec 'io.ops[latency]' --who 10ms..1s",
+        ),
+    ),
     "view": (
         ("show a recording in a browser", "iolab view rec"),
-        ("serve several on a fixed port", "iolab view before after --port 8750")),
+        ("serve several on a fixed port", "iolab view before after --port 8750"),
+    ),
     "keep": (
         ("list what is kept", "iolab keep list rec"),
-        ("keep a statistic from now on", "iolab keep add rec 'io.ops[latency]'")),
+        ("keep a statistic from now on", "iolab keep add rec 'io.ops[latency]'"),
+    ),
     "keep list": (("list what is kept", "iolab keep list rec"),),
-    "keep add": (("keep latency of one process", "iolab keep add rec 'io.ops[process=postgres][latency]'"),),
+    "keep add": (
+        ("keep latency of one process", "iolab keep add rec 'io.ops[process=postgres][latency]'"),
+    ),
     "keep pause": (("pause one statistic", "iolab keep pause rec 'io.ops[latency]'"),),
     "keep resume": (("resume all", "iolab keep resume rec"),),
     "keep drop": (("delete a statistic and its data", "iolab keep drop rec 'io.ops[latency]'"),),
@@ -55,28 +97,43 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "keep limits": (("show the limits", "iolab keep limits rec"),),
     "verify": (
         ("check every file of results or of a recording", "iolab verify rec"),
-        ("rebuild damaged caches and maps", "iolab verify rec --repair")),
+        ("rebuild damaged caches and maps", "iolab verify rec --repair"),
+    ),
     "rig": (
         ("build a rig, start a machine and run a study on it", "sudo iolab rig build openzfs"),
         ("", "sudo iolab rig up openzfs --name lab --disks 4"),
-        ("", "iolab run studies/openzfs-447-pools.toml --host rig:lab")),
-    "rig build": (("build a rig, or continue an interrupted build", "sudo iolab rig build openzfs"),),
+        ("", "iolab run studies/openzfs-447-pools.toml --host rig:lab"),
+    ),
+    "rig build": (
+        ("build a rig, or continue an interrupted build", "sudo iolab rig build openzfs"),
+    ),
     "rig check": (("check whether a rig is built", "iolab rig check openzfs"),),
     "rig builds": (("list the builds of a rig", "iolab rig builds openzfs"),),
-    "rig up": (("start a machine with four slow disks", "sudo iolab rig up openzfs --name lab --disks 4 --disk-iops 170"),),
+    "rig up": (
+        (
+            "start a machine with four slow disks",
+            "sudo iolab rig up openzfs --name lab --disks 4 --disk-iops 170",
+        ),
+    ),
     "rig list": (("list the machines", "iolab rig list"),),
     "rig ssh": (("run a command in a machine", "iolab rig ssh lab -- zpool status"),),
     "rig down": (("stop a machine and delete its disks", "iolab rig down lab"),),
     "doctor": (
         ("what this machine can do", "iolab doctor"),
-        ("remove what a killed recorder left", "sudo iolab doctor --clean")),
+        ("remove what a killed recorder left", "sudo iolab doctor --clean"),
+    ),
     "completion": (
-        ("print the script; bash reads it from ~/.local/share/bash-completion/completions/iolab", "iolab completion bash"),
-        ("fish reads it from ~/.config/fish/completions/iolab.fish", "iolab completion fish")),
+        (
+            "print the script; bash reads it from ~/.local/share/bash-completion/completions/iolab",
+            "iolab completion bash",
+        ),
+        ("fish reads it from ~/.config/fish/completions/iolab.fish", "iolab completion fish"),
+    ),
     "catalog": (
         ("list the terms and what they mean", "iolab catalog glossary"),
         ("list the metrics", "iolab catalog metrics"),
-        ("list what can be asked of a recording", "iolab catalog statistics rec")),
+        ("list what can be asked of a recording", "iolab catalog statistics rec"),
+    ),
 }
 """Command to its examples: (what it does, the command line)."""
 
@@ -88,7 +145,11 @@ def add_examples(command: click.Command, name: str) -> None:
     """Append the examples of a command, and those of its subcommands, to their help."""
     if command.epilog and _HEADING in command.epilog:
         return
-    lines = [line for what, example in EXAMPLES.get(name, ()) for line in ([f"  # {what}"] if what else []) + [f"  {example}"]]
+    lines = [
+        line
+        for what, example in EXAMPLES.get(name, ())
+        for line in ([f"  # {what}"] if what else []) + [f"  {example}"]
+    ]
     if lines:
         # a line of \b alone keeps click from joining the lines
         own = f"{command.epilog}\n\n" if command.epilog else ""

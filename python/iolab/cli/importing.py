@@ -18,26 +18,68 @@ if TYPE_CHECKING:
 
 @click.command("import")
 @click.argument("sources", metavar="[SOURCE...]", type=PATH, nargs=-1)
-@click.option("--layout", "layouts", metavar="PATTERN", multiple=True,
-              help="How the path of a run's folder or file below SOURCE names variant and factors: "
-              "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float; "
-              "{variant}, {repetition}, {block} and {host} have a meaning of their own; * is any text. May be given again: "
-              "the first that matches counts. Default: inferred, and printed.")
-@click.option("--table", type=SHIPPED_PATH, help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].")
-@click.option("--baseline", help="The variant that the others are compared with. Default: one that is called so, else the first.")
+@click.option(
+    "--layout",
+    "layouts",
+    metavar="PATTERN",
+    multiple=True,
+    help="How the path of a run's folder or file below SOURCE names variant and factors: "
+    "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float; "
+    "{variant}, {repetition}, {block} and {host} have a meaning of their own; * is any text. May be given again: "
+    "the first that matches counts. Default: inferred, and printed.",
+)
+@click.option(
+    "--table",
+    type=SHIPPED_PATH,
+    help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].",
+)
+@click.option(
+    "--baseline",
+    help="The variant that the others are compared with. Default: one that is called so, else the first.",
+)
 @click.option("--link", is_flag=True, help="Link to the tree's files instead of copying them.")
-@click.option("--device", "devices", metavar="NAME", multiple=True, help="Sum over this device of iostat's alone; "
-              "repeatable. Default: the disks that are listed, without partitions and what is made of them.")
-@click.option("--log-unit", type=click.Choice(("us", "ns")), help="Unit of fio's latency logs. Default: by the version that wrote them.")
+@click.option(
+    "--device",
+    "devices",
+    metavar="NAME",
+    multiple=True,
+    help="Sum over this device of iostat's alone; "
+    "repeatable. Default: the disks that are listed, without partitions and what is made of them.",
+)
+@click.option(
+    "--log-unit",
+    type=click.Choice(("us", "ns")),
+    help="Unit of fio's latency logs. Default: by the version that wrote them.",
+)
 @click.option("--max-size", metavar="SIZE", help="What an archive may have unpacked. Default: 64G.")
-@click.option("--format", "kind", metavar="FORMAT", help="The traces' format. Default: found by content. Of results `json` writes what "
-              "became of every file to stdout.")
-@click.option("--columns", metavar="FIELDS", help="What the columns of a CSV trace hold: 'time:us,latency:ns,offset:bytes,-,op'.")
+@click.option(
+    "--format",
+    "kind",
+    metavar="FORMAT",
+    help="The traces' format. Default: found by content. Of results `json` writes what "
+    "became of every file to stdout.",
+)
+@click.option(
+    "--columns",
+    metavar="FIELDS",
+    help="What the columns of a CSV trace hold: 'time:us,latency:ns,offset:bytes,-,op'.",
+)
 @click.option("--host", default="", metavar="NAME", help="Whose I/O a trace is.")
 @output_option("The results directory to make; of traces, the recording to make or add to.")
-def command(sources: tuple[Path, ...], layouts: tuple[str, ...], table: Path | None, baseline: str | None, link: bool,
-            devices: tuple[str, ...], log_unit: str | None, max_size: str | None, kind: str | None, columns: str | None, host: str,
-            output: Path) -> None:
+def command(
+    sources: tuple[Path, ...],
+    layouts: tuple[str, ...],
+    table: Path | None,
+    baseline: str | None,
+    link: bool,
+    devices: tuple[str, ...],
+    log_unit: str | None,
+    max_size: str | None,
+    kind: str | None,
+    columns: str | None,
+    host: str,
+    output: Path,
+) -> None:
     """Import fio results (a directory, a tar or zip archive, single files), a published table, or traces of I/O.
 
     Results are found by content. The layout of their paths is inferred and printed, so that it can be repeated or corrected
@@ -68,7 +110,11 @@ def command(sources: tuple[Path, ...], layouts: tuple[str, ...], table: Path | N
             _refuse_devices(devices)
             import_traces(sources, output, kind=kind, columns=columns, host=host)
             return
-    for wrong, flag in ((kind not in (None, "json"), "--format"), (columns is not None, "--columns"), (bool(host), "--host")):
+    for wrong, flag in (
+        (kind not in (None, "json"), "--format"),
+        (columns is not None, "--columns"),
+        (bool(host), "--host"),
+    ):
         if wrong:
             raise UsageError(f"{flag} is for traces, and a SOURCE is none", where="import")
     missing = next((path for path in sources if not path.exists()), None)
@@ -77,17 +123,36 @@ def command(sources: tuple[Path, ...], layouts: tuple[str, ...], table: Path | N
     extra = {} if log_unit is None else {"log_latency_unit": log_unit}
     if len(sources) > 1:
         if layouts or any(path.is_dir() for path in sources):
-            raise UsageError("one directory or archive at a time", where="import", hint="import others into directories of their own")
+            raise UsageError(
+                "one directory or archive at a time",
+                where="import",
+                hint="import others into directories of their own",
+            )
         from ..results.imports.tree import import_files
 
-        found = import_files(sources, output, link=link, baseline=baseline, reproduce=command_line(),
-                             extra={**extra, **({"devices": list(devices)} if devices else {})})
+        found = import_files(
+            sources,
+            output,
+            link=link,
+            baseline=baseline,
+            reproduce=command_line(),
+            extra={**extra, **({"devices": list(devices)} if devices else {})},
+        )
     else:
         from ..results.imports.source import MAX_BYTES
         from ..results.imports.tree import import_tree
 
-        found = import_tree(sources[0], layouts or None, output, link=link, baseline=baseline, reproduce=command_line(), extra=extra,
-                            devices=devices, max_bytes=MAX_BYTES if max_size is None else bytes_of(max_size, "--max-size"))
+        found = import_tree(
+            sources[0],
+            layouts or None,
+            output,
+            link=link,
+            baseline=baseline,
+            reproduce=command_line(),
+            extra=extra,
+            devices=devices,
+            max_bytes=MAX_BYTES if max_size is None else bytes_of(max_size, "--max-size"),
+        )
     _tell(found, output, started, kind == "json")
 
 
@@ -95,8 +160,11 @@ def _refuse_devices(devices: tuple[str, ...]) -> None:
     from ..errors import UsageError
 
     if devices:
-        raise UsageError("--device chooses among the devices of iostat files, which lie with fio's in a TREE", where="import",
-                         hint="of a trace, --where device=NAME of heatmap and query keeps one device")
+        raise UsageError(
+            "--device chooses among the devices of iostat files, which lie with fio's in a TREE",
+            where="import",
+            hint="of a trace, --where device=NAME of heatmap and query keeps one device",
+        )
 
 
 def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
@@ -110,10 +178,19 @@ def _tell(found: Imported, output: Path, started: float, as_json: bool) -> None:
     counts = {level: sum(run.verdict.level is level for run in results.runs) for level in Level}
     judged = ", ".join(f"{count} {level.value}" for level, count in counts.items() if count)
     many = f"{len(results.runs)} run{'' if len(results.runs) == 1 else 's'}"
-    say(f"imported {many} into {output} in {time.monotonic() - started:.1f} s: {judged}", *account_lines(found))
+    say(
+        f"imported {many} into {output} in {time.monotonic() - started:.1f} s: {judged}",
+        *account_lines(found),
+    )
     if as_json:
-        tell_json({"schema": 1, "kind": "import", **account(found),
-                   "verdicts": {level.value: count for level, count in counts.items() if count}})
+        tell_json(
+            {
+                "schema": 1,
+                "kind": "import",
+                **account(found),
+                "verdicts": {level.value: count for level, count in counts.items() if count},
+            }
+        )
 
 
 _FATES = {
@@ -153,17 +230,26 @@ def account_lines(found: Imported) -> list[str]:
     for name, words in _FATES.items():
         paths = found.files.get(name, ())
         if paths:
-            example = f", such as {', '.join(sorted(paths)[:2])}" if name not in ("results", "evidence", "own") else ""
+            example = (
+                f", such as {', '.join(sorted(paths)[:2])}"
+                if name not in ("results", "evidence", "own")
+                else ""
+            )
             if len(paths) == 1:
                 words = _FATES_OF_ONE.get(name, words)
             lines.append(f"  {len(paths):6} {words}{example}")
-    lines += [f"  {len(paths):6} skipped: {reason}, such as {paths[0]}" for reason, paths in found.skipped.items()]
+    lines += [
+        f"  {len(paths):6} skipped: {reason}, such as {paths[0]}"
+        for reason, paths in found.skipped.items()
+    ]
     if found.suggestions:
         one = len(found.unmatched) == 1
         layouts = " ".join(f"--layout {shlex.quote(text)}" for text in found.suggestions)
         lines.append(f"the unmatched result{'' if one else 's'} would be taken by {layouts}")
     if found.empty:
         many = len(found.empty)
-        lines.append(f"note: {many} folder{'s' if many > 1 else ''} that the layout names {'have' if many > 1 else 'has'} no fio result, "
-                     f"such as {found.empty[0]}")
+        lines.append(
+            f"note: {many} folder{'s' if many > 1 else ''} that the layout names {'have' if many > 1 else 'has'} no fio result, "
+            f"such as {found.empty[0]}"
+        )
     return [*lines, *(f"note: {note}" for note in (*found.notes, *found.differences))]

@@ -16,7 +16,11 @@ _CLONE = _PACKAGE.parent.parent
 
 def shipped(name: Path) -> Path | None:
     """Where a file lies that came with iolab (`studies/quickstart.toml`, `schemas/study.schema.json`); None where there is no such."""
-    if name.is_absolute() or ".." in name.parts or name.parts[:1] not in (("studies",), ("schemas",)):
+    if (
+        name.is_absolute()
+        or ".." in name.parts
+        or name.parts[:1] not in (("studies",), ("schemas",))
+    ):
         return None
     for place in (_PACKAGE / "shipped", _CLONE):
         if (place / name).exists():
@@ -34,8 +38,21 @@ def commit() -> str:
     if not (_CLONE / "crates/iolab-py").is_dir():
         return ""
     try:
-        done = subprocess.run(["git", "-C", str(_CLONE), "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"],
-                              capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [
+                "git",
+                "-C",
+                str(_CLONE),
+                "describe",
+                "--always",
+                "--abbrev=12",
+                "--exclude=*",
+                "--dirty=+",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
     return done.stdout.strip()
@@ -51,9 +68,13 @@ def describe() -> str:
         parts.append(f"commit {made_of}")
     try:
         probe = probe_path()
-        said = subprocess.run([str(probe), "--version"], capture_output=True, text=True, timeout=10).stdout.split()
+        said = subprocess.run(
+            [str(probe), "--version"], capture_output=True, text=True, timeout=10
+        ).stdout.split()
         digest = hashlib.sha256(probe.read_bytes()).hexdigest()
-        parts.append(f"probe {said[-1] if said else 'of an unknown version'} (sha256 {digest[:12]})")
+        parts.append(
+            f"probe {said[-1] if said else 'of an unknown version'} (sha256 {digest[:12]})"
+        )
     except (IolabError, OSError, subprocess.SubprocessError):
         parts.append("no probe")
     return ", ".join(parts)

@@ -22,8 +22,11 @@ Rows = Sequence[dict[str, Any]]
 _SECOND = 10**9
 
 _ORDERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "since": lambda row: math.inf if row["since_ns"] is None else row["since_ns"], "size": lambda row: -row["bytes"],
-    "cpu": lambda row: -row["cpu_ns"], "name": lambda row: row["statistic"]}
+    "since": lambda row: math.inf if row["since_ns"] is None else row["since_ns"],
+    "size": lambda row: -row["bytes"],
+    "cpu": lambda row: -row["cpu_ns"],
+    "name": lambda row: row["statistic"],
+}
 
 
 def _directory(function: Decorated) -> Decorated:
@@ -34,7 +37,9 @@ def _directory(function: Decorated) -> Decorated:
 def _statistics(*, required: bool) -> Callable[[Decorated], Decorated]:
     """Names of statistics."""
     words = "STATISTIC..." if required else "[STATISTIC...]"
-    return click.argument("statistics", metavar=words, nargs=-1, required=required, shell_complete=complete_statistics)
+    return click.argument(
+        "statistics", metavar=words, nargs=-1, required=required, shell_complete=complete_statistics
+    )
 
 
 @click.group("keep")
@@ -48,8 +53,11 @@ def command() -> None:
 
 @command.command("list")
 @_directory
-@click.option("--sort", type=click.Choice(tuple(_ORDERS)),
-              help="The oldest, the largest, the costliest first, or by name. Default: as they were added.")
+@click.option(
+    "--sort",
+    type=click.Choice(tuple(_ORDERS)),
+    help="The oldest, the largest, the costliest first, or by name. Default: as they were added.",
+)
 @format_option("text", "json")
 def list_(directory: Path, sort: str | None, style: str) -> None:
     """List the kept statistics: since when, size, cost, and the time range of each resolution."""
@@ -62,10 +70,18 @@ def list_(directory: Path, sort: str | None, style: str) -> None:
 @command.command()
 @_directory
 @_statistics(required=True)
-@click.option("--backfill", is_flag=True, help="Make it of the events that are still there as well.")
-@click.option("--source", metavar="NAME", help="What it is made of: block, syscall, diskstats... Default: what a query would take.")
+@click.option(
+    "--backfill", is_flag=True, help="Make it of the events that are still there as well."
+)
+@click.option(
+    "--source",
+    metavar="NAME",
+    help="What it is made of: block, syscall, diskstats... Default: what a query would take.",
+)
 @format_option("text", "json")
-def add(directory: Path, statistics: tuple[str, ...], backfill: bool, source: str | None, style: str) -> None:
+def add(
+    directory: Path, statistics: tuple[str, ...], backfill: bool, source: str | None, style: str
+) -> None:
     """Keep statistics from now on, named as in iolab query, such as 'io.ops[process=db][latency]'."""
     from ..statistics.kept.manage import add as added
 
@@ -97,12 +113,26 @@ def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
 @command.command()
 @_directory
 @_statistics(required=False)
-@click.option("--before", metavar="WHEN", required=True, help="-30d (before the end) or 2026-03-01T12:00:05 (UTC).")
-@click.option("--tier", type=click.Choice(["1s", "1m", "1h"]), default="1h", show_default=True,
-              help="The longest sums that go; shorter ones go with them.")
-@click.option("--yes", is_flag=True, help="Delete without asking. Needed where nobody can be asked.")
+@click.option(
+    "--before",
+    metavar="WHEN",
+    required=True,
+    help="-30d (before the end) or 2026-03-01T12:00:05 (UTC).",
+)
+@click.option(
+    "--tier",
+    type=click.Choice(["1s", "1m", "1h"]),
+    default="1h",
+    show_default=True,
+    help="The longest sums that go; shorter ones go with them.",
+)
+@click.option(
+    "--yes", is_flag=True, help="Delete without asking. Needed where nobody can be asked."
+)
 @format_option("text", "json")
-def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, yes: bool, style: str) -> None:
+def prune(
+    directory: Path, statistics: tuple[str, ...], before: str, tier: str, yes: bool, style: str
+) -> None:
     """Delete the data of kept statistics before a time; without a name, of all statistics. Events are not deleted.
 
     It says what would be deleted, and asks. With --tier 1s or 1m, the hour that is not over goes once it is: its longer sums are made of
@@ -114,19 +144,35 @@ def prune(directory: Path, statistics: tuple[str, ...], before: str, tier: str, 
     from ..statistics.language.times import is_after_start, parse_moment
 
     if is_after_start(before):
-        raise UsageError(f"'{before}' counts from the start of what was kept", where="--before",
-                         hint=f"write -{before.strip()} (before the end) or a moment such as 2026-03-01T12:00:05")
+        raise UsageError(
+            f"'{before}' counts from the start of what was kept",
+            where="--before",
+            hint=f"write -{before.strip()} (before the end) or a moment such as 2026-03-01T12:00:05",
+        )
 
-    ends = [(row["since_ns"], row["until_ns"]) for row in listed(directory) if row["until_ns"] is not None]
+    ends = [
+        (row["since_ns"], row["until_ns"])
+        for row in listed(directory)
+        if row["until_ns"] is not None
+    ]
     if not ends:
         raise UsageError("nothing was kept yet", where=directory)
-    moment = parse_moment(before, min(first for first, _ in ends), max(until for _, until in ends) - 1)
+    moment = parse_moment(
+        before, min(first for first, _ in ends), max(until for _, until in ends) - 1
+    )
     _agree(to_prune(directory, statistics, before_ns=moment, tier=tier), moment, yes)
     rows = pruned(directory, statistics, before_ns=moment, tier=tier)
     _changed(rows, style)
-    if tier != "1h" and any(each["first_ns"] is not None and each["first_ns"] < moment - 60 * _SECOND
-                            for row in rows if row["state"] != "pending" for each in row["tiers"] if each["tier"] == tier):
-        say("note: of the hour that is not over what is kept by the second stays until its minutes and hours are made of it")
+    if tier != "1h" and any(
+        each["first_ns"] is not None and each["first_ns"] < moment - 60 * _SECOND
+        for row in rows
+        if row["state"] != "pending"
+        for each in row["tiers"]
+        if each["tier"] == tier
+    ):
+        say(
+            "note: of the hour that is not over what is kept by the second stays until its minutes and hours are made of it"
+        )
 
 
 def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool) -> None:
@@ -138,12 +184,20 @@ def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool)
         return
     say(f"{'deletes' if yes else 'would delete'} what was kept before {_when(moment)}:")
     for name in dict.fromkeys(each[0] for each in deleted):
-        spans = (f"{lasting(max(0, until - first) // _SECOND)} by {tier}" for each, tier, first, until in deleted if each == name)
+        spans = (
+            f"{lasting(max(0, until - first) // _SECOND)} by {tier}"
+            for each, tier, first, until in deleted
+            if each == name
+        )
         say(f"  {name}: {', '.join(spans)}")
     if yes:
         return
     if not (sys.stdin.isatty() and on_terminal()):
-        raise UsageError("nothing was deleted: nobody can be asked", where="keep prune", hint="--yes deletes without asking")
+        raise UsageError(
+            "nothing was deleted: nobody can be asked",
+            where="keep prune",
+            hint="--yes deletes without asking",
+        )
     if not click.confirm("Delete it?", err=True):
         raise click.Abort
 
@@ -161,12 +215,29 @@ def drop(directory: Path, statistics: tuple[str, ...], style: str) -> None:
 
 @command.command()
 @_directory
-@click.option("--bytes", "size", metavar="SIZE", help="All kept statistics together may take so much, such as 2g; 'none' for no limit.")
-@click.option("--cpu", "share", metavar="PERCENT", help="Of all CPU time, over a minute, such as 5%; 'none' for no limit.")
-@click.option("--for", "ages", metavar="TIER=TIME", multiple=True,
-              help="How long sums by the second, minute, hour stay: 1s=7d, 1m=14d, 1h=90d; repeatable.")
+@click.option(
+    "--bytes",
+    "size",
+    metavar="SIZE",
+    help="All kept statistics together may take so much, such as 2g; 'none' for no limit.",
+)
+@click.option(
+    "--cpu",
+    "share",
+    metavar="PERCENT",
+    help="Of all CPU time, over a minute, such as 5%; 'none' for no limit.",
+)
+@click.option(
+    "--for",
+    "ages",
+    metavar="TIER=TIME",
+    multiple=True,
+    help="How long sums by the second, minute, hour stay: 1s=7d, 1m=14d, 1h=90d; repeatable.",
+)
 @format_option("text", "json")
-def limits(directory: Path, size: str | None, share: str | None, ages: tuple[str, ...], style: str) -> None:
+def limits(
+    directory: Path, size: str | None, share: str | None, ages: tuple[str, ...], style: str
+) -> None:
     """Show the limits of size and age of kept statistics; with options, change them.
 
     What is older than a tier goes for good. Beyond a limit statistics are suspended, one after the other; iolab keep resume goes on.
@@ -190,7 +261,9 @@ def limits(directory: Path, size: str | None, share: str | None, ages: tuple[str
     if found["pending"]:
         say("note: the recorder has not taken it up yet")
     if wanted and any(row["state"] == "suspended" for row in listed(directory)):
-        say(f"note: suspended statistics stay suspended: iolab keep resume {directory} resumes them")
+        say(
+            f"note: suspended statistics stay suspended: iolab keep resume {directory} resumes them"
+        )
 
 
 def _share(text: str) -> float:
@@ -200,7 +273,9 @@ def _share(text: str) -> float:
     try:
         return parse_quantity(text if text.strip().endswith("%") else f"{text}%", "share")
     except UsageError as error:
-        raise UsageError(error.message, where="--cpu", hint="a share of all CPU time, such as 5%, or none") from None
+        raise UsageError(
+            error.message, where="--cpu", hint="a share of all CPU time, such as 5%, or none"
+        ) from None
 
 
 def _age(words: str) -> tuple[str, int]:
@@ -213,9 +288,16 @@ def _show_limits(found: dict[str, Any]) -> None:
 
     size, share = found["bytes"], found["cpu_share"]
     used = format_quantity(found["used_bytes"], "B", 3)
-    lines = [("size", f"{used} of {'any size' if size is None else format_quantity(size, 'B', 3)}"),
-             ("CPU", "any" if share is None else f"{format_number(share * 100, 3)} % of all CPU time, over a minute"),
-             *((tier, lasting(seconds)) for tier, seconds in found["retention"].items())]
+    lines = [
+        ("size", f"{used} of {'any size' if size is None else format_quantity(size, 'B', 3)}"),
+        (
+            "CPU",
+            "any"
+            if share is None
+            else f"{format_number(share * 100, 3)} % of all CPU time, over a minute",
+        ),
+        *((tier, lasting(seconds)) for tier, seconds in found["retention"].items()),
+    ]
     for name, words in lines:
         tell(f"{name:4}  {words}")
 
@@ -233,23 +315,36 @@ def _show(rows: Rows, style: str) -> None:
     if not rows:
         say("nothing is kept; iolab keep add DIR STATISTIC begins")
         return
-    table = [("statistic", "state", "since", "size", "CPU", "rows", "1s", "1m", "1h"), *map(_line, rows)]
+    table = [
+        ("statistic", "state", "since", "size", "CPU", "rows", "1s", "1m", "1h"),
+        *map(_line, rows),
+    ]
     widths = [max(len(line[place]) for line in table) for place in range(len(table[0]))]
     for line in table:
-        tell("  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip())
+        tell(
+            "  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip()
+        )
     for row in rows:
         if row["why"]:
             tell(f"{row['statistic']}: {row['why']}")
         for first, until in row["gaps"]:
-            tell(f"{row['statistic']}: not kept from {_when(first)} to {_when(until) if until is not None else 'now'}")
+            tell(
+                f"{row['statistic']}: not kept from {_when(first)} to {_when(until) if until is not None else 'now'}"
+            )
 
 
 def _line(row: dict[str, Any]) -> tuple[str, ...]:
     from ..units import format_quantity
 
-    return (row["statistic"], row["state"], "-" if row["since_ns"] is None else _when(row["since_ns"]),
-            format_quantity(row["bytes"], "B", 3), format_quantity(row["cpu_ns"] / 1e9, "s", 3), str(row["rows"]),
-            *(_length(tier) for tier in row["tiers"]))
+    return (
+        row["statistic"],
+        row["state"],
+        "-" if row["since_ns"] is None else _when(row["since_ns"]),
+        format_quantity(row["bytes"], "B", 3),
+        format_quantity(row["cpu_ns"] / 1e9, "s", 3),
+        str(row["rows"]),
+        *(_length(tier) for tier in row["tiers"]),
+    )
 
 
 def _length(tier: dict[str, Any]) -> str:
@@ -261,4 +356,8 @@ def _length(tier: dict[str, Any]) -> str:
 
 def _when(ns: int) -> str:
     # a trace's own clock counts from its start
-    return f"{ns / 1e9:g} s" if ns < 10**17 else f"{datetime.fromtimestamp(ns // _SECOND, UTC):%Y-%m-%dT%H:%M:%S}Z"
+    return (
+        f"{ns / 1e9:g} s"
+        if ns < 10**17
+        else f"{datetime.fromtimestamp(ns // _SECOND, UTC):%Y-%m-%dT%H:%M:%S}Z"
+    )

@@ -26,7 +26,20 @@ STARTS_WITHIN = 30.0
 STARTS_FAR_WITHIN = 120.0
 ENDS_WITHIN = 60.0
 
-_FORWARDED = ("words", "devices", "mounts", "host_words", "output", "budget", "keep", "keep_for", "statistics", "ring", "shared", "tracefs")
+_FORWARDED = (
+    "words",
+    "devices",
+    "mounts",
+    "host_words",
+    "output",
+    "budget",
+    "keep",
+    "keep_for",
+    "statistics",
+    "ring",
+    "shared",
+    "tracefs",
+)
 """Parameters of `iolab record` that this command takes and hands on."""
 
 
@@ -38,13 +51,21 @@ class _Live(click.Command):
         self.params = [each for each in record.params if each.name in _FORWARDED] + self.params
         for each in self.params:
             if each.name == "words" and isinstance(each, click.Argument):
-                self.params[self.params.index(each)] = click.Argument(["words"], metavar="[block] [syscall] [counters]", nargs=-1)
+                self.params[self.params.index(each)] = click.Argument(
+                    ["words"], metavar="[block] [syscall] [counters]", nargs=-1
+                )
 
 
 @click.command("live", cls=_Live)
 @serving_options
-def command(port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None,
-            alert_commands: Path | None, **asked: Any) -> int:
+def command(
+    port: int | None,
+    address: str | None,
+    metrics: tuple[str, ...],
+    token_file: Path | None,
+    alert_commands: Path | None,
+    **asked: Any,
+) -> int:
     """Record I/O and show it live in a browser. Needs root on the recorded machine: sudo iolab live.
 
     The recorder is a process of its own, as by iolab record, whose options these are; what serves has given up root, and may end or lag
@@ -68,11 +89,17 @@ def command(port: int | None, address: str | None, metrics: tuple[str, ...], tok
         preload_server(address)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
-    recorder = subprocess.Popen(_command({**asked, "output": directory}), stdin=subprocess.DEVNULL, process_group=0)
+    recorder = subprocess.Popen(
+        _command({**asked, "output": directory}), stdin=subprocess.DEVNULL, process_group=0
+    )
     try:
         if user is not None:
             become(user)
-        if _begun(recorder, directory, STARTS_WITHIN if asked["host_words"] == "local" else STARTS_FAR_WITHIN):
+        if _begun(
+            recorder,
+            directory,
+            STARTS_WITHIN if asked["host_words"] == "local" else STARTS_FAR_WITHIN,
+        ):
             _show(recorder, directory, address, port, metrics, token_file, commands)
     except KeyboardInterrupt:
         pass
@@ -126,8 +153,15 @@ def _session(directory: Path) -> Any:
     return sessions[-1] if sessions else None
 
 
-def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | None, port: int | None, metrics: Sequence[str],
-          token_file: Path | None, commands: Commands) -> None:
+def _show(
+    recorder: subprocess.Popen[bytes],
+    directory: Path,
+    address: str | None,
+    port: int | None,
+    metrics: Sequence[str],
+    token_file: Path | None,
+    commands: Commands,
+) -> None:
     from ..server.base.store import Store
     from ..server.http.actions import state_of_user
     from ..server.http.serve import serve
@@ -146,7 +180,13 @@ def _show(recorder: subprocess.Popen[bytes], directory: Path, address: str | Non
         say(f"recording into {directory}")
         announce(listener)
 
-    serve(state_of_user(Store((directory,)), commands), listener, metrics=metrics, ready=ready, go_on=go_on)
+    serve(
+        state_of_user(Store((directory,)), commands),
+        listener,
+        metrics=metrics,
+        ready=ready,
+        go_on=go_on,
+    )
 
 
 def _ended(recorder: subprocess.Popen[bytes]) -> int:

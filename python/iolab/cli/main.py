@@ -25,18 +25,38 @@ COMMANDS = {
     "record": ("record", "make", "Record every I/O in the kernel, with device, file and process."),
     "live": ("live", "make", "Record I/O and show it live in a browser."),
     "import": ("importing", "make", "Import fio and iostat files, a published table, or traces."),
-    "show": ("show", "look", "Summarize results, a recording or a trace: runs, verdicts, metrics, I/Os."),
-    "compare": ("compare", "look", "Compare every variant with the baseline, with intervals and tests."),
+    "show": (
+        "show",
+        "look",
+        "Summarize results, a recording or a trace: runs, verdicts, metrics, I/Os.",
+    ),
+    "compare": (
+        "compare",
+        "look",
+        "Compare every variant with the baseline, with intervals and tests.",
+    ),
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
     "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
     "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),
     "view": ("view", "look", "Serve recordings and traces to a browser and to programs."),
     "keep": ("keep", "tend", "Keep statistics of a recording longer than its events."),
-    "verify": ("verify", "tend", "Check the files of results or a recording for damage; rebuild what can be derived."),
+    "verify": (
+        "verify",
+        "tend",
+        "Check the files of results or a recording for damage; rebuild what can be derived.",
+    ),
     "rig": ("rig", "tend", "Build, start and stop disposable virtual machines to measure on."),
-    "doctor": ("doctor", "tend", "Check what this machine can do, and what killed processes left on it."),
+    "doctor": (
+        "doctor",
+        "tend",
+        "Check what this machine can do, and what killed processes left on it.",
+    ),
     "completion": ("completion", "tend", "Print the completion script of bash, zsh or fish."),
-    "catalog": ("catalog", "tend", "List terms (glossary), metrics, statistics, units, formats, gates, targets..."),
+    "catalog": (
+        "catalog",
+        "tend",
+        "List terms (glossary), metrics, statistics, units, formats, gates, targets...",
+    ),
 }
 """Command to its module in `cli`, the heading it stands under, and what it does, so that `--help` loads no command."""
 
@@ -69,11 +89,15 @@ class _Commands(click.Group):
         add_examples(command, name)
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
-            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=COMMANDS, ctx=ctx) from None
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=COMMANDS, ctx=ctx
+            ) from None
 
     def make_context(self, *words: Any, **more: Any) -> click.Context:
         with _telling():
@@ -98,11 +122,20 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-             epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unusable file, 4 wrong study, 5 failed run, 130 interrupted.")
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unusable file, 4 wrong study, 5 failed run, 130 interrupted.",
+)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version,
-              help="Show the version, the commit and the build of the probe.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version, the commit and the build of the probe.",
+)
 def group(debug: bool) -> None:
     """A storage performance laboratory: A/B studies of real storage under real load, judged, compared and reported."""
 
@@ -120,7 +153,9 @@ def run(args: list[str]) -> int:
 
     debug = "--debug" in args
     try:
-        result: Any = group.main(args=[arg for arg in args if arg != "--debug"], prog_name="iolab", standalone_mode=False)
+        result: Any = group.main(
+            args=[arg for arg in args if arg != "--debug"], prog_name="iolab", standalone_mode=False
+        )
         code = result if isinstance(result, int) else 0
         _flush()
         return code
@@ -130,8 +165,16 @@ def run(args: list[str]) -> int:
         tell(*error.message.split("\n"))
         return 0
     except click.ClickException as error:
-        where = f"{error.ctx.command_path}: " if isinstance(error, click.UsageError) and error.ctx else ""
-        say(*f"iolab: {where}{error.format_message()} (see --help)".replace("iolab: iolab ", "iolab ").split("\n"))
+        where = (
+            f"{error.ctx.command_path}: "
+            if isinstance(error, click.UsageError) and error.ctx
+            else ""
+        )
+        say(
+            *f"iolab: {where}{error.format_message()} (see --help)".replace(
+                "iolab: iolab ", "iolab "
+            ).split("\n")
+        )
         return 2
     except (KeyboardInterrupt, click.Abort):
         say("iolab: interrupted")
@@ -169,7 +212,11 @@ def _flush() -> None:
 def _reader_gone() -> bool:
     """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it then, and that is no failure.
     Where nobody reads the words to stderr either, they are for nobody, but that tells nothing of what was to be done."""
-    gone = [stream for stream in (sys.stdout, sys.stderr) if stream is not None and _hung_up(stream.fileno())]
+    gone = [
+        stream
+        for stream in (sys.stdout, sys.stderr)
+        if stream is not None and _hung_up(stream.fileno())
+    ]
     for stream in gone:
         hush(stream.fileno())
     return sys.stdout in gone

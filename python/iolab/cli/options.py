@@ -47,8 +47,14 @@ def output_option(help_text: str, *, required: bool = True) -> Callable[[Decorat
 
 def format_option(*names: str) -> Callable[[Decorated], Decorated]:
     """`--format`, the first name being the default."""
-    return click.option("--format", "style", type=click.Choice(names), default=names[0], show_default=True,
-                        help="How to write it; csv and json are unrounded.")
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(names),
+        default=names[0],
+        show_default=True,
+        help="How to write it; csv and json are unrounded.",
+    )
 
 
 def open_results(*paths: Path) -> Opened:
@@ -90,7 +96,11 @@ def limit_of(text: str, flag: str) -> int:
 
     size = bytes_of(text, flag)
     if text.strip().isdigit() and size < SEAL_BYTES:
-        raise UsageError(f"'{text}' is {size} bytes, less than a single segment", where=flag, hint=f"write a unit, such as {text.strip()}g")
+        raise UsageError(
+            f"'{text}' is {size} bytes, less than a single segment",
+            where=flag,
+            hint=f"write a unit, such as {text.strip()}g",
+        )
     return size
 
 

@@ -10,32 +10,53 @@ from typing import Literal, TypeAlias
 
 from ..errors import FormatError, IolabError, ResultsError, StudyError, UsageError
 
-Kind: TypeAlias = Literal["study", "fio job file", "fio result", "results", "recording", "trace", "report"]
+Kind: TypeAlias = Literal[
+    "study", "fio job file", "fio result", "results", "recording", "trace", "report"
+]
 
 _EVENTS: frozenset[Kind] = frozenset(("recording", "trace"))
 _TAKES: dict[str, frozenset[Kind]] = {
-    "run": frozenset(("study",)), "show": frozenset(("results", "fio result", "recording", "trace")),
-    "compare": frozenset(("results", "fio result")), "report": frozenset(("results", "fio result")),
-    "heatmap": _EVENTS, "query": _EVENTS, "view": _EVENTS, "keep": frozenset(("recording",)),
+    "run": frozenset(("study",)),
+    "show": frozenset(("results", "fio result", "recording", "trace")),
+    "compare": frozenset(("results", "fio result")),
+    "report": frozenset(("results", "fio result")),
+    "heatmap": _EVENTS,
+    "query": _EVENTS,
+    "view": _EVENTS,
+    "keep": frozenset(("recording",)),
     "verify": frozenset(("results", "recording")),
 }
 """Command to the kinds that it takes."""
 
 _WORDS: dict[Kind, tuple[str, tuple[str, ...]]] = {
     "study": ("a study", ("iolab run {}",)),
-    "fio job file": ("a fio job file", ("fio {} --output-format=json --output=fio.json", "iolab show fio.json")),
-    "fio result": ("a fio result", ("iolab show {}", "iolab compare {} OTHER.json", "iolab import {} -o results/NAME")),
-    "results": ("a results directory", ("iolab show {}", "iolab compare {}", "iolab report {} -o report.html")),
+    "fio job file": (
+        "a fio job file",
+        ("fio {} --output-format=json --output=fio.json", "iolab show fio.json"),
+    ),
+    "fio result": (
+        "a fio result",
+        ("iolab show {}", "iolab compare {} OTHER.json", "iolab import {} -o results/NAME"),
+    ),
+    "results": (
+        "a results directory",
+        ("iolab show {}", "iolab compare {}", "iolab report {} -o report.html"),
+    ),
     "recording": ("a recording", ("iolab show {}", "iolab query {} io.ops", "iolab view {}")),
-    "trace": ("a trace of I/O", ("iolab show {}", "iolab heatmap {}", "iolab import {} -o RECORDING")),
+    "trace": (
+        "a trace of I/O",
+        ("iolab show {}", "iolab heatmap {}", "iolab import {} -o RECORDING"),
+    ),
     "report": ("a report", ("xdg-open {}",)),
 }
 """Kind to its name with an article, and the commands that take it."""
 
 _HEAD = 65536
 _JOB_SECTION = re.compile(r"^\[[^\[\]\n]+\]\s*$", re.MULTILINE)
-_JOB_OPTION = re.compile(r"^\s*(?:rw|readwrite|ioengine|bs|blocksize|size|filename|directory|runtime|iodepth|numjobs)\s*=\s*[^\s\"']",
-                         re.MULTILINE)
+_JOB_OPTION = re.compile(
+    r"^\s*(?:rw|readwrite|ioengine|bs|blocksize|size|filename|directory|runtime|iodepth|numjobs)\s*=\s*[^\s\"']",
+    re.MULTILINE,
+)
 _STUDY_TABLE = re.compile(r"^\[(?:study|workload|target|variants|factors)\b", re.MULTILINE)
 
 
@@ -47,11 +68,19 @@ def suggest(args: Sequence[str], error: IolabError) -> str | None:
     if not isinstance(error, FormatError | ResultsError | StudyError | UsageError):
         return None
     # a word after an option may be its value, such as the output
-    words = [each for before, each in zip(["", *args], args, strict=False) if not each.startswith("-") and not before.startswith("-")]
+    words = [
+        each
+        for before, each in zip(["", *args], args, strict=False)
+        if not each.startswith("-") and not before.startswith("-")
+    ]
     if not words or words[0] not in _TAKES:
         return None
     # some errors name the path in their message alone
-    about = [each for each in words[1:] if str(error).startswith(f"{Path(each)}:") and Path(each).exists()]
+    about = [
+        each
+        for each in words[1:]
+        if str(error).startswith(f"{Path(each)}:") and Path(each).exists()
+    ]
     if not about:
         return None
     path = max(about, key=len)
@@ -64,7 +93,11 @@ def suggest(args: Sequence[str], error: IolabError) -> str | None:
             return None
         name += " without recordings"
     listed = ", ".join(f"'{each.format(shlex.quote(path))}'" for each in commands)
-    also = "; a study names it as workload.job_file" if kind == "fio job file" and words[0] == "run" else ""
+    also = (
+        "; a study names it as workload.job_file"
+        if kind == "fio job file" and words[0] == "run"
+        else ""
+    )
     return f"{path} is {name}, which iolab {words[0]} does not take; use {listed}{also}"
 
 
@@ -77,7 +110,13 @@ def find_kind(path: Path) -> Kind | None:
 
     try:
         if path.is_dir():
-            return "recording" if is_recording(path) else "results" if (path / FILE).is_file() else None
+            return (
+                "recording"
+                if is_recording(path)
+                else "results"
+                if (path / FILE).is_file()
+                else None
+            )
         if not path.is_file():
             return None
         with path.open("rb") as file:

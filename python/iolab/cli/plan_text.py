@@ -22,14 +22,20 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     beside = ", commands not counted" if commands else ""
     made = [f"{counted(len(plan.plan.profiles), 'run')} for profiles"] if plan.plan.profiles else []
     blocks = f"{counted(len(plan.plan.measured), 'run')} in {counted(study.repetitions, 'block')}"
-    yield (f"{study.name}: {', '.join([blocks, *made])}, "
-           f"about {clock_text(plan.plan.seconds)}{beside}, into {plan.directory}")
+    yield (
+        f"{study.name}: {', '.join([blocks, *made])}, "
+        f"about {clock_text(plan.plan.seconds)}{beside}, into {plan.directory}"
+    )
     if study.changes:
         yield f"changed: {' '.join(study.changes.arguments())}"
     for target in plan.targets:
         yield _target_line(target)
     overwritten = [text for target in plan.targets for text in target.destroys]
-    yield "overwrites: " + (f"{'; '.join(dict.fromkeys(overwritten))} (needs --destructive)" if overwritten else "nothing")
+    yield "overwrites: " + (
+        f"{'; '.join(dict.fromkeys(overwritten))} (needs --destructive)"
+        if overwritten
+        else "nothing"
+    )
     for problem in plan.problems:
         yield f"can't be done here now: {problem}"
     if plan.no_profiles is not None:
@@ -50,7 +56,11 @@ def plan_lines(plan: Preview) -> Iterator[str]:
 
 def _target_line(target: TargetPreview) -> str:
     words = ", ".join(f"{key} {value}" for key, value in _flat(target.given))
-    return f"target: {target.kind}" + (f" ({words})" if words else "") + f", up to {format_quantity(target.room_bytes, 'B', 3)} a run"
+    return (
+        f"target: {target.kind}"
+        + (f" ({words})" if words else "")
+        + f", up to {format_quantity(target.room_bytes, 'B', 3)} a run"
+    )
 
 
 def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -45,7 +45,9 @@ def live_text(latest: Mapping[str, float], before: float | None) -> str:
     rate = latest.get(_DEVICE_RATE)
     if rate is None:
         return ""
-    return f"{format_number(rate)} IOPS at the device" + (f" (block before: {format_number(before)})" if before is not None else "")
+    return f"{format_number(rate)} IOPS at the device" + (
+        f" (block before: {format_number(before)})" if before is not None else ""
+    )
 
 
 def values_text(values: Mapping[str, float], before: Mapping[str, float] | None) -> str:
@@ -55,10 +57,11 @@ def values_text(values: Mapping[str, float], before: Mapping[str, float] | None)
         group, _, rest = name.partition(".")
         if rest == "iops":
             ghost = (before or {}).get(name)
-            parts.append(f"{group} {format_number(rate)} IOPS"
-                         + (f" (block before: {format_number(ghost)})" if ghost is not None else ""))
+            parts.append(
+                f"{group} {format_number(rate)} IOPS"
+                + (f" (block before: {format_number(ghost)})" if ghost is not None else "")
+            )
     return ", ".join(parts)
-
 
 
 class _Mean:
@@ -79,9 +82,18 @@ class _Mean:
 
 def shared_progress(console: Console) -> Progress:
     """What bars are drawn with; one for each study that runs."""
-    description, *others = (TextColumn(f"{{task.{name}}}", markup=False)
-                            for name in ("description", "fields[where]", "fields[left]", "fields[live]"))
-    return Progress(description, BarColumn(bar_width=24), *others, console=console, transient=True, disable=not console.is_terminal)
+    description, *others = (
+        TextColumn(f"{{task.{name}}}", markup=False)
+        for name in ("description", "fields[where]", "fields[left]", "fields[live]")
+    )
+    return Progress(
+        description,
+        BarColumn(bar_width=24),
+        *others,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 class Words(Console):
@@ -98,7 +110,9 @@ class Words(Console):
 class Bar:
     """Hears a study and shows where it is. Use as a context manager, so that the terminal is left as it was."""
 
-    def __init__(self, console: Console | None = None, *, host: str = "", progress: Progress | None = None) -> None:
+    def __init__(
+        self, console: Console | None = None, *, host: str = "", progress: Progress | None = None
+    ) -> None:
         """`host`: named in every line, where there are several; `progress`: what their bars share."""
         self._console = console or Words()
         self._host = f"{host}: " if host else ""
@@ -120,7 +134,12 @@ class Bar:
             self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._own:
             self._progress.stop()
 
@@ -130,9 +149,13 @@ class Bar:
         self._seconds = plan.seconds or 1.0
         self._blocks = max((run.block for run in plan.measured), default=0)
         beside = f", {counted(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
-        self._say(f"{study.name}: {counted(len(plan.measured), 'run')} in {counted(self._blocks, 'block')}{beside}, "
-                  f"about {clock_text(plan.seconds)}, into {directory}")
-        self._task = self._progress.add_task(f"{self._host}run 0 of {self._total}", total=plan.seconds, where="", left="", live="")
+        self._say(
+            f"{study.name}: {counted(len(plan.measured), 'run')} in {counted(self._blocks, 'block')}{beside}, "
+            f"about {clock_text(plan.seconds)}, into {directory}"
+        )
+        self._task = self._progress.add_task(
+            f"{self._host}run 0 of {self._total}", total=plan.seconds, where="", left="", live=""
+        )
 
     def started(self, run: PlannedRun, name: str) -> None:
         """Which run is in flight."""
@@ -141,10 +164,19 @@ class Bar:
         where = visible(" ".join(part for part in (turn, run.cell.variant, place) if part))
         self._device = _Mean()
         ghost = values_text(self._values_before.get(run.cell.identity(), {}), None)
-        self._update(description=f"{self._host}run {run.number} of {self._total}", where=where,
-                     live=f"block before: {ghost}" if ghost else "")
+        self._update(
+            description=f"{self._host}run {run.number} of {self._total}",
+            where=where,
+            live=f"block before: {ghost}" if ghost else "",
+        )
 
-    def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float] = _NOTHING) -> None:
+    def waiting(
+        self,
+        run: PlannedRun,
+        seconds: float,
+        expected: float,
+        latest: Mapping[str, float] = _NOTHING,
+    ) -> None:
         """The bar moves with time, and never past the end of the run; what the devices do stands beside it."""
         inside = min(seconds, expected)
         live = live_text(latest, self._device_before.get(run.cell.identity()))
@@ -152,10 +184,19 @@ class Bar:
             self._device.add(latest[_DEVICE_RATE])
             self._update(live=live)
         if self._task is not None:
-            self._update(completed=max(self._seconds - self._left + inside, 0), left=f"{clock_text(self._left - inside)} left")
+            self._update(
+                completed=max(self._seconds - self._left + inside, 0),
+                left=f"{clock_text(self._left - inside)} left",
+            )
 
-    def ended(self, run: PlannedRun, status: Status, reason: str, left_seconds: float,
-              values: Mapping[str, float] = _NOTHING) -> None:
+    def ended(
+        self,
+        run: PlannedRun,
+        status: Status,
+        reason: str,
+        left_seconds: float,
+        values: Mapping[str, float] = _NOTHING,
+    ) -> None:
         """A line where there is no bar, and always for a run that didn't finish."""
         self._left = left_seconds
         cell = run.cell.identity()
@@ -172,7 +213,11 @@ class Bar:
         if status != "finished":
             self._say(f"{head}: {status}: {reason}")
         elif not self._console.is_terminal:
-            self._say(", ".join(part for part in (head, measured, f"{clock_text(left_seconds)} left") if part))
+            self._say(
+                ", ".join(
+                    part for part in (head, measured, f"{clock_text(left_seconds)} left") if part
+                )
+            )
 
     def noticed(self, text: str) -> None:
         """A note."""
@@ -190,7 +235,9 @@ class Bar:
         parts += [f"{outcome.failed} failed"] if outcome.failed else []
         parts += [f"{outcome.left} not done"] if outcome.left else []
         how = "stopped" if outcome.interrupted else "done"
-        self._say(f"{how} in {clock_text(outcome.seconds)}: {', '.join(parts)}; results in {outcome.directory}")
+        self._say(
+            f"{how} in {clock_text(outcome.seconds)}: {', '.join(parts)}; results in {outcome.directory}"
+        )
 
     def _say(self, text: str) -> None:
         self._console.print(visible(f"{self._host}{text}"), soft_wrap=True, markup=False)

@@ -25,20 +25,66 @@ LABELS = 48
 @click.command("query")
 @click.argument("path", metavar="PATH", type=PATH)
 @click.argument("statistic", metavar="STATISTIC", shell_complete=complete_statistics)
-@click.option("--from", "start", metavar="WHEN", help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).")
-@click.option("--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from.")
-@click.option("--interval", metavar="TIME", help="Length of a time column: 1s, 10ms. Default: chosen to fit the output.")
+@click.option(
+    "--from",
+    "start",
+    metavar="WHEN",
+    help="30s (after the start), -10m (before the end) or 2026-03-01T12:00:05 (UTC).",
+)
+@click.option(
+    "--to", "end", metavar="WHEN", help="End of the time range, exclusive; written as --from."
+)
+@click.option(
+    "--interval",
+    metavar="TIME",
+    help="Length of a time column: 1s, 10ms. Default: chosen to fit the output.",
+)
 @format_option("text", "csv", "json")
-@click.option("--top", type=click.IntRange(min=1), help="Show only the N largest keys. Default: 10 in text, else all.")
-@click.option("--source", metavar="NAME", help="What answers: block, syscall, fio, diskstats... Default: by the statistic.")
-@click.option("--follow", is_flag=True, help="Follow a live recording: print a line for each --interval (1s); Ctrl-C stops.")
-@click.option("--who", "values", metavar="RANGE",
-              help="Find which keys the I/Os in this range of a map (10ms..1s) belong to, compared with all others.")
-@click.option("--explain", is_flag=True,
-              help="Print the query plan instead of the answer: which data is read, how much, and why other data is not.")
-@click.option("--columns", metavar="FIELDS", help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.")
-def command(path: Path, statistic: str, start: str | None, end: str | None, interval: str | None, style: str, top: int | None,
-            source: str | None, follow: bool, values: str | None, explain: bool, columns: str | None) -> None:
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    help="Show only the N largest keys. Default: 10 in text, else all.",
+)
+@click.option(
+    "--source",
+    metavar="NAME",
+    help="What answers: block, syscall, fio, diskstats... Default: by the statistic.",
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Follow a live recording: print a line for each --interval (1s); Ctrl-C stops.",
+)
+@click.option(
+    "--who",
+    "values",
+    metavar="RANGE",
+    help="Find which keys the I/Os in this range of a map (10ms..1s) belong to, compared with all others.",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Print the query plan instead of the answer: which data is read, how much, and why other data is not.",
+)
+@click.option(
+    "--columns",
+    metavar="FIELDS",
+    help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
+)
+def command(
+    path: Path,
+    statistic: str,
+    start: str | None,
+    end: str | None,
+    interval: str | None,
+    style: str,
+    top: int | None,
+    source: str | None,
+    follow: bool,
+    values: str | None,
+    explain: bool,
+    columns: str | None,
+) -> None:
     """Ask a trace or recording for a statistic: group.name[field=value]...[breakdown].
 
     \b
@@ -58,10 +104,14 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     opened = open_path(path, columns=columns)
     length = None if interval is None else parse_duration(interval)
     if length == 0:
-        raise UsageError("an interval is longer than nothing", where="--interval", hint="such as 1s")
+        raise UsageError(
+            "an interval is longer than nothing", where="--interval", hint="such as 1s"
+        )
     if explain and (follow or values is not None or style == "csv"):
-        raise UsageError(f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
-                         hint="it says how one answer is found, as text or JSON: leave the other option out")
+        raise UsageError(
+            f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
+            hint="it says how one answer is found, as text or JSON: leave the other option out",
+        )
     if follow:
         from . import query_follow
 
@@ -76,10 +126,25 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
     if explain:
         from . import query_explain
 
-        query_explain.explain(opened, asked, (from_ns, until_ns), length, _columns(style, asked.breakdown), source, style)
+        query_explain.explain(
+            opened,
+            asked,
+            (from_ns, until_ns),
+            length,
+            _columns(style, asked.breakdown),
+            source,
+            style,
+        )
         return
-    answer = query(opened, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=length, columns=_columns(style, asked.breakdown),
-                   source=source)
+    answer = query(
+        opened,
+        asked,
+        from_ns=from_ns,
+        until_ns=until_ns,
+        interval_ns=length,
+        columns=_columns(style, asked.breakdown),
+        source=source,
+    )
     from ..recording.base.counts import HeatCounts
 
     if style == "csv":
@@ -101,8 +166,15 @@ def command(path: Path, statistic: str, start: str | None, end: str | None, inte
             tell(*lines(asked, answer, _name(opened), top or 10))
 
 
-def _who(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple[int | None, int | None], source: str | None,
-         top: int | None, style: str) -> None:
+def _who(
+    opened: Trace | Recording,
+    asked: Statistic,
+    values: str,
+    ends: tuple[int | None, int | None],
+    source: str | None,
+    top: int | None,
+    style: str,
+) -> None:
     from . import query_who
 
     found = query_who.answer(opened, asked, values, ends, source, top)

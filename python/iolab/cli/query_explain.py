@@ -14,14 +14,32 @@ if TYPE_CHECKING:
     from ..statistics.language.names import Statistic
 
 
-def explain(opened: Trace | Recording, asked: Statistic, ends: tuple[int | None, int | None], interval_ns: int | None, columns: int,
-            source: str | None, style: str) -> None:
+def explain(
+    opened: Trace | Recording,
+    asked: Statistic,
+    ends: tuple[int | None, int | None],
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+    style: str,
+) -> None:
     """Print the plan of a question."""
     from ..statistics.ask import query
 
-    found = query.explain(opened, asked, from_ns=ends[0], until_ns=ends[1], interval_ns=interval_ns, columns=columns, source=source)
+    found = query.explain(
+        opened,
+        asked,
+        from_ns=ends[0],
+        until_ns=ends[1],
+        interval_ns=interval_ns,
+        columns=columns,
+        source=source,
+    )
     if style == "json":
-        tell_as(style, f"{json.dumps({'schema': 1, 'kind': 'plan', **found.as_data()}, ensure_ascii=False)}\n")
+        tell_as(
+            style,
+            f"{json.dumps({'schema': 1, 'kind': 'plan', **found.as_data()}, ensure_ascii=False)}\n",
+        )
     else:
         tell(*lines(found))
 
@@ -39,7 +57,11 @@ def _part(part: Part) -> str:
     from ..statistics.answers.export import seconds
     from ..units import format_quantity
 
-    span = "" if part.first_ns is None or part.until_ns is None else f" from {seconds(part.first_ns)} s to {seconds(part.until_ns)} s"
+    span = (
+        ""
+        if part.first_ns is None or part.until_ns is None
+        else f" from {seconds(part.first_ns)} s to {seconds(part.until_ns)} s"
+    )
     rows = "an unknown number of rows" if part.rows is None else f"{part.rows:,} rows"
     size = "of unknown size" if part.bytes is None else format_quantity(part.bytes, "B")
     files = "in memory" if not part.files else f"{part.files} file{'' if part.files == 1 else 's'}"

@@ -31,8 +31,15 @@ _BITS = 2
 """Two to so many characters an octave."""
 
 
-def follow(opened: Trace | Recording, asked: Statistic, ends: tuple[str | None, str | None], interval_ns: int | None, style: str,
-           top: int | None, source: str | None) -> None:
+def follow(
+    opened: Trace | Recording,
+    asked: Statistic,
+    ends: tuple[str | None, str | None],
+    interval_ns: int | None,
+    style: str,
+    top: int | None,
+    source: str | None,
+) -> None:
     """Print what comes until the recording ends, or Ctrl-C."""
     from ..clock import SystemClock
     from ..errors import UsageError
@@ -42,12 +49,24 @@ def follow(opened: Trace | Recording, asked: Statistic, ends: tuple[str | None, 
     from ..statistics.language.times import parse_moment
 
     if not isinstance(opened, Recording):
-        raise UsageError("a trace does not grow", where="--follow", hint="name a recording: iolab live and iolab record make them")
+        raise UsageError(
+            "a trace does not grow",
+            where="--follow",
+            hint="name a recording: iolab live and iolab record make them",
+        )
     begin, _ = span_of([opened], ends[0], None)
     # the end may lie ahead
     until = None if ends[1] is None else parse_moment(ends[1], *(recorded(opened) or (0, 0)))
-    follower = Follower(opened, asked, interval_ns=interval_ns or 10**9, clock=SystemClock(), from_ns=begin, until_ns=until,
-                        source=source, said=lambda words: say(f"waiting: the recording {words}"))
+    follower = Follower(
+        opened,
+        asked,
+        interval_ns=interval_ns or 10**9,
+        clock=SystemClock(),
+        from_ns=begin,
+        until_ns=until,
+        source=source,
+        said=lambda words: say(f"waiting: the recording {words}"),
+    )
     try:
         for line in written(follower.pieces(), asked, style, top):
             tell_as(style, f"{line}\n")
@@ -56,16 +75,24 @@ def follow(opened: Trace | Recording, asked: Statistic, ends: tuple[str | None, 
         return
 
 
-def written(pieces: Iterator[Piece], asked: Statistic, style: str, top: int | None) -> Iterator[str]:
+def written(
+    pieces: Iterator[Piece], asked: Statistic, style: str, top: int | None
+) -> Iterator[str]:
     """The lines of answers."""
     from ..recording.base.counts import HeatCounts
     from ..statistics.answers.answers import Stack
     from ..statistics.answers.follow_rows import as_data, moments
 
-    head, scale, rows = True, _Scale(), _Map(shutil.get_terminal_size((100, 40)).columns - _CLOCK - 1)
+    head, scale, rows = (
+        True,
+        _Scale(),
+        _Map(shutil.get_terminal_size((100, 40)).columns - _CLOCK - 1),
+    )
     for piece in pieces:
         answer = piece.answer
-        for moment in moments(answer, piece.first_ns, piece.until_ns, top or (10 if style == "text" else None)):
+        for moment in moments(
+            answer, piece.first_ns, piece.until_ns, top or (10 if style == "text" else None)
+        ):
             if style == "json":
                 yield json.dumps(as_data(asked, answer, moment), ensure_ascii=False)
             elif style == "csv":
@@ -108,7 +135,9 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
     if isinstance(answer, HeatCounts):
         edge = seconds if UNITS[answer.y] == "ns" else str
         titles = ["time_s", "low", "high", answer.weight]
-        rows: list[list[object]] = [[time, edge(low), edge(high), count] for low, high, count in moment.cells]
+        rows: list[list[object]] = [
+            [time, edge(low), edge(high), count] for low, high, count in moment.cells
+        ]
     elif isinstance(answer, Stack):
         titles = ["time_s", str(asked.breakdown), "value"]
         rows = [[time, OTHERS if key is None else key, told(value)] for key, value in moment.keys]
@@ -121,7 +150,11 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
 def _lost(moment: Moment) -> str:
     from ..heatmap.words import lost
 
-    return f"  ! {', '.join(lost(kind, count) for kind, count in moment.lost.items())}" if moment.lost else ""
+    return (
+        f"  ! {', '.join(lost(kind, count) for kind, count in moment.lost.items())}"
+        if moment.lost
+        else ""
+    )
 
 
 def _keys(moment: Moment, unit: str) -> str:
@@ -129,7 +162,13 @@ def _keys(moment: Moment, unit: str) -> str:
 
     if not moment.recorded:
         return _NOTHING
-    return "   ".join(f"{'others' if key is None else key} {format_quantity(value, unit)}" for key, value in moment.keys) or "-"
+    return (
+        "   ".join(
+            f"{'others' if key is None else key} {format_quantity(value, unit)}"
+            for key, value in moment.keys
+        )
+        or "-"
+    )
 
 
 class _Scale:
@@ -205,7 +244,10 @@ class _Map:
         # by logarithm: a few among many are what is looked for
         steps = math.log2(self._most + 1)
         most = len(_DENSITY) - 1
-        signs = {place: _DENSITY[min(most, int(len(_DENSITY) * math.log2(count + 1) / steps))] for place, count in counts.items()}
+        signs = {
+            place: _DENSITY[min(most, int(len(_DENSITY) * math.log2(count + 1) / steps))]
+            for place, count in counts.items()
+        }
         return "".join(signs.get(place, " ") for place in range(max(counts, default=-1) + 1))
 
     def _axis(self, unit: str, log: bool) -> Iterator[str]:
@@ -220,7 +262,9 @@ class _Map:
         for place in range(0, length, _MARK):
             index = self._first + (place << self._step)
             value = _core.grid_bounds(index, _BITS)[0] if log else index
-            words += " " * (place - len(words)) + (quantity(value, unit, 3) if unit in ("ns", "B") else f"{value} {unit}".strip())
+            words += " " * (place - len(words)) + (
+                quantity(value, unit, 3) if unit in ("ns", "B") else f"{value} {unit}".strip()
+            )
             marks += "│".ljust(_MARK)
         yield f"{'':{_CLOCK}}{words}"
         yield f"{'':{_CLOCK}}{marks[:length].rstrip()}"

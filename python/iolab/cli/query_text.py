@@ -32,7 +32,9 @@ def blocks(values: Floats, most: float) -> str:
     import numpy as np
 
     scale = (len(_BLOCKS) - 1) / most if most > 0 else 0.0
-    return "".join(_NOTHING if np.isnan(value) else _BLOCKS[round(float(value) * scale)] for value in values)
+    return "".join(
+        _NOTHING if np.isnan(value) else _BLOCKS[round(float(value) * scale)] for value in values
+    )
 
 
 def _fitting(values: Floats, room: int) -> tuple[Floats, int]:
@@ -54,7 +56,9 @@ def _heading(asked: Statistic, answer: Series | Stack, name: str) -> str:
     from ..heatmap.words import ios, number
 
     measure = asked.entry.measure
-    total = {"ops": f"{ios(answer.total)} ", "bytes": f"{number(answer.total)} B "}.get(measure, f"{number(answer.total)} {measure} ")
+    total = {"ops": f"{ios(answer.total)} ", "bytes": f"{number(answer.total)} B "}.get(
+        measure, f"{number(answer.total)} {measure} "
+    )
     spent = quantity(answer.covered_ns, "ns")
     return f"{name}: {asked}: {total if asked.entry.additive else ''}over {spent}, {_amount(answer.mean, answer.unit)} on average"
 
@@ -69,8 +73,10 @@ def _series(answer: Series) -> list[str]:
     inner = held[1:-1] if len(held) > 4 else held
     most = float(held.max())
     drawn, joined = _fitting(answer.values, shutil.get_terminal_size((100, 40)).columns - 1)
-    return [f"{blocks(drawn, float(np.nanmax(drawn)))}{_pace(answer, joined)}",
-            f"min {_amount(float(inner.min()), answer.unit)}, mean {_amount(answer.mean, answer.unit)}, max {_amount(most, answer.unit)}"]
+    return [
+        f"{blocks(drawn, float(np.nanmax(drawn)))}{_pace(answer, joined)}",
+        f"min {_amount(float(inner.min()), answer.unit)}, mean {_amount(answer.mean, answer.unit)}, max {_amount(most, answer.unit)}",
+    ]
 
 
 def _stack(answer: Stack, top: int) -> list[str]:
@@ -89,12 +95,22 @@ def _stack(answer: Stack, top: int) -> list[str]:
     # of things of which a mean is taken none is a share of it
     whole = math.nan if averaged(answer) else answer.mean
     room = max(8, min(24, max(len(row.key) for row in rows)))
-    drawn = [_fitting(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0] for row in rows]
-    most = max((float(np.nanmax(values)) for values in drawn if not np.isnan(values).all()), default=0.0)
+    drawn = [
+        _fitting(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0]
+        for row in rows
+    ]
+    most = max(
+        (float(np.nanmax(values)) for values in drawn if not np.isnan(values).all()), default=0.0
+    )
     head = f"{answer.statistic.breakdown or '':{room}} {'average ' + symbol:>12} {'share':>7}"
-    return [head, *(f"{_short(row.key, room):{room}} {format_number(row.mean / scale):>12} {_percent(row.mean / whole if whole else 0)}  "
-                    f"{_OVERLAP if row.keys > 1 and not answer.adds_up and math.isnan(row.mean) else blocks(values, most)}"
-                    for row, values in zip(rows, drawn, strict=True))]
+    return [
+        head,
+        *(
+            f"{_short(row.key, room):{room}} {format_number(row.mean / scale):>12} {_percent(row.mean / whole if whole else 0)}  "
+            f"{_OVERLAP if row.keys > 1 and not answer.adds_up and math.isnan(row.mean) else blocks(values, most)}"
+            for row, values in zip(rows, drawn, strict=True)
+        ),
+    ]
 
 
 def _percent(share: float) -> str:
@@ -105,12 +121,16 @@ def _percent(share: float) -> str:
 def _pace(answer: Series, joined: int) -> str:
     from ..heatmap.ticks import quantity
 
-    return f"\n{joined} columns, {quantity(joined * answer.interval_ns, 'ns')}, in each character" if joined > 1 else ""
+    return (
+        f"\n{joined} columns, {quantity(joined * answer.interval_ns, 'ns')}, in each character"
+        if joined > 1
+        else ""
+    )
 
 
 def _short(text: str, room: int) -> str:
     """The end of a text tells more than its beginning, of paths above all."""
-    return text if len(text) <= room else f"…{text[len(text) - room + 1:]}"
+    return text if len(text) <= room else f"…{text[len(text) - room + 1 :]}"
 
 
 def _rest(answer: Series | Stack) -> list[str]:
@@ -120,7 +140,9 @@ def _rest(answer: Series | Stack) -> list[str]:
 
     counter = answer.statistic.entry.counter
     counted = counter is not None and answer.source == counter.source
-    found = [f"each column {quantity(answer.interval_ns, 'ns')}, {'counters' if counted else 'events'} of {answer.source}"]
+    found = [
+        f"each column {quantity(answer.interval_ns, 'ns')}, {'counters' if counted else 'events'} of {answer.source}"
+    ]
     if np.isnan(answer.values).any():
         found.append(f"{_NOTHING} nothing was recorded")
     return [*found, *_lost(answer), *(f"note: {note}" for note in answer.notes)]
@@ -131,14 +153,22 @@ def _lost(answer: Series | Stack) -> list[str]:
     from ..heatmap.words import lost
 
     told = answer.losses
-    parts = [] if told is None else [
-        f"{lost(kind, count)}{' (and an unknown number more)' if count and kind in told.unknown else ''}"
-        for kind, count in told.sums.items() if count or kind in told.unknown]
+    parts = (
+        []
+        if told is None
+        else [
+            f"{lost(kind, count)}{' (and an unknown number more)' if count and kind in told.unknown else ''}"
+            for kind, count in told.sums.items()
+            if count or kind in told.unknown
+        ]
+    )
     words = ", ".join(parts)
     if not answer.lost:
         return [words] if words else []
     columns = f"{len(answer.lost)} column{'' if len(answer.lost) == 1 else 's'}"
-    return [f"{words or 'an unknown number of records were lost'}: in {columns}{' in all' if len(parts) > 1 else ''}"]
+    return [
+        f"{words or 'an unknown number of records were lost'}: in {columns}{' in all' if len(parts) > 1 else ''}"
+    ]
 
 
 def _amount(value: float, unit: str) -> str:

@@ -18,8 +18,14 @@ SHOWN = 5
 """Values of a dimension in text, unless asked otherwise."""
 
 
-def answer(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple[int | None, int | None], source: str | None,
-           top: int | None) -> Who:
+def answer(
+    opened: Trace | Recording,
+    asked: Statistic,
+    values: str,
+    ends: tuple[int | None, int | None],
+    source: str | None,
+    top: int | None,
+) -> Who:
     """Who is in these values (`10ms..1s`) of a map within a span of time. UsageError where the statistic is no map."""
     from ..errors import UsageError
     from ..recording.base.conditions import parse_range
@@ -27,10 +33,21 @@ def answer(opened: Trace | Recording, asked: Statistic, values: str, ends: tuple
     from ..statistics.language.fields import FIELDS, QUANTIZED
 
     if asked.breakdown not in QUANTIZED:
-        raise UsageError("whose I/Os these are is asked of a map", where="--who", hint=f"such as {asked.group}.{asked.name}[latency]")
+        raise UsageError(
+            "whose I/Os these are is asked of a map",
+            where="--who",
+            hint=f"such as {asked.group}.{asked.name}[latency]",
+        )
     low, high = parse_range(values, FIELDS[asked.breakdown].kind)
-    return who(opened, asked.breakdown, Rectangle(*ends, low, high), filters=asked.filters, entry=asked.entry, source=source,
-               top=top or TOP)
+    return who(
+        opened,
+        asked.breakdown,
+        Rectangle(*ends, low, high),
+        filters=asked.filters,
+        entry=asked.entry,
+        source=source,
+        top=top or TOP,
+    )
 
 
 def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) -> list[str]:
@@ -39,19 +56,28 @@ def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) 
     from ..untrusted_text import visible
 
     amount = ios if found.unit == "1" else lambda value: f"{number(value)} B"
-    lines = [f"{name}: {asked}: {amount(found.inside)} within {values}, {amount(found.outside)} outside"]
+    lines = [
+        f"{name}: {asked}: {amount(found.inside)} within {values}, {amount(found.outside)} outside"
+    ]
     if not found.inside or not found.outside:
-        return [*lines, "there is nothing to compare with" if found.inside else "nothing is inside", *(f"note: {n}" for n in found.notes)]
+        return [
+            *lines,
+            "there is nothing to compare with" if found.inside else "nothing is inside",
+            *(f"note: {n}" for n in found.notes),
+        ]
     alike = []
     for each in found.dimensions:
         if each.telling < 0.0005:
             alike.append(each.field)
             continue
-        shown = [(visible(one.value), one) for one in each.values[:top or SHOWN]]
+        shown = [(visible(one.value), one) for one in each.values[: top or SHOWN]]
         room = max(len(each.field), 8, *(min(40, len(value)) for value, _ in shown))
         lines.append(f"{each.field:{room}}  inside   outside   ({100 * each.telling:.0f} % apart)")
-        lines += [f"{value if len(value) <= room else '…' + value[1 - room:]:{room}}  {100 * one.share_inside:5.1f} %   "
-                  f"{100 * one.share_outside:5.1f} %" for value, one in shown]
+        lines += [
+            f"{value if len(value) <= room else '…' + value[1 - room :]:{room}}  {100 * one.share_inside:5.1f} %   "
+            f"{100 * one.share_outside:5.1f} %"
+            for value, one in shown
+        ]
         left = each.left + len(each.values) - len(shown)
         if left:
             lines.append(f"and {left} more")
@@ -66,8 +92,17 @@ def csv_lines(found: Who) -> list[str]:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["dimension", "value", "inside", "outside", "share_inside", "share_outside"])
     for each in found.dimensions:
-        writer.writerows([each.field, one.value, one.inside, one.outside, _share(one.share_inside), _share(one.share_outside)]
-                         for one in each.values)
+        writer.writerows(
+            [
+                each.field,
+                one.value,
+                one.inside,
+                one.outside,
+                _share(one.share_inside),
+                _share(one.share_outside),
+            ]
+            for one in each.values
+        )
     return out.getvalue().split("\n")[:-1]
 
 
@@ -75,7 +110,9 @@ def as_json(found: Who, asked: Statistic) -> str:
     """`{"schema": 1, "kind": "who", "statistic", ...}` as `statistics.who.as_data` has it."""
     from ..statistics.ask.attribution import as_data
 
-    return json.dumps({"schema": 1, "kind": "who", "statistic": str(asked), **as_data(found)}, ensure_ascii=False)
+    return json.dumps(
+        {"schema": 1, "kind": "who", "statistic": str(asked), **as_data(found)}, ensure_ascii=False
+    )
 
 
 def _share(share: float) -> float | str:

@@ -32,41 +32,132 @@ class _Record(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
-        ctx.obj = tuple(args[at + 1:])
+        ctx.obj = tuple(args[at + 1 :])
         return super().parse_args(ctx, args[:at])
 
 
 @click.command("record", cls=_Record)
 @click.argument("words", metavar="[block] [syscall] [counters] [-- COMMAND...]", nargs=-1)
-@click.option("--device", "devices", metavar="NAME", multiple=True, shell_complete=complete_devices,
-              help="block: only this device, such as sda, /dev/disk/by-id/... or 8:0; repeatable.")
-@click.option("--host", "host_words", metavar="HOST", default="local", show_default=True,
-              help="The machine to record: rig:NAME, USER@HOST[:PORT] by ssh, or local. Root is needed there, not here.")
-@click.option("--fs", "mounts", metavar="PATH", multiple=True,
-              help="syscall: only files of the file system mounted there, and those that may be: named 'unknown', and counted. block: its "
-                   "disk, unless --device is given. Repeatable.")
-@click.option("--duration", metavar="TIME", help="Stop after this long, such as 30s. Default: at Ctrl-C.")
-@output_option("Directory of the recording; an existing recording is continued. Default: recording-<time>.", required=False)
-@click.option("--budget", metavar="SHARE|RATE", multiple=True,
-              help="Suspend the costliest source when recording takes more than this share of all CPU time (5%), or grows faster "
-                   "(20MiB/s); 'none' for no limit; repeatable. Default: 25%.")
-@click.option("--keep", metavar="SIZE", help="Keep the newest segments up to this size, such as 10g, or 'all'. Default: 10g.")
-@click.option("--keep-for", metavar="TIME", help="Keep what is not older, such as 12h, or 'ever'. Default: 7d.")
-@click.option("--statistic", "statistics", metavar="NAME", multiple=True,
-              help="Keep this statistic longer than its events (see iolab keep), instead of the default ones; 'none' for none; repeatable.")
-@click.option("--ring", metavar="SIZE", help="The kernel's buffer for each CPU, such as 64m. Default: about 2 s at 100 000 I/O a second.")
-@click.option("--clean", "cleans", is_flag=True, help="Remove the tracefs instances of killed recorders; record nothing.")
-@click.option("--shared", is_flag=True, help="Allow other users to read it, as the umask permits. Default: only the owner.")
+@click.option(
+    "--device",
+    "devices",
+    metavar="NAME",
+    multiple=True,
+    shell_complete=complete_devices,
+    help="block: only this device, such as sda, /dev/disk/by-id/... or 8:0; repeatable.",
+)
+@click.option(
+    "--host",
+    "host_words",
+    metavar="HOST",
+    default="local",
+    show_default=True,
+    help="The machine to record: rig:NAME, USER@HOST[:PORT] by ssh, or local. Root is needed there, not here.",
+)
+@click.option(
+    "--fs",
+    "mounts",
+    metavar="PATH",
+    multiple=True,
+    help="syscall: only files of the file system mounted there, and those that may be: named 'unknown', and counted. block: its "
+    "disk, unless --device is given. Repeatable.",
+)
+@click.option(
+    "--duration", metavar="TIME", help="Stop after this long, such as 30s. Default: at Ctrl-C."
+)
+@output_option(
+    "Directory of the recording; an existing recording is continued. Default: recording-<time>.",
+    required=False,
+)
+@click.option(
+    "--budget",
+    metavar="SHARE|RATE",
+    multiple=True,
+    help="Suspend the costliest source when recording takes more than this share of all CPU time (5%), or grows faster "
+    "(20MiB/s); 'none' for no limit; repeatable. Default: 25%.",
+)
+@click.option(
+    "--keep",
+    metavar="SIZE",
+    help="Keep the newest segments up to this size, such as 10g, or 'all'. Default: 10g.",
+)
+@click.option(
+    "--keep-for",
+    metavar="TIME",
+    help="Keep what is not older, such as 12h, or 'ever'. Default: 7d.",
+)
+@click.option(
+    "--statistic",
+    "statistics",
+    metavar="NAME",
+    multiple=True,
+    help="Keep this statistic longer than its events (see iolab keep), instead of the default ones; 'none' for none; repeatable.",
+)
+@click.option(
+    "--ring",
+    metavar="SIZE",
+    help="The kernel's buffer for each CPU, such as 64m. Default: about 2 s at 100 000 I/O a second.",
+)
+@click.option(
+    "--clean",
+    "cleans",
+    is_flag=True,
+    help="Remove the tracefs instances of killed recorders; record nothing.",
+)
+@click.option(
+    "--shared",
+    is_flag=True,
+    help="Allow other users to read it, as the umask permits. Default: only the owner.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Do not print a line per second.")
-@click.option("--stop", "ending", type=PATH, metavar="DIR", help="Stop the recorder that writes to DIR.")
-@click.option("--tracefs", type=click.Path(), metavar="DIR", hidden=True, help="Where tracefs is mounted, if elsewhere than usual.")
-@click.option("--for-study", "study", type=int, metavar="PID", hidden=True, help="The study's process, whose I/O is left out too.")
-@click.option("--leave-out", type=int, metavar="PID", multiple=True, hidden=True, help="A process whose I/O is left out too.")
+@click.option(
+    "--stop", "ending", type=PATH, metavar="DIR", help="Stop the recorder that writes to DIR."
+)
+@click.option(
+    "--tracefs",
+    type=click.Path(),
+    metavar="DIR",
+    hidden=True,
+    help="Where tracefs is mounted, if elsewhere than usual.",
+)
+@click.option(
+    "--for-study",
+    "study",
+    type=int,
+    metavar="PID",
+    hidden=True,
+    help="The study's process, whose I/O is left out too.",
+)
+@click.option(
+    "--leave-out",
+    type=int,
+    metavar="PID",
+    multiple=True,
+    hidden=True,
+    help="A process whose I/O is left out too.",
+)
 @click.pass_context
-def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...], host_words: str, mounts: tuple[str, ...],
-            duration: str | None, output: Path | None, budget: tuple[str, ...], keep: str | None, keep_for: str | None,
-            statistics: tuple[str, ...], ring: str | None, shared: bool, cleans: bool, quiet: bool, ending: Path | None, study: int | None,
-            leave_out: tuple[int, ...], tracefs: str | None) -> int:
+def command(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    devices: tuple[str, ...],
+    host_words: str,
+    mounts: tuple[str, ...],
+    duration: str | None,
+    output: Path | None,
+    budget: tuple[str, ...],
+    keep: str | None,
+    keep_for: str | None,
+    statistics: tuple[str, ...],
+    ring: str | None,
+    shared: bool,
+    cleans: bool,
+    quiet: bool,
+    ending: Path | None,
+    study: int | None,
+    leave_out: tuple[int, ...],
+    tracefs: str | None,
+) -> int:
     """Record I/O as the kernel sees it: which device or file, which process, how long it took. Default: block and counters.
 
     block: requests to block devices. syscall: reads, writes and syncs of files, by name. counters: of disks, CPUs, memory and
@@ -84,19 +175,37 @@ def command(ctx: click.Context, words: tuple[str, ...], devices: tuple[str, ...]
     if ending is not None:
         return _stop(ctx, ending)
     if wanted and duration is not None:
-        raise UsageError("--duration cannot be combined with a COMMAND",
-                         hint="omit one of the two: a recording lasts as long as its command")
-    settings = Settings(sources=_sources(words) or DEFAULT_SOURCES, budget=_budget(budget),
-                        duration=None if duration is None else seconds_of(duration, "--duration"),
-                        retention=_retention(keep, keep_for),
-                        statistics=_statistics(statistics or (("none",) if study is not None else ())))
-    asked = Asked(settings, devices, mounts, None if ring is None else bytes_of(ring, "--ring"), tracefs,
-                  (*leave_out, *([study] if study is not None else [])))
+        raise UsageError(
+            "--duration cannot be combined with a COMMAND",
+            hint="omit one of the two: a recording lasts as long as its command",
+        )
+    settings = Settings(
+        sources=_sources(words) or DEFAULT_SOURCES,
+        budget=_budget(budget),
+        duration=None if duration is None else seconds_of(duration, "--duration"),
+        retention=_retention(keep, keep_for),
+        statistics=_statistics(statistics or (("none",) if study is not None else ())),
+    )
+    asked = Asked(
+        settings,
+        devices,
+        mounts,
+        None if ring is None else bytes_of(ring, "--ring"),
+        tracefs,
+        (*leave_out, *([study] if study is not None else [])),
+    )
     return _record(asked, host_words, output, wanted, quiet, study is not None, shared)
 
 
-def _record(asked: Asked, host_words: str, output: Path | None, wanted: tuple[str, ...], quiet: bool, of_study: bool,
-            shared: bool) -> int:
+def _record(
+    asked: Asked,
+    host_words: str,
+    output: Path | None,
+    wanted: tuple[str, ...],
+    quiet: bool,
+    of_study: bool,
+    shared: bool,
+) -> int:
     import time
 
     from ..hosts.kinds.parse import host_named
@@ -107,20 +216,48 @@ def _record(asked: Asked, host_words: str, output: Path | None, wanted: tuple[st
     with ready(asked, host_named(host_words)) as made:
         if wanted:
             check_program(wanted[0])
-        return _session(made, directory, wanted, quiet, {**made.origin, **({"kind": "run"} if of_study else {})}, shared)
+        return _session(
+            made,
+            directory,
+            wanted,
+            quiet,
+            {**made.origin, **({"kind": "run"} if of_study else {})},
+            shared,
+        )
 
 
-def _session(made: Ready, directory: Path, wanted: tuple[str, ...], quiet: bool, origin: Mapping[str, Any],
-             shared: bool) -> int:
+def _session(
+    made: Ready,
+    directory: Path,
+    wanted: tuple[str, ...],
+    quiet: bool,
+    origin: Mapping[str, Any],
+    shared: bool,
+) -> int:
     from ..recorder.session import Session, check_directory
 
     check_directory(directory)
     screen = _Screen(made.settings, directory, quiet)
-    session = Session(made.settings, directory, made.launcher, screen, command=wanted, origin=origin, clock=made.clock,
-                      connection=made.connection, pools=made.pools, is_shared=shared)
-    before = {number: signal.signal(number, lambda *_: session.stop()) for number in (signal.SIGINT,)}
-    before |= {number: signal.signal(number, lambda *_: session.stop(now=True)) for number in (signal.SIGTERM, signal.SIGHUP)
-               if signal.getsignal(number) is not signal.SIG_IGN}
+    session = Session(
+        made.settings,
+        directory,
+        made.launcher,
+        screen,
+        command=wanted,
+        origin=origin,
+        clock=made.clock,
+        connection=made.connection,
+        pools=made.pools,
+        is_shared=shared,
+    )
+    before = {
+        number: signal.signal(number, lambda *_: session.stop()) for number in (signal.SIGINT,)
+    }
+    before |= {
+        number: signal.signal(number, lambda *_: session.stop(now=True))
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         outcome = session.run()
     finally:
@@ -143,9 +280,17 @@ def _stop(ctx: click.Context, directory: Path) -> int:
     from ..recording.base.metadata import read_facts
     from .record_words import thousands
 
-    others = [name for name in ctx.params if name != "ending" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    others = [
+        name
+        for name in ctx.params
+        if name != "ending" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+    ]
     if others or ctx.obj:
-        raise UsageError("cannot be combined with other arguments", where="--stop", hint="iolab record --stop DIR")
+        raise UsageError(
+            "cannot be combined with other arguments",
+            where="--stop",
+            hint="iolab record --stop DIR",
+        )
     read_facts(directory)
     status = end_recorder(directory, STOPS_WITHIN)
     events, lost = (sum(status.get(key, {}).values()) for key in ("events", "lost"))
@@ -160,9 +305,15 @@ def _clean(ctx: click.Context) -> int:
     from ..recorder.leftovers import clean
     from ..recorder.program import probe_path
 
-    others = [name for name in ctx.params if name != "cleans" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT]
+    others = [
+        name
+        for name in ctx.params
+        if name != "cleans" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
+    ]
     if others or ctx.obj:
-        raise UsageError("cannot be combined with other arguments", where="--clean", hint="iolab record --clean")
+        raise UsageError(
+            "cannot be combined with other arguments", where="--clean", hint="iolab record --clean"
+        )
     removed, kept = clean(LocalHost(), str(probe_path()))
     for name in removed:
         say(f"removed tracefs instance {name}")
@@ -183,9 +334,15 @@ class _Screen:
 
     def started(self, hello: Mapping[str, Any]) -> None:
         if not self._quiet:
-            say(f"recording {', '.join(self._settings.sources)} into {self._directory} ({kept_text(self._settings.retention)}; "
-                f"{budget_text(self._settings.budget)}); " + ("Ctrl-C stops it" if self._settings.duration is None
-                                                               else f"for {self._settings.duration:g} s"))
+            say(
+                f"recording {', '.join(self._settings.sources)} into {self._directory} ({kept_text(self._settings.retention)}; "
+                f"{budget_text(self._settings.budget)}); "
+                + (
+                    "Ctrl-C stops it"
+                    if self._settings.duration is None
+                    else f"for {self._settings.duration:g} s"
+                )
+            )
 
     def second(self, status: Status, events_per_s: float) -> None:
         if self._quiet:
@@ -212,8 +369,11 @@ def _sources(words: tuple[str, ...]) -> tuple[str, ...]:
 
     for word in words:
         if word not in SOURCES:
-            raise UsageError(f"unknown source '{word}'", where="record",
-                             hint=f"there are: {', '.join(SOURCES)}; a command to record comes after --")
+            raise UsageError(
+                f"unknown source '{word}'",
+                where="record",
+                hint=f"there are: {', '.join(SOURCES)}; a command to record comes after --",
+            )
     return tuple(dict.fromkeys(words))
 
 
@@ -231,7 +391,13 @@ def _retention(keep: str | None, keep_for: str | None) -> Retention:
 
     default = Retention()
     size = default.bytes if keep is None else None if keep == "all" else limit_of(keep, "--keep")
-    age = default.age_s if keep_for is None else None if keep_for == "ever" else seconds_of(keep_for, "--keep-for")
+    age = (
+        default.age_s
+        if keep_for is None
+        else None
+        if keep_for == "ever"
+        else seconds_of(keep_for, "--keep-for")
+    )
     return Retention(size, age)
 
 
@@ -253,10 +419,17 @@ def _budget(given: tuple[str, ...]) -> Budget:
             else:
                 rate = parse_quantity(text, "bandwidth")
         except UsageError as error:
-            raise UsageError(error.message, where="--budget", hint="a share of all CPU time (5%), a growth (20MiB/s), or none") from None
+            raise UsageError(
+                error.message,
+                where="--budget",
+                hint="a share of all CPU time (5%), a growth (20MiB/s), or none",
+            ) from None
         if (share is not None and share <= 0) or (rate is not None and rate <= 0):
             raise UsageError(f"'{text}' leaves nothing to record with", where="--budget")
         if rate is not None and rate < LEAST_RATE and text.strip()[-1].isdigit():
-            raise UsageError(f"'{text}' is {text.strip()} bytes a second, too few to record with", where="--budget",
-                             hint=f"write a unit, such as {text.strip()}MiB/s, or {text.strip()}% of all CPU time")
+            raise UsageError(
+                f"'{text}' is {text.strip()} bytes a second, too few to record with",
+                where="--budget",
+                hint=f"write a unit, such as {text.strip()}MiB/s, or {text.strip()}% of all CPU time",
+            )
     return Budget(share, rate)

@@ -86,7 +86,12 @@ def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
     devices = _devices(asked, host)
     program = [str(probe_path()), *_arguments(asked, host, devices, (os.getpid(), *asked.left_out))]
     launcher = StarterLauncher(program) if sudo else DirectLauncher(program)
-    return Ready(asked.settings, launcher, {"devices": [device.name for device in devices]}, pools=_pools(asked, lambda *words: [*words]))
+    return Ready(
+        asked.settings,
+        launcher,
+        {"devices": [device.name for device in devices]},
+        pools=_pools(asked, lambda *words: [*words]),
+    )
 
 
 def _there(asked: Asked, host: Elsewhere) -> Ready:
@@ -107,7 +112,14 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
         raise
     settings = replace(asked.settings, patience_s=PATIENCE, begin_s=BEGIN)
     origin = {"devices": [device.name for device in found], "host": host.name}
-    return Ready(settings, launcher, origin, host.clock, lambda: launcher.connection, _pools(asked, launcher.session))
+    return Ready(
+        settings,
+        launcher,
+        origin,
+        host.clock,
+        lambda: launcher.connection,
+        _pools(asked, launcher.session),
+    )
 
 
 def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
@@ -124,7 +136,10 @@ def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:
 
     for mount in asked.mounts:
         if not host.is_directory(mount):
-            raise UsageError(f"'{mount}' does not exist on host '{host.name}', or is not a directory", where="--fs")
+            raise UsageError(
+                f"'{mount}' does not exist on host '{host.name}', or is not a directory",
+                where="--fs",
+            )
     devices = find_devices(host, asked.devices)
     if not asked.devices and "block" in asked.settings.sources:
         devices = [device for mount in asked.mounts for device in devices_behind(host, mount)]
@@ -134,10 +149,17 @@ def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:
     return devices
 
 
-def _arguments(asked: Asked, host: Host, devices: Sequence[RecordedDevice], left_out: Sequence[int]) -> list[str]:
+def _arguments(
+    asked: Asked, host: Host, devices: Sequence[RecordedDevice], left_out: Sequence[int]
+) -> list[str]:
     from ..recorder.program import probe_arguments
 
     sources = asked.settings.sources
-    return probe_arguments(sources, devices=[device.number for device in devices],
-                           mounts=[host.resolve(mount) for mount in asked.mounts] if "syscall" in sources else [], exclude=left_out,
-                           ring_kib=None if asked.ring is None else max(asked.ring // 1024, 4), tracefs=asked.tracefs)
+    return probe_arguments(
+        sources,
+        devices=[device.number for device in devices],
+        mounts=[host.resolve(mount) for mount in asked.mounts] if "syscall" in sources else [],
+        exclude=left_out,
+        ring_kib=None if asked.ring is None else max(asked.ring // 1024, 4),
+        tracefs=asked.tracefs,
+    )

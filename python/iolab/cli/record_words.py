@@ -17,8 +17,10 @@ def live_line(status: Status, events_per_s: float) -> str:
     from .progress import clock_text
 
     gone = f", suspended: {', '.join(status.suspended)}" if status.suspended else ""
-    return (f"{clock_text(status.seconds)}  {thousands(events_per_s)} events/s  {thousands(sum(status.events.values()))} events, "
-            f"{thousands(sum(status.lost.values()))} lost, {format_quantity(status.bytes, 'B', 3)}{gone}")
+    return (
+        f"{clock_text(status.seconds)}  {thousands(events_per_s)} events/s  {thousands(sum(status.events.values()))} events, "
+        f"{thousands(sum(status.lost.values()))} lost, {format_quantity(status.bytes, 'B', 3)}{gone}"
+    )
 
 
 def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
@@ -29,11 +31,16 @@ def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
     events, lost = sum(status.events.values()), sum(status.lost.values())
     by_source = ", ".join(f"{name} {thousands(count)}" for name, count in status.events.items())
     each = f", {format_number(status.bytes / events, 3)} bytes an I/O" if events else ""
-    shares = [f"{name} {format_number(spent / 1e7 / seconds, 2)} %"
-              for name, spent in (("probe", status.probe_cpu_ns), ("recorder", status.recorder_cpu_ns))]
-    lines = [f"recorded {thousands(events)} events in {seconds:.1f} s{f' ({by_source})' if len(status.events) > 1 else ''}, "
-             f"{thousands(lost)} lost, {format_quantity(status.bytes, 'B', 3)} on disk{each}",
-             f"CPU (100 % = one core): {', '.join(shares)}" + (f"; the probe was lost {status.deaths} times" if status.deaths else "")]
+    shares = [
+        f"{name} {format_number(spent / 1e7 / seconds, 2)} %"
+        for name, spent in (("probe", status.probe_cpu_ns), ("recorder", status.recorder_cpu_ns))
+    ]
+    lines = [
+        f"recorded {thousands(events)} events in {seconds:.1f} s{f' ({by_source})' if len(status.events) > 1 else ''}, "
+        f"{thousands(lost)} lost, {format_quantity(status.bytes, 'B', 3)} on disk{each}",
+        f"CPU (100 % = one core): {', '.join(shares)}"
+        + (f"; the probe was lost {status.deaths} times" if status.deaths else ""),
+    ]
     return [*lines, f"iolab show {directory}; iolab heatmap {directory}"]
 
 
@@ -66,6 +73,10 @@ def budget_text(budget: Budget) -> str:
     """`budget 25 % of all CPU time`."""
     from ..units import format_quantity
 
-    limits = [f"{budget.cpu_share * 100:g} % of all CPU time"] if budget.cpu_share is not None else []
-    limits += [format_quantity(budget.bytes_per_s, "B/s", 3)] if budget.bytes_per_s is not None else []
+    limits = (
+        [f"{budget.cpu_share * 100:g} % of all CPU time"] if budget.cpu_share is not None else []
+    )
+    limits += (
+        [format_quantity(budget.bytes_per_s, "B/s", 3)] if budget.bytes_per_s is not None else []
+    )
     return f"budget {' and '.join(limits)}" if limits else "no budget"

@@ -14,21 +14,62 @@ from .output import say
 
 @click.command("report")
 @results_argument
-@click.option("-o", "--output", type=PATH, help="The HTML file. Default: report.html in the results directory; "
-              "of a fio result, NAME.report.html in the working directory.")
-@click.option("--charts", type=PATH, metavar="DIR", help="Write each chart into this directory instead, with its CSV.")
-@click.option("--format", "style", type=click.Choice(("svg", "png")), default="svg", show_default=True, help="Of the charts.")
-@click.option("--reference", "references", multiple=True, metavar="LABEL=QUANTITY",
-              help="A rated figure to draw in the throughput-latency chart: '10 GbE link=1192MiB/s'; repeatable.")
-@click.option("--published", type=PATH, metavar="TABLE.csv[:FACTOR=LEVEL]", help="Published numbers to compare the cells with.")
-@click.option("--lines", "lines", metavar="FACTOR", help="Over the load draw a line per level of this factor, in a panel per variant.")
-def command(path: Path, output: Path | None, charts: Path | None, style: Literal["svg", "png"], references: tuple[str, ...],
-            published: Path | None, lines: str | None) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    help="The HTML file. Default: report.html in the results directory; "
+    "of a fio result, NAME.report.html in the working directory.",
+)
+@click.option(
+    "--charts",
+    type=PATH,
+    metavar="DIR",
+    help="Write each chart into this directory instead, with its CSV.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(("svg", "png")),
+    default="svg",
+    show_default=True,
+    help="Of the charts.",
+)
+@click.option(
+    "--reference",
+    "references",
+    multiple=True,
+    metavar="LABEL=QUANTITY",
+    help="A rated figure to draw in the throughput-latency chart: '10 GbE link=1192MiB/s'; repeatable.",
+)
+@click.option(
+    "--published",
+    type=PATH,
+    metavar="TABLE.csv[:FACTOR=LEVEL]",
+    help="Published numbers to compare the cells with.",
+)
+@click.option(
+    "--lines",
+    "lines",
+    metavar="FACTOR",
+    help="Over the load draw a line per level of this factor, in a panel per variant.",
+)
+def command(
+    path: Path,
+    output: Path | None,
+    charts: Path | None,
+    style: Literal["svg", "png"],
+    references: tuple[str, ...],
+    published: Path | None,
+    lines: str | None,
+) -> None:
     """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
     from ..errors import ResultsError, UsageError
 
     if charts is not None and output is not None:
-        raise UsageError("--charts writes files of its own, -o writes the report", hint="give one of them")
+        raise UsageError(
+            "--charts writes files of its own, -o writes the report", hint="give one of them"
+        )
     from ..charts.reference import parse_reference
     from ..compare.published import Published
 
@@ -43,8 +84,12 @@ def command(path: Path, output: Path | None, charts: Path | None, style: Literal
         from ..compare.profiles import cells_of
         from ..results.open.profiles import read_profiles
 
-        profiles = cells_of(read_profiles(results.path)[0], results.manifest.baseline, results.manifest.variants)
-        written = export(itertools.chain(results.chart.all(rated, lines), flame_charts(profiles)), charts, style)
+        profiles = cells_of(
+            read_profiles(results.path)[0], results.manifest.baseline, results.manifest.variants
+        )
+        written = export(
+            itertools.chain(results.chart.all(rated, lines), flame_charts(profiles)), charts, style
+        )
         say(f"wrote {len(written)} files into {charts}")
         return
     from ..files import write_atomically

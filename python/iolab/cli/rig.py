@@ -43,9 +43,14 @@ def command() -> None:
 
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
-@click.option("--build", "builds", metavar="NAME=SOURCES", multiple=True,
-              help="A build of your own beside the rig's: NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or NAME=2.3, each with "
-                   "+FILE.patch for patches on top. Several are allowed; the second time compiles what has changed.")
+@click.option(
+    "--build",
+    "builds",
+    metavar="NAME=SOURCES",
+    multiple=True,
+    help="A build of your own beside the rig's: NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or NAME=2.3, each with "
+    "+FILE.patch for patches on top. Several are allowed; the second time compiles what has changed.",
+)
 def build(rig: str, builds: tuple[str, ...]) -> int:
     """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
     from ..rigs.build import Builder
@@ -62,14 +67,27 @@ def build(rig: str, builds: tuple[str, ...]) -> int:
         done = [stage for stage in done if stage.seconds is not None and stage.name != "image"]
         done += Builder(found, say).build()[-1:]
     for stage in done:
-        tell(f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}")
+        tell(
+            f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}"
+        )
     return 0
 
 
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
-@click.option("--delete", metavar="NAME", help="Delete a build with its sources; the next 'rig build' takes it out of the image.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it.")
+@click.option(
+    "--delete",
+    metavar="NAME",
+    help="Delete a build with its sources; the next 'rig build' takes it out of the image.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write it.",
+)
 def builds(rig: str, delete: str | None, style: str) -> int:
     """List builds of your own: sources, patches, version, compiler, and how the sources were configured."""
     from ..hosts.kinds.rig import rig_home
@@ -86,8 +104,10 @@ def builds(rig: str, delete: str | None, style: str) -> int:
     if not found:
         tell("there is no build of your own")
     for record in found:
-        tell(f"{record.name:<16}{record.version}; {record.sources}{f'; revision {record.revision[:12]}' if record.revision else ''}; "
-             f"sources {record.digest[:12]}; kernel {record.kernel}; {record.compiler}; {record.seconds:.0f} s; {record.configure}")
+        tell(
+            f"{record.name:<16}{record.version}; {record.sources}{f'; revision {record.revision[:12]}' if record.revision else ''}; "
+            f"sources {record.digest[:12]}; kernel {record.kernel}; {record.compiler}; {record.seconds:.0f} s; {record.configure}"
+        )
     return 0
 
 
@@ -101,23 +121,69 @@ def check(rig: str) -> int:
 
     check_program()
     missing = Builder(find_rig(rig), say).check()
-    tell(f"{rig} can be built: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing" if missing else f"{rig} is built")
+    tell(
+        f"{rig} can be built: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+        if missing
+        else f"{rig} is built"
+    )
     return 0
 
 
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
 @click.option("--name", metavar="NAME", help="The machine's name. Default: the rig's.")
-@click.option("--disks", type=click.IntRange(0, 128), default=4, show_default=True, help="Data disks: /dev/disk/by-id/virtio-disk0...")
-@click.option("--disk-size", type=_Size(), default="8g", show_default=True, metavar="SIZE", help="Size of each; sparse files here.")
-@click.option("--disk-iops", type=click.IntRange(1), metavar="N", help="I/Os a second that each can do. Default: no limit.")
-@click.option("--disk-mbps", type=click.IntRange(1), metavar="N", help="MB/s (10^6 bytes) that each can do. Default: no limit.")
-@click.option("--fast-disks", type=click.IntRange(0, 8), default=0, metavar="N",
-              help="Additional disks without a limit, for a cache or a log: /dev/disk/by-id/virtio-fast0...")
+@click.option(
+    "--disks",
+    type=click.IntRange(0, 128),
+    default=4,
+    show_default=True,
+    help="Data disks: /dev/disk/by-id/virtio-disk0...",
+)
+@click.option(
+    "--disk-size",
+    type=_Size(),
+    default="8g",
+    show_default=True,
+    metavar="SIZE",
+    help="Size of each; sparse files here.",
+)
+@click.option(
+    "--disk-iops",
+    type=click.IntRange(1),
+    metavar="N",
+    help="I/Os a second that each can do. Default: no limit.",
+)
+@click.option(
+    "--disk-mbps",
+    type=click.IntRange(1),
+    metavar="N",
+    help="MB/s (10^6 bytes) that each can do. Default: no limit.",
+)
+@click.option(
+    "--fast-disks",
+    type=click.IntRange(0, 8),
+    default=0,
+    metavar="N",
+    help="Additional disks without a limit, for a cache or a log: /dev/disk/by-id/virtio-fast0...",
+)
 @click.option("--memory", type=_Size(), metavar="SIZE", help="Memory. Default: the recipe's.")
-@click.option("--cpus", type=click.IntRange(1, 64), metavar="N", help="CPUs. Default: this machine's, at most 4.")
-def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | None, disk_mbps: int | None, fast_disks: int,
-       memory: int | None, cpus: int | None) -> int:
+@click.option(
+    "--cpus",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="CPUs. Default: this machine's, at most 4.",
+)
+def up(
+    rig: str,
+    name: str | None,
+    disks: int,
+    disk_size: int,
+    disk_iops: int | None,
+    disk_mbps: int | None,
+    fast_disks: int,
+    memory: int | None,
+    cpus: int | None,
+) -> int:
     """Start a machine and wait until it accepts connections."""
     from ..errors import UsageError
     from ..rigs.machine import up as start
@@ -126,16 +192,35 @@ def up(rig: str, name: str | None, disks: int, disk_size: int, disk_iops: int | 
 
     found = find_rig(rig)
     wanted = name or found.name
-    if not wanted.replace("-", "").replace("_", "").replace(".", "").isalnum() or wanted.startswith("."):
-        raise UsageError(f"'{wanted}' is not a name of a machine", hint="letters, digits, '-', '_' and '.'")
-    state = start(found.name, wanted, Disks(disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None, fast_disks),
-                  memory or found.recipe.default_memory, cpus, say)
+    if not wanted.replace("-", "").replace("_", "").replace(".", "").isalnum() or wanted.startswith(
+        "."
+    ):
+        raise UsageError(
+            f"'{wanted}' is not a name of a machine", hint="letters, digits, '-', '_' and '.'"
+        )
+    state = start(
+        found.name,
+        wanted,
+        Disks(
+            disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None, fast_disks
+        ),
+        memory or found.recipe.default_memory,
+        cpus,
+        say,
+    )
     tell(f"{state.name} is up: iolab run STUDY --host rig:{state.name}")
     return 0
 
 
 @command.command("list")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True, help="How to write it.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write it.",
+)
 def list_machines(style: str) -> int:
     """List the machines that were started."""
     from ..hosts.kinds.rig import machines
@@ -148,13 +233,17 @@ def list_machines(style: str) -> int:
     if not found:
         tell("no machine is up")
     for state in found:
-        limits = [f"{state.disk_iops} IOPS" if state.disk_iops else "",
-                  format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else ""]
+        limits = [
+            f"{state.disk_iops} IOPS" if state.disk_iops else "",
+            format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else "",
+        ]
         each = ", ".join(filter(None, limits)) or "no limit"
         alive = "up" if state.running else "ended by itself: 'iolab rig down' removes what is left"
-        tell(f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each})"
-                   f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}, "
-                   f"{format_quantity(state.memory_bytes, 'B', 3)}, {state.cpus} CPUs, {state.accelerator}, port {state.port}")
+        tell(
+            f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each})"
+            f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}, "
+            f"{format_quantity(state.memory_bytes, 'B', 3)}, {state.cpus} CPUs, {state.accelerator}, port {state.port}"
+        )
     return 0
 
 
@@ -179,5 +268,7 @@ def down(names: tuple[str, ...], everything: bool) -> int:
     from ..rigs.machine import down as end
 
     for name in [state.name for state in machines()] if everything else names or ("openzfs",):
-        tell(f"{name} {'is down' if end(name) else 'had ended by itself; what was left is removed'}")
+        tell(
+            f"{name} {'is down' if end(name) else 'had ended by itself; what was left is removed'}"
+        )
     return 0

@@ -39,31 +39,103 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 @click.command("run")
 @click.argument("study", metavar="STUDY.toml", type=SHIPPED_PATH)
 @output_option("Directory for the results. Default: results/NAME.", required=False)
-@click.option("--only", "only", metavar="FACTOR=LEVEL[,LEVEL]", multiple=True, help="Only these levels of a factor; repeatable.")
-@click.option("--variant", "variants", metavar="NAME", multiple=True, help="Only this variant; repeatable.")
-@click.option("--repetitions", type=click.IntRange(1, 10_000), metavar="N", help="Number of blocks. Default: as in the study.")
-@click.option("--runtime", type=_Runtime(), metavar="TIME", help="Duration of every run, such as 5s. Default: as in the study.")
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the run order. Default: as in the study.")
-@click.option("--target", metavar="KEY=VALUE", multiple=True,
-              help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.")
-@click.option("--workload", metavar="KEY=VALUE", multiple=True,
-              help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.")
-@click.option("--host", "named", metavar="HOST", multiple=True,
-              help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side. "
-                   "With --resume: where it was begun.")
-@click.option("--a-a", "again", is_flag=True,
-              help="Measure the baseline twice, the second time as <baseline>-again: a difference between them is noise.")
-@click.option("--dry-run", is_flag=True,
-              help="Print the plan, what would be overwritten, and what would fail here (exit code 1 in that case); run nothing.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", help="How --dry-run prints.")
+@click.option(
+    "--only",
+    "only",
+    metavar="FACTOR=LEVEL[,LEVEL]",
+    multiple=True,
+    help="Only these levels of a factor; repeatable.",
+)
+@click.option(
+    "--variant", "variants", metavar="NAME", multiple=True, help="Only this variant; repeatable."
+)
+@click.option(
+    "--repetitions",
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    help="Number of blocks. Default: as in the study.",
+)
+@click.option(
+    "--runtime",
+    type=_Runtime(),
+    metavar="TIME",
+    help="Duration of every run, such as 5s. Default: as in the study.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Seed of the run order. Default: as in the study.",
+)
+@click.option(
+    "--target",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A key of [target], such as path=/mnt/x; 'KEY=' takes it out; repeatable.",
+)
+@click.option(
+    "--workload",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.",
+)
+@click.option(
+    "--host",
+    "named",
+    metavar="HOST",
+    multiple=True,
+    help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side. "
+    "With --resume: where it was begun.",
+)
+@click.option(
+    "--a-a",
+    "again",
+    is_flag=True,
+    help="Measure the baseline twice, the second time as <baseline>-again: a difference between them is noise.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan, what would be overwritten, and what would fail here (exit code 1 in that case); run nothing.",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    help="How --dry-run prints.",
+)
 @click.option("--resume", is_flag=True, help="Continue existing results: run what is missing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
 @click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
-@click.option("--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten.")
-@click.option("--force", is_flag=True, help="With --destructive: also where they hold data. With --resume: also on a changed machine.")
-def command(study: Path, output: Path | None, only: tuple[str, ...], variants: tuple[str, ...], repetitions: int | None,
-            runtime: str | None, seed: int | None, target: tuple[str, ...], workload: tuple[str, ...], named: tuple[str, ...],
-            again: bool, dry_run: bool, style: str, resume: bool, fail_fast: bool, trust: bool, destructive: bool, force: bool) -> int:
+@click.option(
+    "--destructive", is_flag=True, help="Allow block devices named by the study to be overwritten."
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="With --destructive: also where they hold data. With --resume: also on a changed machine.",
+)
+def command(
+    study: Path,
+    output: Path | None,
+    only: tuple[str, ...],
+    variants: tuple[str, ...],
+    repetitions: int | None,
+    runtime: str | None,
+    seed: int | None,
+    target: tuple[str, ...],
+    workload: tuple[str, ...],
+    named: tuple[str, ...],
+    again: bool,
+    dry_run: bool,
+    style: str,
+    resume: bool,
+    fail_fast: bool,
+    trust: bool,
+    destructive: bool,
+    force: bool,
+) -> int:
     """Run a study: every cell in every block. The evidence of each run is kept.
 
     Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept, and --resume continues.
@@ -75,23 +147,40 @@ def command(study: Path, output: Path | None, only: tuple[str, ...], variants: t
     from ..study.adapt import Changes, parse_only, parse_target
     from . import run_hosts
 
-    changes = Changes(only=parse_only(only), variants=variants, repetitions=repetitions, runtime=runtime, seed=seed,
-                      target=parse_target(target), again=again, workload=parse_target(workload, "--workload"))
+    changes = Changes(
+        only=parse_only(only),
+        variants=variants,
+        repetitions=repetitions,
+        runtime=runtime,
+        seed=seed,
+        target=parse_target(target),
+        again=again,
+        workload=parse_target(workload, "--workload"),
+    )
     if style != "text" and not dry_run:
-        raise UsageError("--format is for --dry-run", hint="iolab show RESULTS --format json tells what was measured")
+        raise UsageError(
+            "--format is for --dry-run",
+            hint="iolab show RESULTS --format json tells what was measured",
+        )
     how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
     place = run_hosts.place(study, output)
     with contextlib.ExitStack() as stack:
-        hosts = run_hosts.opened(named or (host_words(place) if resume else ()) or ("local",), stack)
+        hosts = run_hosts.opened(
+            named or (host_words(place) if resume else ()) or ("local",), stack
+        )
         if len(hosts) == 1 and read_hosts(place) is None:
             return _on_one(study, output, next(iter(hosts.values())), how, dry_run, style, trust)
         studies, ends = run_hosts.loaded_on(study, hosts, how)
         if dry_run:
             return run_hosts.print_plans(studies, ends, place, style, hosts, how)
-        return run_hosts.run_all(study, studies, ends, place, hosts, how, lambda loaded: _agreed(loaded, trust))
+        return run_hosts.run_all(
+            study, studies, ends, place, hosts, how, lambda loaded: _agreed(loaded, trust)
+        )
 
 
-def _on_one(study: Path, output: Path | None, host: Host, how: How, dry_run: bool, style: str, trust: bool) -> int:
+def _on_one(
+    study: Path, output: Path | None, host: Host, how: How, dry_run: bool, style: str, trust: bool
+) -> int:
     from ..errors import RunError
     from ..run.study import run_study
     from ..study.load import load_study
@@ -105,8 +194,19 @@ def _on_one(study: Path, output: Path | None, host: Host, how: How, dry_run: boo
 
     bar = Bar()
     with bar:
-        run_study(study, output, listener=bar, changes=how.changes, host=host, clock=getattr(host, "clock", None), resume=how.resume,
-                  fail_fast=how.fail_fast, destructive=how.destructive, force=how.force, trusted=trusted)
+        run_study(
+            study,
+            output,
+            listener=bar,
+            changes=how.changes,
+            host=host,
+            clock=getattr(host, "clock", None),
+            resume=how.resume,
+            fail_fast=how.fail_fast,
+            destructive=how.destructive,
+            force=how.force,
+            trusted=trusted,
+        )
     outcome = bar.result
     if outcome is None or outcome.interrupted:
         return 130
@@ -118,7 +218,9 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
     from ..run.dry_run import preview
     from .plan_text import plan_lines
 
-    plan = preview(study, output if output is not None else Path("results") / study.name, host, how.permissions)
+    plan = preview(
+        study, output if output is not None else Path("results") / study.name, host, how.permissions
+    )
     if style == "json":
         tell_json(plan.as_data())
     else:

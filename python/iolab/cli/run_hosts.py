@@ -44,7 +44,9 @@ def place(study: Path, output: Path | None) -> Path:
     return output if output is not None else Path("results") / study_name(study)
 
 
-def loaded_on(study: Path, hosts: Mapping[str, Host], how: How) -> tuple[dict[str, Study], dict[str, IolabError]]:
+def loaded_on(
+    study: Path, hosts: Mapping[str, Host], how: How
+) -> tuple[dict[str, Study], dict[str, IolabError]]:
     """The study as it comes out on each host, and why it doesn't on those that can't be reached; StudyError for a wrong one."""
     from ..errors import RunError
     from ..study.load import load_study
@@ -59,8 +61,14 @@ def loaded_on(study: Path, hosts: Mapping[str, Host], how: How) -> tuple[dict[st
     return found, ends
 
 
-def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path, style: str,
-                hosts: Mapping[str, Host], how: How) -> int:
+def print_plans(
+    studies: Mapping[str, Study],
+    ends: Mapping[str, IolabError],
+    output: Path,
+    style: str,
+    hosts: Mapping[str, Host],
+    how: How,
+) -> int:
     """What would be done on each host; the worst exit code, at least 1 where it couldn't be done on one of them now."""
     from ..run.dry_run import preview
 
@@ -79,8 +87,15 @@ def print_plans(studies: Mapping[str, Study], ends: Mapping[str, IolabError], ou
     return max(_told(ends), int(refused))
 
 
-def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabError], output: Path, hosts: Mapping[str, Host],
-            how: How, agreed: Callable[[Study], bool]) -> int:
+def run_all(
+    study: Path,
+    studies: Mapping[str, Study],
+    ends: Mapping[str, IolabError],
+    output: Path,
+    hosts: Mapping[str, Host],
+    how: How,
+    agreed: Callable[[Study], bool],
+) -> int:
     """Do it on each host that is there; the worst exit code."""
     from dataclasses import replace
 
@@ -96,11 +111,18 @@ def run_all(study: Path, studies: Mapping[str, Study], ends: Mapping[str, IolabE
     with shared_progress(console) as progress:
         bars = {name: Bar(console, host=name, progress=progress) for name in studies}
         for name, error in ends.items():
-            console.print(visible(f"{name}: not measured: {_without_name(error, name)}"), soft_wrap=True, markup=False)
+            console.print(
+                visible(f"{name}: not measured: {_without_name(error, name)}"),
+                soft_wrap=True,
+                markup=False,
+            )
         failed = run_on_hosts(study, output, {name: hosts[name] for name in studies}, bars, how)
     forget_if_unused(output)
     results = [bars[name].result for name in studies if name not in failed]
-    codes = [_told({**ends, **failed}, said=set(ends)), *(RunError.exit_code for result in results if result is not None and result.failed)]
+    codes = [
+        _told({**ends, **failed}, said=set(ends)),
+        *(RunError.exit_code for result in results if result is not None and result.failed),
+    ]
     interrupted = any(result is None or result.interrupted for result in results)
     return INTERRUPTED if interrupted else max(codes)
 

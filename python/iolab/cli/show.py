@@ -38,23 +38,49 @@ def command(path: Path, every: bool, style: str) -> None:
     if style == "json":
         tell_json(as_json(results))
         return
-    tell(*_head(results), *_reasons(results), *(_runs(results) if every else []), *profile_lines(results.path), *_rest(results))
+    tell(
+        *_head(results),
+        *_reasons(results),
+        *(_runs(results) if every else []),
+        *profile_lines(results.path),
+        *_rest(results),
+    )
 
 
 def as_json(results: Results) -> dict[str, Any]:
     """`{"schema": 1, "kind": "results", "runs": [...], ...}`: what scripts may rely on."""
     manifest = results.manifest
     return {
-        "schema": 1, "kind": "results", "name": manifest.name, "origin": manifest.origin, "baseline": results.baseline,
-        "variants": manifest.variants, "factors": manifest.factors, "metrics": results.metrics(),
-        "verdicts": _counts(results), "standing": None if results.standing is None else asdict(results.standing),
-        "environment": results.environment(), "reproduce": manifest.reproduce,
-        "runs": [{
-            "run": run.id, "variant": run.variant, "factors": dict(run.factors), "repetition": run.plan.repetition,
-            "block": run.plan.block, "host": run.plan.host, "status": run.plan.status, "verdict": run.verdict.as_json(),
-            "metrics": {name: observation.value for name, observation in run.observations.items()},
-            "evidence": str(run.evidence), "assumptions": list(run.assumptions),
-        } for run in results.runs],
+        "schema": 1,
+        "kind": "results",
+        "name": manifest.name,
+        "origin": manifest.origin,
+        "baseline": results.baseline,
+        "variants": manifest.variants,
+        "factors": manifest.factors,
+        "metrics": results.metrics(),
+        "verdicts": _counts(results),
+        "standing": None if results.standing is None else asdict(results.standing),
+        "environment": results.environment(),
+        "reproduce": manifest.reproduce,
+        "runs": [
+            {
+                "run": run.id,
+                "variant": run.variant,
+                "factors": dict(run.factors),
+                "repetition": run.plan.repetition,
+                "block": run.plan.block,
+                "host": run.plan.host,
+                "status": run.plan.status,
+                "verdict": run.verdict.as_json(),
+                "metrics": {
+                    name: observation.value for name, observation in run.observations.items()
+                },
+                "evidence": str(run.evidence),
+                "assumptions": list(run.assumptions),
+            }
+            for run in results.runs
+        ],
         **profiles_json(results.path),
     }
 
@@ -62,7 +88,9 @@ def as_json(results: Results) -> dict[str, Any]:
 def _counts(results: Results) -> dict[str, int]:
     from ..verdict import Level
 
-    counted = {level.value: sum(run.verdict.level is level for run in results.runs) for level in Level}
+    counted = {
+        level.value: sum(run.verdict.level is level for run in results.runs) for level in Level
+    }
     return {level: count for level, count in counted.items() if count}
 
 
@@ -72,20 +100,32 @@ def _head(results: Results) -> list[str]:
     from ..units import readable_unit
 
     manifest = results.manifest
-    kind = {"run": "runs made here", "tree": "imported files", "table": "published numbers"}[manifest.origin]
-    lines = [f"{manifest.name}: {len(results.runs)} run{'' if len(results.runs) == 1 else 's'}, {kind}"]
+    kind = {"run": "runs made here", "tree": "imported files", "table": "published numbers"}[
+        manifest.origin
+    ]
+    lines = [
+        f"{manifest.name}: {len(results.runs)} run{'' if len(results.runs) == 1 else 's'}, {kind}"
+    ]
     lines += [f"  {line}" for line in manifest.description.splitlines()]
-    named = [f"{name} (baseline)" if name == results.baseline else name for name in manifest.variants]
+    named = [
+        f"{name} (baseline)" if name == results.baseline else name for name in manifest.variants
+    ]
     lines.append(f"variants  {', '.join(named)}")
     for name in manifest.factors:
-        swept = ", ".join(level_text(key[0]) for key in levels(results.runs, [name]) if key[0] is not None)
+        swept = ", ".join(
+            level_text(key[0]) for key in levels(results.runs, [name]) if key[0] is not None
+        )
         lines.append(f"factor    {name}: {swept}")
-    lines.append(f"verdicts  {', '.join(f'{count} {level}' for level, count in _counts(results).items()) or 'none: no run is there'}")
+    lines.append(
+        f"verdicts  {', '.join(f'{count} {level}' for level, count in _counts(results).items()) or 'none: no run is there'}"
+    )
     if results.standing is not None:
         lines += [f"missing   {text}" for text in results.standing.words()]
     ratios = [value for run in results.runs if (value := run.value("littles_law")) is not None]
     if ratios:
-        lines.append(f"Little's law  L/C from {min(ratios):.3f} to {max(ratios):.3f} over {len(ratios)} closed-loop runs")
+        lines.append(
+            f"Little's law  L/C from {min(ratios):.3f} to {max(ratios):.3f} over {len(ratios)} closed-loop runs"
+        )
     lines.append("metrics")
     for name in results.metrics():
         if not of(name).headline:
@@ -117,19 +157,36 @@ def _reasons(results: Results) -> list[str]:
         lines.append(f"{level}  {code}: {many} run{'s' if many > 1 else ''}")
         shown = 8 if rank else 2
         lines += [f"    {_place(run)}: {reason.text}" for run, reason in each[:shown]]
-        lines += [f"    and {len(each) - shown} more (--format json has them all)"] if len(each) > shown else []
+        lines += (
+            [f"    and {len(each) - shown} more (--format json has them all)"]
+            if len(each) > shown
+            else []
+        )
     return lines
 
 
 def _place(run: Run) -> str:
     from ..compare.axes import axis_text
 
-    return " ".join(part for part in (run.id, run.variant, axis_text(run.factors.keys(), tuple(run.factors.values()))) if part)
+    return " ".join(
+        part
+        for part in (
+            run.id,
+            run.variant,
+            axis_text(run.factors.keys(), tuple(run.factors.values())),
+        )
+        if part
+    )
 
 
 def _runs(results: Results) -> list[str]:
-    return ["runs", *(f"  {run.verdict.level.value:9} {_place(run)} repetition {run.plan.repetition} {run.plan.status}"
-                      for run in results.runs)]
+    return [
+        "runs",
+        *(
+            f"  {run.verdict.level.value:9} {_place(run)} repetition {run.plan.repetition} {run.plan.status}"
+            for run in results.runs
+        ),
+    ]
 
 
 def _rest(results: Results) -> list[str]:

@@ -43,22 +43,54 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
     """`{"schema": 1, "kind": "recording", "events": {"recorded", "lost", ...}, ...}`: times in ns, sizes in bytes."""
     facts = summary.facts
     return {
-        "schema": 1, "kind": "recording", "path": str(summary.path), "host": facts.host, "clock": facts.clock, "origin": facts.origin,
-        "events": {"recorded": summary.events, "lost": summary.lost, "damaged": summary.damaged, "unpaired": summary.unpaired,
-                   "rows": summary.rows, "losses_of_unknown_number": summary.unknown},
-        "samples": summary.samples, "first_ns": summary.first_ns, "last_ns": summary.last_ns,
-        "sources": {name: {**facts.sources.get(name, {}), **summary.sources.get(name, {})}
-                    for name in sorted({*facts.sources, *summary.sources})},
-        "ops": dict(summary.names.get("op", {})), "names": {name: dict(held) for name, held in summary.names.items() if name != "op"},
+        "schema": 1,
+        "kind": "recording",
+        "path": str(summary.path),
+        "host": facts.host,
+        "clock": facts.clock,
+        "origin": facts.origin,
+        "events": {
+            "recorded": summary.events,
+            "lost": summary.lost,
+            "damaged": summary.damaged,
+            "unpaired": summary.unpaired,
+            "rows": summary.rows,
+            "losses_of_unknown_number": summary.unknown,
+        },
+        "samples": summary.samples,
+        "first_ns": summary.first_ns,
+        "last_ns": summary.last_ns,
+        "sources": {
+            name: {**facts.sources.get(name, {}), **summary.sources.get(name, {})}
+            for name in sorted({*facts.sources, *summary.sources})
+        },
+        "ops": dict(summary.names.get("op", {})),
+        "names": {name: dict(held) for name, held in summary.names.items() if name != "op"},
         "commands": {name: list(lines) for name, lines in summary.commands.items()},
-        "distinct": dict(summary.distinct), "names_partial": list(summary.partial),
-        "percentiles": summary.percentiles, "mean": {source: {"latency": value} for source, value in summary.mean.items()},
-        "latency_by_op": summary.latency_by, "losses": summary.losses,
+        "distinct": dict(summary.distinct),
+        "names_partial": list(summary.partial),
+        "percentiles": summary.percentiles,
+        "mean": {source: {"latency": value} for source, value in summary.mean.items()},
+        "latency_by_op": summary.latency_by,
+        "losses": summary.losses,
         "gaps": [{"from_ns": start, "until_ns": end} for start, end in summary.gaps],
-        "unrecorded": [{"source": each.source, "of": each.of, "from_ns": each.from_ns, "until_ns": _until(each),
-                        "words": each.words} for each in summary.unrecorded], "sessions": facts.sessions,
-        "marks": list(summary.marks), "retention": facts.retention, "dropped": facts.dropped, "segments": dict(summary.segments),
-        "bytes": dict(summary.bytes), "bytes_per_io": summary.bytes_per_io,
+        "unrecorded": [
+            {
+                "source": each.source,
+                "of": each.of,
+                "from_ns": each.from_ns,
+                "until_ns": _until(each),
+                "words": each.words,
+            }
+            for each in summary.unrecorded
+        ],
+        "sessions": facts.sessions,
+        "marks": list(summary.marks),
+        "retention": facts.retention,
+        "dropped": facts.dropped,
+        "segments": dict(summary.segments),
+        "bytes": dict(summary.bytes),
+        "bytes_per_io": summary.bytes_per_io,
         "broken": [{"file": str(path), "reason": reason} for path, reason in summary.broken],
     }
 
@@ -67,7 +99,10 @@ def _reached(facts: Facts) -> list[str]:
     """How another machine was recorded, and how its clock stood to that of the one that recorded."""
     from ..heatmap.ticks import quantity
 
-    connection, session = facts.origin.get("connection"), facts.sessions[-1] if facts.sessions else {}
+    connection, session = (
+        facts.origin.get("connection"),
+        facts.sessions[-1] if facts.sessions else {},
+    )
     offset, uncertainty = session.get("clock_offset_ns"), session.get("clock_offset_uncertainty_ns")
     if not isinstance(connection, dict):
         return []
@@ -82,20 +117,39 @@ def _lines(summary: RecordingSummary) -> list[str]:
     from ..heatmap.words import ios, number
 
     facts = summary.facts
-    span = "" if summary.first_ns is None or summary.last_ns is None else f" over {quantity(summary.last_ns - summary.first_ns, 'ns')}"
+    span = (
+        ""
+        if summary.first_ns is None or summary.last_ns is None
+        else f" over {quantity(summary.last_ns - summary.first_ns, 'ns')}"
+    )
     of_host = f" of {facts.host}" if facts.host else ""
     # several sources may have seen the same I/O
     alone = len(summary.sources) < 2
-    held = ios(summary.events) if alone else f"{number(summary.events)} events of {len(summary.sources)} sources"
+    held = (
+        ios(summary.events)
+        if alone
+        else f"{number(summary.events)} events of {len(summary.sources)} sources"
+    )
     lines = [f"{summary.path}: recording{of_host}, {held}{span}"]
     if facts.clock == "realtime" and summary.first_ns is not None:
         lines.append(f"begins    {_when(summary.first_ns)}")
     lines += _reached(facts)
-    lines += [f"source    {name} {ios(each['events'])}{_about(facts.sources.get(name, {}))}" for name, each in summary.sources.items()]
-    lines += [f"source    {name} no events" for name in facts.sources if name not in summary.sources and not summary.samples]
+    lines += [
+        f"source    {name} {ios(each['events'])}{_about(facts.sources.get(name, {}))}"
+        for name, each in summary.sources.items()
+    ]
+    lines += [
+        f"source    {name} no events"
+        for name in facts.sources
+        if name not in summary.sources and not summary.samples
+    ]
     if summary.samples:
         lines.append(f"samples   {number(summary.samples)}")
-    lines += [f"imported  {each.get('file')}" for each in facts.origin.get("files", [])[:5] if isinstance(each, dict)]
+    lines += [
+        f"imported  {each.get('file')}"
+        for each in facts.origin.get("files", [])[:5]
+        if isinstance(each, dict)
+    ]
     if not alone and summary.names:
         lines.append("note      an I/O that several sources saw counts for each of them below")
     for name, counts in summary.names.items():
@@ -118,15 +172,26 @@ def _commands(summary: RecordingSummary) -> list[str]:
     lines = []
     for process in list(summary.names["process"])[:6]:
         commands = summary.commands.get(process, [])
-        lines += [f"command   {process}: {textwrap.shorten(command, 110, placeholder=' ...')}" for command in commands[:2]]
+        lines += [
+            f"command   {process}: {textwrap.shorten(command, 110, placeholder=' ...')}"
+            for command in commands[:2]
+        ]
         least = "at least " if len(commands) == SHOWN else ""
-        lines += [f"command   {process}: and {least}{len(commands) - 2} more"] if len(commands) > 2 else []
+        lines += (
+            [f"command   {process}: and {least}{len(commands) - 2} more"]
+            if len(commands) > 2
+            else []
+        )
     return lines
 
 
 def _about(facts: Mapping[str, Any]) -> str:
     words = str(facts.get("what") or facts.get("format") or "")
-    return f" ({words}{', each the mean of a window' if facts.get('averaged') else ''})" if words else ""
+    return (
+        f" ({words}{', each the mean of a window' if facts.get('averaged') else ''})"
+        if words
+        else ""
+    )
 
 
 def _distributions(summary: RecordingSummary) -> list[str]:
@@ -143,13 +208,22 @@ def _distributions(summary: RecordingSummary) -> list[str]:
             unit = "ns" if name == "latency" else "B"
             mean = f"mean {quantity(summary.mean[source], 'ns')}, " if name == "latency" else ""
             told = values if name == "latency" else sizes(values, LATENCY_BITS)
-            shown = ", ".join(f"{_word(key)} {quantity(told[key], unit)}" for key in PERCENTILES if key in told)
+            shown = ", ".join(
+                f"{_word(key)} {quantity(told[key], unit)}" for key in PERCENTILES if key in told
+            )
             lines.append(f"{name + of_source:9} {mean}{shown}")
         by_op = summary.latency_by.get(source, {})
         if len(by_op) > 1:
             lines.append(f"latency by op{of_source}")
-            lines += [f"  {op:20} {number(each['count']):>12}  " + ", ".join(
-                f"{_word(key)} {quantity(each[key], 'ns')}" for key in ("50", "99", "max") if key in each) for op, each in by_op.items()]
+            lines += [
+                f"  {op:20} {number(each['count']):>12}  "
+                + ", ".join(
+                    f"{_word(key)} {quantity(each[key], 'ns')}"
+                    for key in ("50", "99", "max")
+                    if key in each
+                )
+                for op, each in by_op.items()
+            ]
     return lines
 
 
@@ -163,12 +237,18 @@ def _losses(summary: RecordingSummary) -> list[str]:
     lines = []
     for kind, each in summary.losses.items():
         if kind != "gap":
-            unknown = f", and {number(each['unknown'])} times an unknown number" if each["unknown"] else ""
+            unknown = (
+                f", and {number(each['unknown'])} times an unknown number"
+                if each["unknown"]
+                else ""
+            )
             lines.append(f"losses    {kind}: {number(each['count'])}{unknown}")
     gaps = _gaps(summary)
     lines += [f"gap       {words}" for words in gaps[:5]]
     lines += [f"gap       and {len(gaps) - 5} more"] if len(gaps) > 5 else []
-    lines += [f"broken    {path.parent.name}/{path.name}: {reason}" for path, reason in summary.broken]
+    lines += [
+        f"broken    {path.parent.name}/{path.name}: {reason}" for path, reason in summary.broken
+    ]
     return lines or ["losses    none"]
 
 
@@ -182,9 +262,13 @@ def _gaps(summary: RecordingSummary) -> list[str]:
             together.setdefault((each.from_ns, _until(each), each.words), []).append(each.source)
     lines = []
     for (start, end, words), sources in together.items():
-        whole = "" in sources or (len(summary.facts.sources) > 1 and set(sources) >= summary.facts.sources.keys())
+        whole = "" in sources or (
+            len(summary.facts.sources) > 1 and set(sources) >= summary.facts.sources.keys()
+        )
         length = "" if end is None else f" for {quantity(end - start, 'ns')}"
-        lines.append(f"{'nothing' if whole else ' and '.join(sources) + ' not'} recorded{length} from {_when(start)}: {words}")
+        lines.append(
+            f"{'nothing' if whole else ' and '.join(sources) + ' not'} recorded{length} from {_when(start)}: {words}"
+        )
     return lines
 
 
@@ -200,10 +284,22 @@ def _marks(summary: RecordingSummary) -> list[str]:
 
     lines = []
     for mark in summary.marks[:SHOWN_MARKS]:
-        length = "" if mark["until_ns"] is None else f", {quantity(mark['until_ns'] - mark['from_ns'], 'ns')}"
-        start = "" if summary.first_ns is None else f" at {quantity(mark['from_ns'] - summary.first_ns, 'ns')}"
+        length = (
+            ""
+            if mark["until_ns"] is None
+            else f", {quantity(mark['until_ns'] - mark['from_ns'], 'ns')}"
+        )
+        start = (
+            ""
+            if summary.first_ns is None
+            else f" at {quantity(mark['from_ns'] - summary.first_ns, 'ns')}"
+        )
         lines.append(f"mark      {mark['label']} ({mark['kind']}){start}{length}")
-    return [*lines, f"mark      and {len(summary.marks) - SHOWN_MARKS} more"] if len(summary.marks) > SHOWN_MARKS else lines
+    return (
+        [*lines, f"mark      and {len(summary.marks) - SHOWN_MARKS} more"]
+        if len(summary.marks) > SHOWN_MARKS
+        else lines
+    )
 
 
 def _size(summary: RecordingSummary) -> str:
@@ -227,8 +323,10 @@ def _retention(summary: RecordingSummary) -> list[str]:
     lines = [f"keeps     {' and '.join(limits)} at most"] if limits else []
     if facts.dropped:
         until = facts.dropped.get("until_ns")
-        lines.append(f"dropped   {ios(sum(facts.dropped.get('events', {}).values()))}{'' if until is None else f' until {_when(until)}'}; "
-                     "their maps by second remain")
+        lines.append(
+            f"dropped   {ios(sum(facts.dropped.get('events', {}).values()))}{'' if until is None else f' until {_when(until)}'}; "
+            "their maps by second remain"
+        )
     return lines
 
 

@@ -20,7 +20,9 @@ def is_trace(path: Path) -> bool:
     """Whether a path is a trace by its content; standard input can only be one."""
     from ..recording.read.trace import STDIN, Trace
 
-    return path == STDIN or (path.is_file() and path.suffix != ".json" and Trace(path).detect() is not None)
+    return path == STDIN or (
+        path.is_file() and path.suffix != ".json" and Trace(path).detect() is not None
+    )
 
 
 def show_trace(path: Path, style: str) -> None:
@@ -30,7 +32,9 @@ def show_trace(path: Path, style: str) -> None:
     tell_summary(Trace(path).summary(), style, as_json, _lines)
 
 
-def tell_summary(summary: S, style: str, as_json: Callable[[S], dict[str, Any]], lines: Callable[[S], list[str]]) -> None:
+def tell_summary(
+    summary: S, style: str, as_json: Callable[[S], dict[str, Any]], lines: Callable[[S], list[str]]
+) -> None:
     """Print a summary as JSON or as lines."""
     if style == "json":
         tell_json(as_json(summary))
@@ -42,14 +46,33 @@ def as_json(summary: Summary) -> dict[str, Any]:
     """`{"schema": 1, "kind": "trace", "path", "format", "events": {...}, ...}`: times in ns, sizes in bytes."""
     facts = summary.facts
     return {
-        "schema": 1, "kind": "trace", "path": str(summary.path), "format": summary.format,
-        "events": {"recorded": summary.events, "lost": facts["losses"], "damaged": facts["damaged"], "unpaired": facts["unpaired"],
-                   "backwards": facts["backwards"]},
-        "first_ns": facts["first_ns"], "last_ns": facts["last_ns"], "averaged": facts["averaged"], "has": summary.has,
-        "ops": dict(summary.names("op")), "names": {name: dict(pairs) for name, pairs in facts["keys"].items() if pairs},
-        "distinct": facts["distinct"], "beyond_limit": facts["other"], "percentiles": facts["percentiles"], "mean": facts["mean"],
-        "percentile_bits": facts["bits"], "latency_by": facts["latency_by"], "assumptions": list(facts["assumptions"]),
-        "damaged_examples": [{"line": line, "reason": reason} for line, reason in facts["damaged_examples"]],
+        "schema": 1,
+        "kind": "trace",
+        "path": str(summary.path),
+        "format": summary.format,
+        "events": {
+            "recorded": summary.events,
+            "lost": facts["losses"],
+            "damaged": facts["damaged"],
+            "unpaired": facts["unpaired"],
+            "backwards": facts["backwards"],
+        },
+        "first_ns": facts["first_ns"],
+        "last_ns": facts["last_ns"],
+        "averaged": facts["averaged"],
+        "has": summary.has,
+        "ops": dict(summary.names("op")),
+        "names": {name: dict(pairs) for name, pairs in facts["keys"].items() if pairs},
+        "distinct": facts["distinct"],
+        "beyond_limit": facts["other"],
+        "percentiles": facts["percentiles"],
+        "mean": facts["mean"],
+        "percentile_bits": facts["bits"],
+        "latency_by": facts["latency_by"],
+        "assumptions": list(facts["assumptions"]),
+        "damaged_examples": [
+            {"line": line, "reason": reason} for line, reason in facts["damaged_examples"]
+        ],
     }
 
 
@@ -61,7 +84,9 @@ def _lines(summary: Summary) -> list[str]:
     lines = [f"{summary.path}: {summary.format} trace, {ios(summary.events)}{_span(facts)}"]
     lines.append(f"has       {', '.join(summary.has)}")
     if facts["averaged"]:
-        lines.append("note      each line is the mean of a window, not one I/O: percentiles are of windows")
+        lines.append(
+            "note      each line is the mean of a window, not one I/O: percentiles are of windows"
+        )
     lines += [f"assumed   {text}" for text in facts["assumptions"]]
     for name in ("op", "device", "process", "file", "job", "client"):
         pairs = summary.names(name)
@@ -72,14 +97,24 @@ def _lines(summary: Summary) -> list[str]:
     for name, values in facts["percentiles"].items():
         unit = "ns" if name == "latency" else "B"
         told = values if name == "latency" else sizes(values, facts["bits"])
-        shown = ", ".join(f"{'max' if key == 'max' else f'p{key}'} {quantity(told[key], unit)}" for key in PERCENTILES if key in told)
+        shown = ", ".join(
+            f"{'max' if key == 'max' else f'p{key}'} {quantity(told[key], unit)}"
+            for key in PERCENTILES
+            if key in told
+        )
         lines.append(f"{name:9} mean {quantity(facts['mean'][name], unit)}, {shown}")
     for name, found in facts["latency_by"].items():
         if len(found) > 1:
             lines.append(f"latency by {name}")
-            lines += [f"  {value:20} {number(each['count']):>12}  " + ", ".join(
-                f"{'max' if key == 'max' else f'p{key}'} {quantity(each[key], 'ns')}" for key in ("50", "99", "max") if key in each)
-                for value, each in found.items()]
+            lines += [
+                f"  {value:20} {number(each['count']):>12}  "
+                + ", ".join(
+                    f"{'max' if key == 'max' else f'p{key}'} {quantity(each[key], 'ns')}"
+                    for key in ("50", "99", "max")
+                    if key in each
+                )
+                for value, each in found.items()
+            ]
     return [*lines, *_losses(facts)]
 
 
@@ -88,8 +123,12 @@ def sizes(values: Mapping[str, int], bits: int) -> dict[str, int]:
     the next bucket. The largest is exact."""
     from .. import _core
 
-    return {key: value if value == values.get("max") else _core.grid_bounds(_core.grid_index(value, bits), bits)[0]
-            for key, value in values.items()}
+    return {
+        key: value
+        if value == values.get("max")
+        else _core.grid_bounds(_core.grid_index(value, bits), bits)[0]
+        for key, value in values.items()
+    }
 
 
 def _span(facts: Any) -> str:
@@ -105,13 +144,21 @@ def _losses(facts: Any) -> list[str]:
 
     lines = []
     if facts["losses"]:
-        lines.append(f"lost      {number(facts['losses'])} record{_s(facts['losses'])}, says the tracer")
+        lines.append(
+            f"lost      {number(facts['losses'])} record{_s(facts['losses'])}, says the tracer"
+        )
     if facts["unpaired"]:
-        lines.append(f"unmatched {number(facts['unpaired'])} issue or completion event{_s(facts['unpaired'])}")
+        lines.append(
+            f"unmatched {number(facts['unpaired'])} issue or completion event{_s(facts['unpaired'])}"
+        )
     if facts["backwards"]:
-        lines.append(f"backwards {number(facts['backwards'])} event{_s(facts['backwards'])} earlier than the one before")
+        lines.append(
+            f"backwards {number(facts['backwards'])} event{_s(facts['backwards'])} earlier than the one before"
+        )
     if facts["damaged"]:
-        lines.append(f"damaged   {number(facts['damaged'])} line{_s(facts['damaged'])} left out, such as")
+        lines.append(
+            f"damaged   {number(facts['damaged'])} line{_s(facts['damaged'])} left out, such as"
+        )
         lines += [f"  line {line}: {reason}" for line, reason in facts["damaged_examples"]]
     return lines or ["losses    none"]
 

@@ -21,9 +21,16 @@ FOUND = 1
 """Exit code where something is not what was written, and was not repaired. A stale cache is no damage: the next command rebuilds it."""
 
 
-@click.command("verify", epilog="Exit codes: 0 no damage, or all of it was repaired (a stale cache is no damage); 1 damage was found.")
+@click.command(
+    "verify",
+    epilog="Exit codes: 0 no damage, or all of it was repaired (a stale cache is no damage); 1 damage was found.",
+)
 @click.argument("path", metavar="PATH", type=PATH)
-@click.option("--repair", is_flag=True, help="Rebuild what can be derived: segment maps, lists, kept statistics, caches.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Rebuild what can be derived: segment maps, lists, kept statistics, caches.",
+)
 @format_option("text", "json")
 def command(path: Path, repair: bool, style: str) -> int:
     """Check every file of results or of a recording for damage, and report what is lost."""
@@ -32,13 +39,24 @@ def command(path: Path, repair: bool, style: str) -> int:
         tell_json(as_json(path, found))
     else:
         tell(*lines(path, found))
-    return FOUND if any(not each.is_repaired and each.kind != "stale" for each in found.findings) else 0
+    return (
+        FOUND
+        if any(not each.is_repaired and each.kind != "stale" for each in found.findings)
+        else 0
+    )
 
 
 def as_json(path: Path, found: Verification) -> dict[str, object]:
     """`{"schema": 1, "kind": "results" | "recording", "path", "files", "bytes", "unverified", "findings": [...]}`."""
-    return {"schema": 1, "kind": found.kind, "path": str(path), "files": found.files, "bytes": found.size_bytes,
-            "unverified": found.unverified, "findings": [asdict(each) for each in found.findings]}
+    return {
+        "schema": 1,
+        "kind": found.kind,
+        "path": str(path),
+        "files": found.files,
+        "bytes": found.size_bytes,
+        "unverified": found.unverified,
+        "findings": [asdict(each) for each in found.findings],
+    }
 
 
 def lines(path: Path, found: Verification) -> list[str]:
@@ -46,21 +64,40 @@ def lines(path: Path, found: Verification) -> list[str]:
     from ..heatmap.ticks import quantity
 
     head = f"{path}: {found.kind}, {_counted(found.files, 'file')}, {quantity(found.size_bytes, 'B')} read"
-    older = [f"{_counted(found.unverified, 'file')} of an older iolab without a checksum of the whole: looked at page by page"]
+    older = [
+        f"{_counted(found.unverified, 'file')} of an older iolab without a checksum of the whole: looked at page by page"
+    ]
     stale = sum(each.kind == "stale" and not each.is_repaired for each in found.findings)
-    end = "no damage" if stale == len(found.findings) else _counted(len(found.findings) - stale, "finding")
+    end = (
+        "no damage"
+        if stale == len(found.findings)
+        else _counted(len(found.findings) - stale, "finding")
+    )
     repaired = sum(each.is_repaired for each in found.findings)
-    derived = sum(each.is_derived and not each.is_repaired and each.kind != "stale" for each in found.findings)
-    more = [f"{_counted(derived, 'finding')} can be rebuilt: iolab verify --repair"] if derived else []
+    derived = sum(
+        each.is_derived and not each.is_repaired and each.kind != "stale" for each in found.findings
+    )
+    more = (
+        [f"{_counted(derived, 'finding')} can be rebuilt: iolab verify --repair"] if derived else []
+    )
     if stale:
-        more.append(f"{_counted(stale, 'cache')} made by another iolab or for other evidence: the next command that needs it rebuilds it")
-    return [head, *(older if found.unverified else []), *map(_line, found.findings),
-            f"{end}{f', {repaired} repaired' if repaired else ''}", *more]
+        more.append(
+            f"{_counted(stale, 'cache')} made by another iolab or for other evidence: the next command that needs it rebuilds it"
+        )
+    return [
+        head,
+        *(older if found.unverified else []),
+        *map(_line, found.findings),
+        f"{end}{f', {repaired} repaired' if repaired else ''}",
+        *more,
+    ]
 
 
 def _line(each: Finding) -> str:
     lost = f"; lost: {each.lost}" if each.lost else ""
-    return f"{each.kind:10} {each.path}: {each.text}{lost}{' (repaired)' if each.is_repaired else ''}"
+    return (
+        f"{each.kind:10} {each.path}: {each.text}{lost}{' (repaired)' if each.is_repaired else ''}"
+    )
 
 
 def _counted(number: int, word: str) -> str:
@@ -75,16 +112,33 @@ def _verified(path: Path, repair: bool) -> Verification:
     if is_recording(path):
         return verify(path, repair=repair, progress=_progress)
     found = verify_results(path, repair=repair, progress=_progress)
-    for recording in sorted(each for pattern in ("recordings/*", "*/recordings/*") for each in path.glob(pattern) if is_recording(each)):
-        found = _joined(found, verify(recording, repair=repair, progress=_progress), str(recording.relative_to(path)))
+    for recording in sorted(
+        each
+        for pattern in ("recordings/*", "*/recordings/*")
+        for each in path.glob(pattern)
+        if is_recording(each)
+    ):
+        found = _joined(
+            found,
+            verify(recording, repair=repair, progress=_progress),
+            str(recording.relative_to(path)),
+        )
     return found
 
 
 def _joined(whole: Verification, part: Verification, below: str) -> Verification:
     """Results with a recording that lies in them."""
-    findings = (*whole.findings, *(replace(each, path=f"{below}/{each.path}") for each in part.findings))
-    return replace(whole, files=whole.files + part.files, size_bytes=whole.size_bytes + part.size_bytes,
-                   unverified=whole.unverified + part.unverified, findings=tuple(sorted(findings, key=lambda each: each.path)))
+    findings = (
+        *whole.findings,
+        *(replace(each, path=f"{below}/{each.path}") for each in part.findings),
+    )
+    return replace(
+        whole,
+        files=whole.files + part.files,
+        size_bytes=whole.size_bytes + part.size_bytes,
+        unverified=whole.unverified + part.unverified,
+        findings=tuple(sorted(findings, key=lambda each: each.path)),
+    )
 
 
 def _progress(done: int, of: int) -> None:

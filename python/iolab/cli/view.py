@@ -25,15 +25,39 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def serving_options(function: Decorated) -> Decorated:
     """Options of what serves: where it listens, its token, what Prometheus gets."""
     for option in (
-            click.option("--port", type=int, help=f"Port to listen on, 0 for any that is free. Default: {PORT}, or any where it is taken."),
-            click.option("--listen", "address", metavar="ADDRESS", help="Address or name to listen on. Default: 127.0.0.1."),
-            click.option("--metric", "metrics", metavar="STATISTIC", multiple=True, shell_complete=complete_statistics,
-                         help="Export this statistic to Prometheus at /metrics; repeatable."),
-            click.option("--token-file", type=PATH, metavar="FILE",
-                         help="File that keeps the token, so that it is the same next time; created if missing."),
-            click.option("--alert-commands", type=PATH, metavar="FILE",
-                         help='Commands that alerts may run, in TOML, a line each: page = ["/usr/local/bin/page", "me"]. '
-                              "Without it an alert writes to the log and keeps statistics, and runs nothing.")):
+        click.option(
+            "--port",
+            type=int,
+            help=f"Port to listen on, 0 for any that is free. Default: {PORT}, or any where it is taken.",
+        ),
+        click.option(
+            "--listen",
+            "address",
+            metavar="ADDRESS",
+            help="Address or name to listen on. Default: 127.0.0.1.",
+        ),
+        click.option(
+            "--metric",
+            "metrics",
+            metavar="STATISTIC",
+            multiple=True,
+            shell_complete=complete_statistics,
+            help="Export this statistic to Prometheus at /metrics; repeatable.",
+        ),
+        click.option(
+            "--token-file",
+            type=PATH,
+            metavar="FILE",
+            help="File that keeps the token, so that it is the same next time; created if missing.",
+        ),
+        click.option(
+            "--alert-commands",
+            type=PATH,
+            metavar="FILE",
+            help='Commands that alerts may run, in TOML, a line each: page = ["/usr/local/bin/page", "me"]. '
+            "Without it an alert writes to the log and keeps statistics, and runs nothing.",
+        ),
+    ):
         function = option(function)
     return function
 
@@ -41,8 +65,14 @@ def serving_options(function: Decorated) -> Decorated:
 @click.command("view")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=PATH)
 @serving_options
-def command(paths: tuple[Path, ...], port: int | None, address: str | None, metrics: tuple[str, ...], token_file: Path | None,
-            alert_commands: Path | None) -> None:
+def command(
+    paths: tuple[Path, ...],
+    port: int | None,
+    address: str | None,
+    metrics: tuple[str, ...],
+    token_file: Path | None,
+    alert_commands: Path | None,
+) -> None:
     """Show recordings, traces and the recordings of results, of each host, in a browser, and to programs.
 
     Events are not changed; statistics that are kept of a recording can be, from the page. Worksheets and alerts are saved in the user's own
@@ -98,7 +128,11 @@ def _token(path: Path) -> str:
             if not stat.S_ISREG(status.st_mode):
                 raise UsageError("is not a file", where=path)
             if status.st_uid not in owners():
-                raise UsageError("belongs to somebody else, who may know the token", where=path, hint="name a file of your own")
+                raise UsageError(
+                    "belongs to somebody else, who may know the token",
+                    where=path,
+                    hint="name a file of your own",
+                )
             if status.st_mode & 0o077:
                 raise UsageError("others can read the token", where=path, hint=f"chmod 600 {path}")
             text = file.read(1024).strip()
@@ -107,8 +141,20 @@ def _token(path: Path) -> str:
                 file.write(f"{text}\n")
     except (OSError, UnicodeDecodeError) as error:
         if path.is_symlink():
-            raise UsageError("is a symbolic link, which others may have put there", where=path, hint="name the file itself") from None
-        raise UsageError(f"holds no token: {getattr(error, 'strerror', None) or error}", where=path) from None
-    if len(text) < 20 or not all(letter.isascii() and (letter.isalnum() or letter in "-_") for letter in text):
-        raise UsageError("holds no token", where=path, hint="20 letters or more of a-z, A-Z, 0-9, - and _; or an empty file, for a new one")
+            raise UsageError(
+                "is a symbolic link, which others may have put there",
+                where=path,
+                hint="name the file itself",
+            ) from None
+        raise UsageError(
+            f"holds no token: {getattr(error, 'strerror', None) or error}", where=path
+        ) from None
+    if len(text) < 20 or not all(
+        letter.isascii() and (letter.isalnum() or letter in "-_") for letter in text
+    ):
+        raise UsageError(
+            "holds no token",
+            where=path,
+            hint="20 letters or more of a-z, A-Z, 0-9, - and _; or an empty file, for a new one",
+        )
     return text

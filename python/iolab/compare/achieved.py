@@ -22,7 +22,11 @@ class AchievedLevel:
     ratio: float
 
     def __str__(self) -> str:
-        return f"{self.asked:g} ({self.ratio:.2f}x)" if self.ratio < 9.95 else f"{self.asked:g} ({self.ratio:.0f}x)"
+        return (
+            f"{self.asked:g} ({self.ratio:.2f}x)"
+            if self.ratio < 9.95
+            else f"{self.asked:g} ({self.ratio:.0f}x)"
+        )
 
 
 def with_achieved(runs: Sequence[Run]) -> list[Run]:
@@ -35,8 +39,21 @@ def with_achieved(runs: Sequence[Run]) -> list[Run]:
     for factor in FACTORS:
         ratios = _ratios(listed, factor)
         if ratios:
-            listed = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, factors={
-                **run.factors, factor: AchievedLevel(float(run.factors[factor]), ratios[float(run.factors[factor])])})) for run in listed]
+            listed = [
+                dataclasses.replace(
+                    run,
+                    plan=dataclasses.replace(
+                        run.plan,
+                        factors={
+                            **run.factors,
+                            factor: AchievedLevel(
+                                float(run.factors[factor]), ratios[float(run.factors[factor])]
+                            ),
+                        },
+                    ),
+                )
+                for run in listed
+            ]
     return listed
 
 
@@ -48,7 +65,11 @@ def _ratios(runs: Sequence[Run], factor: str) -> dict[float, float]:
         if not isinstance(level, int | float) or isinstance(level, bool):
             return {}
         value = run.value(METRIC)
-        found.setdefault(float(level), []).extend([value] if value is not None and value > 0 else [])
+        found.setdefault(float(level), []).extend(
+            [value] if value is not None and value > 0 else []
+        )
     if not all(found.values()):
         return {}
-    return {level: math.exp(sum(map(math.log, values)) / len(values)) for level, values in found.items()}
+    return {
+        level: math.exp(sum(map(math.log, values)) / len(values)) for level, values in found.items()
+    }

@@ -51,7 +51,11 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
     for text in texts:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels.strip():
-            raise UsageError(f"'{text}' is not a condition", where="--where", hint="write factor=level or factor=level,level")
+            raise UsageError(
+                f"'{text}' is not a condition",
+                where="--where",
+                hint="write factor=level or factor=level,level",
+            )
         found.setdefault(name.strip(), []).extend(level.strip() for level in levels.split(","))
     return found
 
@@ -65,14 +69,22 @@ def select(runs: Sequence[Run], where: Where) -> list[Run]:
             raise unknown_factor(name, runs)
         for level in wanted:
             if level not in have:
-                raise UsageError(f"there is no {name}={level}", where="--where",
-                                 hint=f"{name} is one of {', '.join(_natural(have))}")
+                raise UsageError(
+                    f"there is no {name}={level}",
+                    where="--where",
+                    hint=f"{name} is one of {', '.join(_natural(have))}",
+                )
         selected = [run for run in selected if level_text(_level(run, name)) in wanted]
     return selected
 
 
 def _level(run: Run, name: str) -> Any:
-    own = {"variant": run.variant, "host": run.plan.host, "block": run.plan.block, "repetition": run.plan.repetition}
+    own = {
+        "variant": run.variant,
+        "host": run.plan.host,
+        "block": run.plan.block,
+        "repetition": run.plan.repetition,
+    }
     return own[name] if name in own else run.factors.get(name)
 
 
@@ -143,7 +155,11 @@ def _text_order(appearance: dict[object, float], foreign: bool) -> dict[object, 
         return appearance | {text: float(parse_fio_size(text)) for text in texts}
     except UsageError:
         pass
-    return appearance if foreign else appearance | {text: float(rank) for rank, text in enumerate(_natural(texts))}
+    return (
+        appearance
+        if foreign
+        else appearance | {text: float(rank) for rank, text in enumerate(_natural(texts))}
+    )
 
 
 def key_of(run: Run, names: Sequence[str]) -> Key:
@@ -152,8 +168,13 @@ def key_of(run: Run, names: Sequence[str]) -> Key:
     return tuple([levels_of.get(name) for name in names])
 
 
-def choose(runs: Sequence[Run], rows: Sequence[str] | None, cols: Sequence[str] | None, tables: Sequence[str] | None,
-           ignored: Sequence[str]) -> Axes:
+def choose(
+    runs: Sequence[Run],
+    rows: Sequence[str] | None,
+    cols: Sequence[str] | None,
+    tables: Sequence[str] | None,
+    ignored: Sequence[str],
+) -> Axes:
     """The axes asked for, filled up so that nothing varies unseen.
 
     Rows left open take the load (or else the factor with most levels), columns the next; every other factor that
@@ -166,12 +187,26 @@ def choose(runs: Sequence[Run], rows: Sequence[str] | None, cols: Sequence[str] 
     counts = {name: len({run.factors.get(name) for run in runs}) for name in names}
     asked = {*(rows or ()), *(cols or ()), *(tables or ()), *ignored}
     free = [name for name in names if counts[name] > 1 and name not in asked]
-    numeric = {name for name in names if all(isinstance(run.factors.get(name), int | float | AchievedLevel) for run in runs)}
-    by_size = sorted(free, key=lambda name: (name not in LOADS, name in BLOCK_SIZES, name not in numeric, -counts[name]))
+    numeric = {
+        name
+        for name in names
+        if all(isinstance(run.factors.get(name), int | float | AchievedLevel) for run in runs)
+    }
+    by_size = sorted(
+        free,
+        key=lambda name: (
+            name not in LOADS,
+            name in BLOCK_SIZES,
+            name not in numeric,
+            -counts[name],
+        ),
+    )
     chosen_rows = tuple(rows) if rows is not None else tuple(by_size[:1])
     rest = [name for name in by_size if name not in chosen_rows]
     chosen_cols = tuple(cols) if cols is not None else tuple(rest[:1])
     left = [name for name in free if name not in (*chosen_rows, *chosen_cols)]
     unasked = tuple(left) if rows is not None and cols is not None and tables is None else ()
-    fixed = {name: runs[0].factors.get(name) for name in names if counts[name] == 1 and name not in asked}
+    fixed = {
+        name: runs[0].factors.get(name) for name in names if counts[name] == 1 and name not in asked
+    }
     return Axes(chosen_rows, chosen_cols, (*(tables or ()), *left), tuple(ignored), fixed, unasked)

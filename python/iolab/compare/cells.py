@@ -54,11 +54,18 @@ class Pairing:
     zero: bool = False
 
 
-def collect(runs: Iterable[Run], metric: Metric, axes: Axes) -> dict[tuple[Key, Key, Key, str], ArmCell]:
+def collect(
+    runs: Iterable[Run], metric: Metric, axes: Axes
+) -> dict[tuple[Key, Key, Key, str], ArmCell]:
     """Every arm's cells by table, row, column and variant."""
     cells: dict[tuple[Key, Key, Key, str], ArmCell] = {}
     for run in sorted(runs, key=lambda run: (run.plan.block, run.plan.repetition, run.id)):
-        place = (key_of(run, axes.tables), key_of(run, axes.rows), key_of(run, axes.cols), run.variant)
+        place = (
+            key_of(run, axes.tables),
+            key_of(run, axes.rows),
+            key_of(run, axes.cols),
+            run.variant,
+        )
         cell = cells.setdefault(place, ArmCell())
         key: BlockKey = (run.plan.block, run.plan.host, *key_of(run, axes.ignored))
         ordinal = sum(1 for other in (*cell.valid, *cell.left_out) if other[:-1] == key)
@@ -75,7 +82,9 @@ def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> P
     first, second = baseline or ArmCell(), variant or ArmCell()
     every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
     common = [key for key in first.valid if key in second.valid]
-    values = np.array([(first.valid[key][0], second.valid[key][0]) for key in common], np.float64).reshape(-1, 2)
+    values = np.array(
+        [(first.valid[key][0], second.valid[key][0]) for key in common], np.float64
+    ).reshape(-1, 2)
     dropped = len(every) - len(common)
     without = sum(_sound(first, key) and _sound(second, key) for key in every) - len(common)
     if metric.change == "difference":
@@ -87,7 +96,9 @@ def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> P
 
 def _sound(arm: ArmCell, key: BlockKey) -> bool:
     """Whether the arm has a run there that counts, with or without the metric."""
-    return key in arm.valid or (key in arm.left_out and arm.left_out[key].verdict.level is not Level.INVALID)
+    return key in arm.valid or (
+        key in arm.left_out and arm.left_out[key].verdict.level is not Level.INVALID
+    )
 
 
 def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:
@@ -95,12 +106,21 @@ def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:
     values = [value for value, _ in arm.valid.values()]
     mean, low, high = mean_of(values, metric, confidence) if values else (None, None, None)
     level = worst(run.verdict.level for run in (arm.runs or list(arm.left_out.values())))
-    return Estimate(mean, low, high, tuple(values), tuple(run.id for run in arm.runs), level,
-                    tuple(run.id for run in arm.left_out.values()),
-                    tuple(run.value(metric.name) for run in arm.left_out.values()))
+    return Estimate(
+        mean,
+        low,
+        high,
+        tuple(values),
+        tuple(run.id for run in arm.runs),
+        level,
+        tuple(run.id for run in arm.left_out.values()),
+        tuple(run.value(metric.name) for run in arm.left_out.values()),
+    )
 
 
-def mean_of(values: Sequence[float], metric: Metric, confidence: float) -> tuple[float, float | None, float | None]:
+def mean_of(
+    values: Sequence[float], metric: Metric, confidence: float
+) -> tuple[float, float | None, float | None]:
     """Mean of one or more runs with its interval: geometric, or arithmetic where the metric is compared by difference or a value is 0."""
     if metric.change == "difference" or min(values) <= 0:
         return mean_interval(values, confidence)

@@ -29,10 +29,21 @@ ALPHA = 0.05
 Place = tuple[Key, Key, Key]
 
 
-def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = None, rows: Sequence[str] | None = None,
-            cols: Sequence[str] | None = None, tables: Sequence[str] | None = None, ignore: Sequence[str] = (),
-            where: Where | None = None, shown_unit: str | None = None, confidence: float = CONFIDENCE,
-            alpha: float = ALPHA, notes: Sequence[Warning] = ()) -> Comparison:
+def compare(
+    runs: Sequence[Run],
+    metric_name: str,
+    *,
+    baseline: str | None = None,
+    rows: Sequence[str] | None = None,
+    cols: Sequence[str] | None = None,
+    tables: Sequence[str] | None = None,
+    ignore: Sequence[str] = (),
+    where: Where | None = None,
+    shown_unit: str | None = None,
+    confidence: float = CONFIDENCE,
+    alpha: float = ALPHA,
+    notes: Sequence[Warning] = (),
+) -> Comparison:
     """Compare every variant with the baseline.
 
     Args:
@@ -59,10 +70,15 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
     axes = choose(selected, rows, cols, tables, ignore)
     arms = collect(selected, metric, axes)
     others = [variant for variant in variants if variant != base]
-    grid = Grid(levels(selected, axes.tables), levels(selected, axes.rows), levels(selected, axes.cols))
+    grid = Grid(
+        levels(selected, axes.tables), levels(selected, axes.rows), levels(selected, axes.cols)
+    )
     places = [(table, row, col) for table in grid.tables for row in grid.rows for col in grid.cols]
-    pairings = {(place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
-                for place in places for variant in others}
+    pairings = {
+        (place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
+        for place in places
+        for variant in others
+    }
     changes = _changes(pairings, metric, confidence, alpha)
     cells, footnotes = [], dict[str, str]()
     for place in places:
@@ -71,37 +87,68 @@ def compare(runs: Sequence[Run], metric_name: str, *, baseline: str | None = Non
             if arm is None:
                 continue
             codes = footnotes_of(arm, pairings.get((place, variant)), metric, footnotes)
-            cells.append(Cell(*place, variant, estimate(arm, metric, confidence), changes.get((place, variant)), codes,
-                              arm.saturated))
+            cells.append(
+                Cell(
+                    *place,
+                    variant,
+                    estimate(arm, metric, confidence),
+                    changes.get((place, variant)),
+                    codes,
+                    arm.saturated,
+                )
+            )
     again = [change.value for (_, variant), change in changes.items() if variant == base + AGAIN]
     return Comparison(
-        metric=metric, baseline=base, variants=(base, *others), rows=axes.rows, cols=axes.cols, tables=axes.tables,
-        row_levels=grid.rows, col_levels=grid.cols, table_levels=grid.tables,
-        cells=tuple(cells), summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
-        fixed=axes.fixed, warnings=(*warnings_of(selected, metric, axes, base, others, pairings, changes), *notes),
+        metric=metric,
+        baseline=base,
+        variants=(base, *others),
+        rows=axes.rows,
+        cols=axes.cols,
+        tables=axes.tables,
+        row_levels=grid.rows,
+        col_levels=grid.cols,
+        table_levels=grid.tables,
+        cells=tuple(cells),
+        summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
+        fixed=axes.fixed,
+        warnings=(*warnings_of(selected, metric, axes, base, others, pairings, changes), *notes),
         footnotes=footnotes,
-        noise_floor=(min(again), max(again)) if again else None, confidence=confidence, alpha=alpha,
-        detectable=_detectable(pairings, metric, alpha, _tests(changes, all(_is_again(variant) for variant in others))),
-        shown_unit=_shown_unit(shown_unit, metric, selected))
+        noise_floor=(min(again), max(again)) if again else None,
+        confidence=confidence,
+        alpha=alpha,
+        detectable=_detectable(
+            pairings, metric, alpha, _tests(changes, all(_is_again(variant) for variant in others))
+        ),
+        shown_unit=_shown_unit(shown_unit, metric, selected),
+    )
 
 
 def _shown_unit(asked: str | None, metric: Metric, runs: Sequence[Run]) -> str | None:
     if asked is not None:
         given = unit(asked)
         if BASE[given.dimension] != metric.unit:
-            raise UsageError(f"{metric.name} can't be written in {asked}", where="--unit",
-                             hint=f"it is stored in {metric.unit or 'numbers'}")
+            raise UsageError(
+                f"{metric.name} can't be written in {asked}",
+                where="--unit",
+                hint=f"it is stored in {metric.unit or 'numbers'}",
+            )
         return given.symbol
-    published = {run.observations[metric.name].source_unit for run in runs if metric.name in run.observations}
+    published = {
+        run.observations[metric.name].source_unit for run in runs if metric.name in run.observations
+    }
     judged = any(run.plan.status != "published" for run in runs)
     return None if judged or len(published) != 1 else published.pop()
 
 
 def _metric(name: str, runs: Sequence[Run]) -> Metric:
-    measured = next((run.observations[name] for run in reversed(runs) if name in run.observations), None)
+    measured = next(
+        (run.observations[name] for run in reversed(runs) if name in run.observations), None
+    )
     if measured is None:
         have = {metric for run in runs for metric in run.observations}
-        shown = [metric for metric in sorted(have, key=sort_key) if of(metric).headline] or sorted(have, key=sort_key)[:8]
+        shown = [metric for metric in sorted(have, key=sort_key) if of(metric).headline] or sorted(
+            have, key=sort_key
+        )[:8]
         near = difflib.get_close_matches(name, sorted(have), n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
         there = f"there are {', '.join(shown)}" if shown else "no run has any valid evidence"
@@ -114,17 +161,25 @@ def _baseline(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -
         return variants[0]
     if asked not in variants:
         everywhere = list(dict.fromkeys(run.variant for run in runs))
-        raise UsageError(f"there is no variant '{asked}' to be the baseline", hint=f"variants are {', '.join(everywhere)}")
+        raise UsageError(
+            f"there is no variant '{asked}' to be the baseline",
+            hint=f"variants are {', '.join(everywhere)}",
+        )
     return asked
 
 
-def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confidence: float,
-             alpha: float) -> dict[tuple[Place, str], Change]:
+def _changes(
+    pairings: dict[tuple[Place, str], Pairing], metric: Metric, confidence: float, alpha: float
+) -> dict[tuple[Place, str], Change]:
     """Changes of every pairing that has one. The A/A arm is a family of its own: it is there to test the test."""
     found: dict[tuple[Place, str], Change] = {}
     sizes: dict[tuple[Place, str], MeanInterval] = {}
     for variant in dict.fromkeys(variant for _, variant in pairings):
-        keys = [key for key, pairing in pairings.items() if key[1] == variant and len(pairing.differences)]
+        keys = [
+            key
+            for key, pairing in pairings.items()
+            if key[1] == variant and len(pairing.differences)
+        ]
         intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
         for key, interval in zip(keys, intervals, strict=True):
             pairing = pairings[key]
@@ -133,17 +188,32 @@ def _changes(pairings: dict[tuple[Place, str], Pairing], metric: Metric, confide
             low = None if interval.low is None else back(interval.low)
             high = None if interval.high is None else back(interval.high)
             value = back(interval.mean)
-            improves = None if metric.better is None or value == 0 else (value > 0) == (metric.better == "higher")
+            improves = (
+                None
+                if metric.better is None or value == 0
+                else (value > 0) == (metric.better == "higher")
+            )
             found[key] = Change(
-                value=value, low=low, high=high, pairs=len(pairing.differences), dropped=pairing.dropped, without=pairing.without,
-                df=interval.df, pooled=interval.pooled, p=interval.p if metric.assumption == "normal" else exact, p_exact=exact,
+                value=value,
+                low=low,
+                high=high,
+                pairs=len(pairing.differences),
+                dropped=pairing.dropped,
+                without=pairing.without,
+                df=interval.df,
+                pooled=interval.pooled,
+                p=interval.p if metric.assumption == "normal" else exact,
+                p_exact=exact,
                 improves=improves,
-                excluded=None if low is None or high is None else max(abs(low), abs(high)))
+                excluded=None if low is None or high is None else max(abs(low), abs(high)),
+            )
             sizes[key] = interval
     for again in (False, True):
         family = [key for key in found if _is_again(key[1]) is again]
         tests = _tests(found, again)
-        for key, q in zip(family, benjamini_hochberg([found[key].p for key in family]), strict=True):
+        for key, q in zip(
+            family, benjamini_hochberg([found[key].p for key in family]), strict=True
+        ):
             decided = q is not None and q <= alpha
             needed = None if decided else _needed(sizes[key], tests, alpha)
             found[key] = dataclasses.replace(found[key], q=q, decided=decided, blocks_needed=needed)
@@ -156,12 +226,23 @@ def _is_again(variant: str) -> bool:
 
 def _tests(changes: dict[tuple[Place, str], Change], again: bool) -> int:
     """How many tests q is taken over: of all variants together, or of the A/A arm by itself. At least 1."""
-    return max(1, sum(change.p is not None for (_, variant), change in changes.items() if _is_again(variant) is again))
+    return max(
+        1,
+        sum(
+            change.p is not None
+            for (_, variant), change in changes.items()
+            if _is_again(variant) is again
+        ),
+    )
 
 
-def _detectable(pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float, tests: int) -> float | None:
+def _detectable(
+    pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float, tests: int
+) -> float | None:
     """The smallest change that a cell of median noise and blocks finds, at the level that one of so many tests must pass."""
-    repeated = [pairing.differences for pairing in pairings.values() if len(pairing.differences) >= 2]
+    repeated = [
+        pairing.differences for pairing in pairings.values() if len(pairing.differences) >= 2
+    ]
     if not repeated:
         return None
     sd = float(np.median([np.std(differences, ddof=1) for differences in repeated]))
@@ -180,4 +261,3 @@ def _needed(interval: MeanInterval, tests: int, alpha: float) -> int | None:
         return None
     needed = blocks_needed(interval.mean, interval.sd, alpha=alpha / tests)
     return None if needed is None else max(needed, interval.n + 1)
-

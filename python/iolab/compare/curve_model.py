@@ -117,4 +117,6 @@ class Curves:
 
     def curve(self, table: Key, variant: str) -> Curve | None:
         """The curve at a place, or None where nothing was measured."""
-        return next((each for each in self.curves if (each.table, each.variant) == (table, variant)), None)
+        return next(
+            (each for each in self.curves if (each.table, each.variant) == (table, variant)), None
+        )

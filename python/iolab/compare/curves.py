@@ -39,9 +39,17 @@ class _Gathered:
     left_out: list[str] = field(default_factory=list)
 
 
-def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | None = None, throughput: str | None = None,
-           latency: str = "lat.mean", baseline: str | None = None, confidence: float = CONFIDENCE,
-           notes: Sequence[Warning] = ()) -> Curves:
+def curves(
+    runs: Sequence[Run],
+    *,
+    operation: str | None = None,
+    load: str | None = None,
+    throughput: str | None = None,
+    latency: str = "lat.mean",
+    baseline: str | None = None,
+    confidence: float = CONFIDENCE,
+    notes: Sequence[Warning] = (),
+) -> Curves:
     """Throughput-against-latency curves of every variant and every combination of the other factors.
 
     Args:
@@ -75,51 +83,89 @@ def curves(runs: Sequence[Run], *, operation: str | None = None, load: str | Non
         if place in gathered:
             curve, blocks[place] = _curve(*place, gathered[place], load, rate, delay, confidence)
             found.append(curve)
-    equal = [equal_load(blocks[table, base], blocks[table, variant], variant, table, confidence)
-             for table in table_levels for variant in variants[1:] if (table, base) in blocks and (table, variant) in blocks]
-    return Curves(operation, load, rate, delay, base, tuple(variants), tables, table_levels, tuple(found), tuple(equal), axes.fixed,
-                  confidence, tuple(notes))
+    equal = [
+        equal_load(blocks[table, base], blocks[table, variant], variant, table, confidence)
+        for table in table_levels
+        for variant in variants[1:]
+        if (table, base) in blocks and (table, variant) in blocks
+    ]
+    return Curves(
+        operation,
+        load,
+        rate,
+        delay,
+        base,
+        tuple(variants),
+        tables,
+        table_levels,
+        tuple(found),
+        tuple(equal),
+        axes.fixed,
+        confidence,
+        tuple(notes),
+    )
 
 
-def _curve(table: Key, variant: str, gathered: _Gathered, load: str, rate: Metric, delay: Metric,
-           confidence: float) -> tuple[Curve, BlockCurves]:
+def _curve(
+    table: Key,
+    variant: str,
+    gathered: _Gathered,
+    load: str,
+    rate: Metric,
+    delay: Metric,
+    confidence: float,
+) -> tuple[Curve, BlockCurves]:
     loads = sorted(gathered.valid)
     points = tuple(_point(level, gathered.valid[level], rate, delay, confidence) for level in loads)
     complete, partial = _repetitions(gathered, loads, rate, delay)
     knee = knee_over_repetitions(list(complete.values()), loads)
     runs = [(level, run) for level in loads for run in gathered.valid[level]]
-    curve = Curve(variant, table, points, knee, _usl(runs, load, rate), tuple(gathered.left_out), len(partial))
-    mean = ([geometric_mean(point.throughput.values) for point in points],
-            [geometric_mean(point.latency.values) for point in points])
+    curve = Curve(
+        variant, table, points, knee, _usl(runs, load, rate), tuple(gathered.left_out), len(partial)
+    )
+    mean = (
+        [geometric_mean(point.throughput.values) for point in points],
+        [geometric_mean(point.latency.values) for point in points],
+    )
     return curve, BlockCurves(complete, partial, mean)
 
 
-def _gather(runs: Iterable[Run], load: str, tables: Sequence[str], rate: Metric,
-            delay: Metric) -> dict[tuple[Key, str], _Gathered]:
+def _gather(
+    runs: Iterable[Run], load: str, tables: Sequence[str], rate: Metric, delay: Metric
+) -> dict[tuple[Key, str], _Gathered]:
     found: dict[tuple[Key, str], _Gathered] = {}
     for run in sorted(runs, key=lambda run: (run.plan.block, run.plan.repetition, run.id)):
         place = found.setdefault((key_of(run, tables), run.variant), _Gathered())
         level = _number(run.factors.get(load))
-        if run.verdict.level is Level.INVALID or level is None or not (_above_zero(run, rate) and _above_zero(run, delay)):
+        if (
+            run.verdict.level is Level.INVALID
+            or level is None
+            or not (_above_zero(run, rate) and _above_zero(run, delay))
+        ):
             place.left_out.append(run.id)
         else:
             place.valid.setdefault(level, []).append(run)
     return found
 
 
-def _point(level: float, runs: Sequence[Run], rate: Metric, delay: Metric, confidence: float) -> CurvePoint:
+def _point(
+    level: float, runs: Sequence[Run], rate: Metric, delay: Metric, confidence: float
+) -> CurvePoint:
     worst_level = worst(run.verdict.level for run in runs)
     names = tuple(run.id for run in runs)
     estimates = []
     for metric in (rate, delay):
         values = tuple(_value(run, metric) for run in runs)
-        estimates.append(Estimate(*log_mean_interval(values, confidence), values, names, worst_level))
+        estimates.append(
+            Estimate(*log_mean_interval(values, confidence), values, names, worst_level)
+        )
     saturated = any(run.verdict.has("saturated") for run in runs)
     return CurvePoint(level, estimates[0], estimates[1], worst_level, saturated, len(runs))
 
 
-def _repetitions(gathered: _Gathered, loads: Sequence[float], rate: Metric,
-                 delay: Metric) -> tuple[dict[Repetition, Line], frozenset[Repetition]]:
+def _repetitions(
+    gathered: _Gathered, loads: Sequence[float], rate: Metric, delay: Metric
+) -> tuple[dict[Repetition, Line], frozenset[Repetition]]:
     """(throughput, latency) of each repetition that covers all loads, and the repetitions that do not."""
     by_repetition: dict[Repetition, dict[float, list[Run]]] = {}
     for level in loads:
@@ -142,10 +188,14 @@ def _usl(runs: Sequence[tuple[float, Run]], load: str, rate: Metric) -> UslFit |
         return NoFit("the rate was offered, not found (open loop)")
     if not runs:
         return NoFit("no run counts")
-    return fit_usl(np.array([level for level, _ in runs]), np.array([_value(run, rate) for _, run in runs]))
+    return fit_usl(
+        np.array([level for level, _ in runs]), np.array([_value(run, rate) for _, run in runs])
+    )
 
 
-def _observed(runs: Sequence[Run], operation: str | None, throughput: str | None, latency: str) -> tuple[str, str]:
+def _observed(
+    runs: Sequence[Run], operation: str | None, throughput: str | None, latency: str
+) -> tuple[str, str]:
     """The operation and the throughput that most runs observed together with the latency, within what was asked for."""
     if operation is not None and operation not in OPERATIONS:
         raise UsageError(f"unknown operation '{operation}'", hint=f"one of {', '.join(OPERATIONS)}")
@@ -160,25 +210,37 @@ def _observed(runs: Sequence[Run], operation: str | None, throughput: str | None
     if not count(best):
         there = ", ".join(sorted({name for run in runs for name in run.observations})) or "nothing"
         prefix = operation or "<operation>"
-        raise UsageError(f"no run has both {prefix}.{' or .'.join(rates)} and {prefix}.{latency}", hint=f"observed: {there}")
+        raise UsageError(
+            f"no run has both {prefix}.{' or .'.join(rates)} and {prefix}.{latency}",
+            hint=f"observed: {there}",
+        )
     return best
 
 
 def _load(runs: Sequence[Run], asked: str | None) -> str:
     names = dict.fromkeys(name for run in runs for name in run.factors)
-    numbers = {name: {number for run in runs if (number := _number(run.factors.get(name))) is not None} for name in names}
+    numbers = {
+        name: {number for run in runs if (number := _number(run.factors.get(name))) is not None}
+        for name in names
+    }
     if asked is not None:
         if asked not in numbers:
             raise unknown_factor(asked, runs)
         if not numbers[asked]:
-            raise UsageError(f"'{asked}' is not a load: its levels are not numbers", hint="choose a factor such as numjobs")
+            raise UsageError(
+                f"'{asked}' is not a load: its levels are not numbers",
+                hint="choose a factor such as numjobs",
+            )
         return asked
     varying = [name for name in names if len(numbers[name]) > 1]
     if not varying:
         stepped = any(run.plan.extra.get("steps") for run in runs)
-        raise UsageError("no factor is a load: none has two levels that are numbers",
-                         hint="the load rises within these runs: --steps takes each step as a cell" if stepped
-                         else "a curve needs a sweep over, for example, numjobs, iodepth or rate_iops")
+        raise UsageError(
+            "no factor is a load: none has two levels that are numbers",
+            hint="the load rises within these runs: --steps takes each step as a cell"
+            if stepped
+            else "a curve needs a sweep over, for example, numjobs, iodepth or rate_iops",
+        )
     return max(varying, key=lambda name: (name in LOADS, len(numbers[name])))
 
 
@@ -188,7 +250,10 @@ def _baseline(asked: str | None, variants: Sequence[str]) -> str:
     if asked not in variants:
         near = difflib.get_close_matches(asked, variants, n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
-        raise UsageError(f"there is no variant '{asked}' to be the baseline", hint=f"{guess}variants are {', '.join(variants)}")
+        raise UsageError(
+            f"there is no variant '{asked}' to be the baseline",
+            hint=f"{guess}variants are {', '.join(variants)}",
+        )
     return asked
 
 

@@ -36,7 +36,9 @@ class BlockCurves:
     mean: Line
 
 
-def equal_load(baseline: BlockCurves, variant: BlockCurves, name: str, table: Key, confidence: float) -> EqualLoad:
+def equal_load(
+    baseline: BlockCurves, variant: BlockCurves, name: str, table: Key, confidence: float
+) -> EqualLoad:
     """Latency at equal throughput and throughput at equal latency, at round numbers within both curves' range."""
     if not baseline.mean[0] or not variant.mean[0]:
         return EqualLoad(name, table, (), ())
@@ -44,10 +46,22 @@ def equal_load(baseline: BlockCurves, variant: BlockCurves, name: str, table: Ke
     delays = _round_marks(*_common_range(baseline, variant, 1), np.geomspace)
     at_rates = (_matched(baseline, variant, at, latency_at, -1, confidence) for at in rates)
     at_delays = (_matched(baseline, variant, at, throughput_at, 1, confidence) for at in delays)
-    return EqualLoad(name, table, tuple(each for each in at_rates if each), tuple(each for each in at_delays if each))
+    return EqualLoad(
+        name,
+        table,
+        tuple(each for each in at_rates if each),
+        tuple(each for each in at_delays if each),
+    )
 
 
-def _matched(baseline: BlockCurves, variant: BlockCurves, at: float, read: Read, better: int, confidence: float) -> Matched | None:
+def _matched(
+    baseline: BlockCurves,
+    variant: BlockCurves,
+    at: float,
+    read: Read,
+    better: int,
+    confidence: float,
+) -> Matched | None:
     """Both arms at one mark; None where neither a block nor the mean curves reach it. `better` is the sign of a change for
     the better."""
     pairs = []
@@ -63,14 +77,29 @@ def _matched(baseline: BlockCurves, variant: BlockCurves, at: float, read: Read,
         if mean_first is None or mean_second is None:
             return None
         value = mean_second / mean_first - 1
-        return Matched(at, mean_first, mean_second, Change(value, None, None, 0, dropped, improves=_improves(value, better)))
+        return Matched(
+            at,
+            mean_first,
+            mean_second,
+            Change(value, None, None, 0, dropped, improves=_improves(value, better)),
+        )
     table = np.array(pairs)
     interval = t_intervals([np.log(table[:, 1] / table[:, 0])], confidence=confidence)[0]
     low = None if interval.low is None else math.expm1(interval.low)
     high = None if interval.high is None else math.expm1(interval.high)
     value = math.expm1(interval.mean)
-    change = Change(value, low, high, len(pairs), dropped, interval.df, False, interval.p, improves=_improves(value, better),
-                    excluded=None if low is None or high is None else max(abs(low), abs(high)))
+    change = Change(
+        value,
+        low,
+        high,
+        len(pairs),
+        dropped,
+        interval.df,
+        False,
+        interval.p,
+        improves=_improves(value, better),
+        excluded=None if low is None or high is None else max(abs(low), abs(high)),
+    )
     return Matched(at, geometric_mean(table[:, 0]), geometric_mean(table[:, 1]), change)
 
 
@@ -80,8 +109,11 @@ def _common_range(baseline: BlockCurves, variant: BlockCurves, which: int) -> tu
     It is what every block reaches in both arms, so that the outcome doesn't choose which blocks count. Where blocks lie so
     far apart that nothing is left, it is what the middle one reaches; without any whole block, what the mean curves reach.
     """
-    shared = [_shared(which, baseline.complete[block], variant.complete[block])
-              for block in baseline.complete if block in variant.complete]
+    shared = [
+        _shared(which, baseline.complete[block], variant.complete[block])
+        for block in baseline.complete
+        if block in variant.complete
+    ]
     usable = [(low, high) for low, high in shared if low <= high]
     if not usable:
         return _shared(which, baseline.mean, variant.mean)
@@ -107,4 +139,9 @@ def _round_marks(low: float, high: float, spread: Callable[..., Floats]) -> list
         return []
     exact = spread(low, high, POINTS + 2)[1:-1].tolist()
     rounded = [float(f"{mark:.1e}") for mark in exact]
-    return sorted({short if low <= short <= high else mark for short, mark in zip(rounded, exact, strict=True)})
+    return sorted(
+        {
+            short if low <= short <= high else mark
+            for short, mark in zip(rounded, exact, strict=True)
+        }
+    )

@@ -169,7 +169,11 @@ class Comparison:
     @property
     def again(self) -> tuple[int, int]:
         """(false alarms, cells) of the A/A arm: decided changes where nothing differs, of those that could be decided."""
-        found = [cell.change for cell in self.cells if cell.variant == self.baseline + AGAIN and cell.change is not None]
+        found = [
+            cell.change
+            for cell in self.cells
+            if cell.variant == self.baseline + AGAIN and cell.change is not None
+        ]
         testable = [change for change in found if change.p is not None]
         return sum(change.decided for change in testable), len(testable)
 

@@ -44,13 +44,21 @@ def remarks(profile: Profile) -> list[str]:
     found = []
     possible = profile.possible
     if possible is not None and profile.samples < 0.9 * possible:
-        found.append(f"{profile.samples} of {possible} possible samples are there: under some events CPUs that sleep give none, and "
-                     "were idle for longer than is said; a machine without time to spare misses some")
+        found.append(
+            f"{profile.samples} of {possible} possible samples are there: under some events CPUs that sleep give none, and "
+            "were idle for longer than is said; a machine without time to spare misses some"
+        )
     if profile.lost:
         found.append(f"perf lost {profile.lost} chunks of samples")
     if profile.damaged:
         found.append(f"{profile.damaged} samples could not be read")
-    unnamed = sum(count for stack, count in profile.busy.items() if stack.endswith(("[unknown]_[k]", "[kernel.kallsyms]_[k]")))
+    unnamed = sum(
+        count
+        for stack, count in profile.busy.items()
+        if stack.endswith(("[unknown]_[k]", "[kernel.kallsyms]_[k]"))
+    )
     if unnamed > 0.05 * max(profile.busy_samples, 1):
-        found.append("functions of the kernel have no names: measure as root, or with kernel.kptr_restrict=0")
+        found.append(
+            "functions of the kernel have no names: measure as root, or with kernel.kptr_restrict=0"
+        )
     return found

@@ -69,22 +69,42 @@ class CellProfiles:
     def title(self) -> str:
         """The cell's name: its host, where results are of several, and its factor levels."""
         host = _place(self.profiles[0])
-        return ", ".join([*([host] if host else []), *(f"{name}={level_text(level)}" for name, level in self.factors.items())])
+        return ", ".join(
+            [
+                *([host] if host else []),
+                *(f"{name}={level_text(level)}" for name, level in self.factors.items()),
+            ]
+        )
 
-    def differing(self, before: int, after: int, most: int = MOST_FUNCTIONS) -> list[FunctionShares]:
+    def differing(
+        self, before: int, after: int, most: int = MOST_FUNCTIONS
+    ) -> list[FunctionShares]:
         """Functions whose own shares differ most between two of the profiles."""
-        found = [one for one in self.functions if abs(one.shares[after] - one.shares[before]) >= LEAST_SHARE]
+        found = [
+            one
+            for one in self.functions
+            if abs(one.shares[after] - one.shares[before]) >= LEAST_SHARE
+        ]
         return sorted(found, key=lambda one: -abs(one.shares[after] - one.shares[before]))[:most]
 
 
-def cells_of(profiles: Sequence[Profile], baseline: str | None, variants: Sequence[str]) -> list[CellProfiles]:
+def cells_of(
+    profiles: Sequence[Profile], baseline: str | None, variants: Sequence[str]
+) -> list[CellProfiles]:
     """Profiles by cell, in order of their runs; within a cell the baseline first, then the other variants in their order."""
     order = [name for name in [baseline, *variants] if name is not None]
     groups: dict[tuple[str, str], list[Profile]] = {}
     for each in profiles:
         groups.setdefault((_place(each), repr(sorted(each.factors.items()))), []).append(each)
-    return [_cell(sorted(group, key=lambda one: order.index(one.variant) if one.variant in order else len(order)))
-            for group in groups.values()]
+    return [
+        _cell(
+            sorted(
+                group,
+                key=lambda one: order.index(one.variant) if one.variant in order else len(order),
+            )
+        )
+        for group in groups.values()
+    ]
 
 
 @dataclass
@@ -108,8 +128,10 @@ def _cell(profiles: Sequence[Profile]) -> CellProfiles:
                 own.setdefault(frames[-1], [0] * len(profiles))[place] += count
     parts: list[Part] = []
     _lay(root, totals, parts)
-    functions = tuple(FunctionShares(name.removesuffix(KERNEL), name.endswith(KERNEL), _shares(counts, totals))
-                      for name, counts in own.items())
+    functions = tuple(
+        FunctionShares(name.removesuffix(KERNEL), name.endswith(KERNEL), _shares(counts, totals))
+        for name, counts in own.items()
+    )
     return CellProfiles(profiles[0].factors, tuple(profiles), tuple(parts), functions)
 
 
@@ -119,10 +141,21 @@ def _lay(root: _Branch, totals: Sequence[int], parts: list[Part]) -> None:
     while waiting:
         above, place = waiting.pop()
         children = []
-        for name, child in sorted(above.children.items(), key=lambda item: (-sum(_shares(item[1].samples, totals)), item[0])):
+        for name, child in sorted(
+            above.children.items(),
+            key=lambda item: (-sum(_shares(item[1].samples, totals)), item[0]),
+        ):
             shares = _shares(child.samples, totals)
             if max(shares) >= LEAST_SHARE:
-                parts.append(Part(name.removesuffix(KERNEL), place, name.endswith(KERNEL), tuple(child.samples), shares))
+                parts.append(
+                    Part(
+                        name.removesuffix(KERNEL),
+                        place,
+                        name.endswith(KERNEL),
+                        tuple(child.samples),
+                        shares,
+                    )
+                )
                 children.append((child, len(parts) - 1))
         waiting += reversed(children)
 

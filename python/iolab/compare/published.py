@@ -73,23 +73,50 @@ class Published:
         for variant in dict.fromkeys(run.variant for run in runs if run.plan.status != "failed"):
             own = self._means([run for run in runs if run.variant == variant], metric)
             for published in dict.fromkeys(run.variant for run in self._runs):
-                theirs = self._means([run for run in self._runs if run.variant == published], metric)
+                theirs = self._means(
+                    [run for run in self._runs if run.variant == published], metric
+                )
                 both = [place for place in own if place in theirs]
-                correlation = rank_correlation([own[place] for place in both], [theirs[place] for place in both])
-                found.append(Agreement(of(metric), variant, f"{published} of {self.name}", len(both), correlation))
+                correlation = rank_correlation(
+                    [own[place] for place in both], [theirs[place] for place in both]
+                )
+                found.append(
+                    Agreement(
+                        of(metric), variant, f"{published} of {self.name}", len(both), correlation
+                    )
+                )
         return found
 
     def beside(self, runs: Sequence[Run]) -> list[Run]:
         """The measured runs, and the published cells that were measured, as variants named `project (published)`; to be compared."""
         self._check(runs)
         measured = {self._place(run) for run in runs}
-        swept = {name for run in runs for name in run.factors}  # a level that was picked there is no axis that both have
-        theirs = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, variant=f"{run.variant} (published)", factors={
-                      name: level for name, level in run.factors.items() if name in swept}))
-                  for run in self._runs if self._place(run) in measured]
+        swept = {
+            name for run in runs for name in run.factors
+        }  # a level that was picked there is no axis that both have
+        theirs = [
+            dataclasses.replace(
+                run,
+                plan=dataclasses.replace(
+                    run.plan,
+                    variant=f"{run.variant} (published)",
+                    factors={name: level for name, level in run.factors.items() if name in swept},
+                ),
+            )
+            for run in self._runs
+            if self._place(run) in measured
+        ]
         shared = set(self._factors)
-        own = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, factors={
-            name: level for name, level in run.factors.items() if name in shared})) for run in runs]
+        own = [
+            dataclasses.replace(
+                run,
+                plan=dataclasses.replace(
+                    run.plan,
+                    factors={name: level for name, level in run.factors.items() if name in shared},
+                ),
+            )
+            for run in runs
+        ]
         return [*own, *theirs]
 
     def noted(self, comparison: Comparison, runs: Sequence[Run]) -> Comparison:
@@ -107,20 +134,32 @@ class Published:
 
     @property
     def _varying(self) -> list[str]:
-        return [name for name in self._factors if len({level_text(run.factors.get(name)) for run in self._runs}) > 1]
+        return [
+            name
+            for name in self._factors
+            if len({level_text(run.factors.get(name)) for run in self._runs}) > 1
+        ]
 
     def _check(self, runs: Sequence[Run]) -> None:
         swept = {name for run in runs for name in run.factors}
         missing = [name for name in self._varying if name not in swept]
         if missing:
             levels = dict.fromkeys(level_text(run.factors.get(missing[0])) for run in self._runs)
-            raise UsageError(f"the published cells differ in {', '.join(missing)}, which was not swept here", where=self.name,
-                             hint=f"--published {self._file}:{missing[0]}={next(iter(levels))} takes the cells of one level (of "
-                                  f"{', '.join(levels)})")
-        others = {name for name in swept if len({level_text(run.factors.get(name)) for run in runs}) > 1} - set(self._varying)
+            raise UsageError(
+                f"the published cells differ in {', '.join(missing)}, which was not swept here",
+                where=self.name,
+                hint=f"--published {self._file}:{missing[0]}={next(iter(levels))} takes the cells of one level (of "
+                f"{', '.join(levels)})",
+            )
+        others = {
+            name for name in swept if len({level_text(run.factors.get(name)) for run in runs}) > 1
+        } - set(self._varying)
         if others:
-            raise UsageError(f"the cells measured here differ in {', '.join(sorted(others))} too, which the published table lacks",
-                             where=self.name, hint=f"--where {sorted(others)[0]}=... picks one level")
+            raise UsageError(
+                f"the cells measured here differ in {', '.join(sorted(others))} too, which the published table lacks",
+                where=self.name,
+                hint=f"--where {sorted(others)[0]}=... picks one level",
+            )
 
     def _means(self, runs: Sequence[Run], metric: str) -> dict[Place, float]:
         """One value for each cell, over its runs that count."""

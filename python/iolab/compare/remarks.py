@@ -17,7 +17,9 @@ from .model import Change, Key, Warning
 Place = tuple[Key, Key, Key]
 
 
-def footnotes_of(arm: ArmCell, pairing: Pairing | None, metric: Metric, notes: dict[str, str]) -> tuple[str, ...]:
+def footnotes_of(
+    arm: ArmCell, pairing: Pairing | None, metric: Metric, notes: dict[str, str]
+) -> tuple[str, ...]:
     """Codes of what a reader must know of one cell; their texts are added to `notes`, with an example each."""
     codes: dict[str, None] = {}
 
@@ -33,55 +35,119 @@ def footnotes_of(arm: ArmCell, pairing: Pairing | None, metric: Metric, notes: d
     for run in arm.left_out.values():
         if run.verdict.level is Level.INVALID:
             why = f", {run.verdict.blames[0].text}" if run.verdict.blames else ""
-            say("invalid", f"INVALID runs left out, with the other arm's run of their block: such as {run.id}{why}")
+            say(
+                "invalid",
+                f"INVALID runs left out, with the other arm's run of their block: such as {run.id}{why}",
+            )
         else:
-            say("missing", f"runs without {metric.name} left out, with the other arm's run of their block")
+            say(
+                "missing",
+                f"runs without {metric.name} left out, with the other arm's run of their block",
+            )
     if pairing is not None and pairing.zero:
         say("zero", "a value is zero: no ratio")
     return tuple(codes)
 
 
-def warnings_of(runs: Sequence[Run], metric: Metric, axes: Axes, baseline: str, variants: Sequence[str],
-                pairings: Mapping[tuple[Place, str], Pairing],
-                changes: Mapping[tuple[Place, str], Change]) -> tuple[Warning, ...]:
+def warnings_of(
+    runs: Sequence[Run],
+    metric: Metric,
+    axes: Axes,
+    baseline: str,
+    variants: Sequence[str],
+    pairings: Mapping[tuple[Place, str], Pairing],
+    changes: Mapping[tuple[Place, str], Change],
+) -> tuple[Warning, ...]:
     """What holds for the comparison as a whole."""
     found = []
     if not variants:
-        found.append(Warning("one-variant", f"'{baseline}' is the only variant: there is nothing to compare it with"))
+        found.append(
+            Warning(
+                "one-variant",
+                f"'{baseline}' is the only variant: there is nothing to compare it with",
+            )
+        )
     if axes.unasked:
         listed = ", ".join(axes.unasked)
-        found.append(Warning("hidden-variation", f"{listed} varies and was not asked for: a table for each level "
-                             f"(--where {axes.unasked[0]}=... picks one, --ignore {axes.unasked[0]} pools them)"))
+        found.append(
+            Warning(
+                "hidden-variation",
+                f"{listed} varies and was not asked for: a table for each level "
+                f"(--where {axes.unasked[0]}=... picks one, --ignore {axes.unasked[0]} pools them)",
+            )
+        )
     for name in axes.ignored:
         levels = _listed({level_text(run.factors.get(name)) for run in runs})
-        found.append(Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})"))
-    found += [Warning("same-sources", text) for text in dict.fromkeys(
-        note.text for run in runs for note in run.verdict.notes if note.code == "same-sources")][:1]
+        found.append(
+            Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})")
+        )
+    found += [
+        Warning("same-sources", text)
+        for text in dict.fromkeys(
+            note.text for run in runs for note in run.verdict.notes if note.code == "same-sources"
+        )
+    ][:1]
     found += _environment(runs)
     found += _devices(runs)
-    if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(run.value("sync.lat.mean") is not None for run in runs):
-        found.append(Warning("syncs-apart", "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
-                             "which sync.lat.mean has"))
+    if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(
+        run.value("sync.lat.mean") is not None for run in runs
+    ):
+        found.append(
+            Warning(
+                "syncs-apart",
+                "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
+                "which sync.lat.mean has",
+            )
+        )
     if any(run.verdict.level is Level.UNJUDGED for run in runs):
-        found.append(Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at"))
+        found.append(
+            Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at")
+        )
     most = max((change.pairs for change in changes.values()), default=0)
     if changes and most == 1:
-        found.append(Warning("one-block", "one run per cell: no interval, and no change can be distinguished from noise"))
+        found.append(
+            Warning(
+                "one-block",
+                "one run per cell: no interval, and no change can be distinguished from noise",
+            )
+        )
     elif 1 < most < 6:
-        found.append(Warning("few-blocks", f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)"))
+        found.append(
+            Warning(
+                "few-blocks",
+                f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)",
+            )
+        )
     without = sum(pairing.without for pairing in pairings.values())
     dropped = sum(pairing.dropped for pairing in pairings.values()) - without
     if dropped:
-        found.append(Warning("dropped", f"{dropped} pair{'s' if dropped > 1 else ''} left out: one side INVALID or missing"))
+        found.append(
+            Warning(
+                "dropped",
+                f"{dropped} pair{'s' if dropped > 1 else ''} left out: one side INVALID or missing",
+            )
+        )
     if without:
-        found.append(Warning("without", f"{metric.name}: {without} pair{'s' if without > 1 else ''} left out, without the metric"))
+        found.append(
+            Warning(
+                "without",
+                f"{metric.name}: {without} pair{'s' if without > 1 else ''} left out, without the metric",
+            )
+        )
     return tuple(found)
 
 
-def study_notes(standing: Standing | None, imported: Mapping[str, Any] | None = None) -> tuple[Warning, ...]:
+def study_notes(
+    standing: Standing | None, imported: Mapping[str, Any] | None = None
+) -> tuple[Warning, ...]:
     """What is missing of the study that the runs are of, and in which of fio's options the variants of imported runs differ."""
-    missing = () if standing is None else tuple(Warning("unfinished", text) for text in standing.words())
-    return (*missing, *(Warning("options", str(text)) for text in (imported or {}).get("differences", ())))
+    missing = (
+        () if standing is None else tuple(Warning("unfinished", text) for text in standing.words())
+    )
+    return (
+        *missing,
+        *(Warning("options", str(text)) for text in (imported or {}).get("differences", ())),
+    )
 
 
 def _environment(runs: Sequence[Run]) -> list[Warning]:
@@ -89,15 +155,25 @@ def _environment(runs: Sequence[Run]) -> list[Warning]:
     found = []
     hosts = dict.fromkeys(run.plan.host for run in runs)
     if len(hosts) > 1:
-        found.append(Warning("hidden-variation",
-                             f"hidden variation: runs of several hosts ({_listed(set(hosts))}); pairs are of one host"))
+        found.append(
+            Warning(
+                "hidden-variation",
+                f"hidden variation: runs of several hosts ({_listed(set(hosts))}); pairs are of one host",
+            )
+        )
     values: dict[str, set[str]] = {}
     for run in runs:
         for name, value in run.environment.items():
             values.setdefault(name, set()).add(value)
     if len(hosts) == 1:
-        found += [Warning("hidden-variation", f"hidden variation: {name} of the host differs between runs ({_listed(seen)})")
-                  for name, seen in values.items() if len(seen) > 1]
+        found += [
+            Warning(
+                "hidden-variation",
+                f"hidden variation: {name} of the host differs between runs ({_listed(seen)})",
+            )
+            for name, seen in values.items()
+            if len(seen) > 1
+        ]
     return found
 
 
@@ -109,10 +185,18 @@ def _devices(runs: Sequence[Run]) -> list[Warning]:
             if reason.code == "slow-device":
                 name = str(reason.data.get("device", "?"))
                 slow[name] = slow.get(name, 0) + 1
-    return [Warning("hidden-variation", f"hidden variation: the target's devices differ: {name} is slower than its peers in {count} of "
-                    f"{len(runs)} runs") for name, count in sorted(slow.items())]
+    return [
+        Warning(
+            "hidden-variation",
+            f"hidden variation: the target's devices differ: {name} is slower than its peers in {count} of "
+            f"{len(runs)} runs",
+        )
+        for name, count in sorted(slow.items())
+    ]
 
 
 def _listed(texts: set[str], most: int = 4) -> str:
     ordered = sorted(texts)
-    return ", ".join(ordered[:most]) + (f" and {len(ordered) - most} more" if len(ordered) > most else "")
+    return ", ".join(ordered[:most]) + (
+        f" and {len(ordered) - most} more" if len(ordered) > most else ""
+    )

@@ -15,8 +15,15 @@ from .model import Change, Key, Summary
 Place = tuple[Key, Key, Key]
 
 
-def summaries(pairings: Mapping[tuple[Place, str], Pairing], variants: Sequence[str], axes: Axes, grid: Grid, metric: Metric,
-              changes: Mapping[tuple[Place, str], Change], confidence: float) -> tuple[Summary, ...]:
+def summaries(
+    pairings: Mapping[tuple[Place, str], Pairing],
+    variants: Sequence[str],
+    axes: Axes,
+    grid: Grid,
+    metric: Metric,
+    changes: Mapping[tuple[Place, str], Change],
+    confidence: float,
+) -> tuple[Summary, ...]:
     """Per table, column and variant: the mean over rows, its interval over blocks.
 
     The interval comes from one mean per block over the common cells, because cells of one block share its luck; with a
@@ -30,32 +37,68 @@ def summaries(pairings: Mapping[tuple[Place, str], Pairing], variants: Sequence[
             for variant in variants:
                 rows = [row for row in grid.rows if ((table, row, col), variant) in pairings]
                 keyed = {row: pairings[(table, row, col), variant] for row in rows}
-                measured = {row: pairing for row, pairing in keyed.items() if len(pairing.differences)}
-                expected = [row for row, pairing in keyed.items() if len(pairing.differences) or pairing.dropped or pairing.zero]
+                measured = {
+                    row: pairing for row, pairing in keyed.items() if len(pairing.differences)
+                }
+                expected = [
+                    row
+                    for row, pairing in keyed.items()
+                    if len(pairing.differences) or pairing.dropped or pairing.zero
+                ]
                 if len(expected) < 2 or not measured:
                     continue
-                worst = _worst({row: changes[(table, row, col), variant] for row in measured}, metric)
-                found.append(Summary(table, col, variant, _mean(list(measured.values()), metric, confidence), len(measured),
-                                     len(expected), worst))
+                worst = _worst(
+                    {row: changes[(table, row, col), variant] for row in measured}, metric
+                )
+                found.append(
+                    Summary(
+                        table,
+                        col,
+                        variant,
+                        _mean(list(measured.values()), metric, confidence),
+                        len(measured),
+                        len(expected),
+                        worst,
+                    )
+                )
     return tuple(found)
 
 
 def _mean(pairings: Sequence[Pairing], metric: Metric, confidence: float) -> Change:
     back = scale_of(metric)
-    common = [block for block in pairings[0].blocks if all(block in pairing.blocks for pairing in pairings)]
+    common = [
+        block
+        for block in pairings[0].blocks
+        if all(block in pairing.blocks for pairing in pairings)
+    ]
     if common:
-        per_block = np.array([np.mean([_at(pairing, block) for pairing in pairings]) for block in common])
+        per_block = np.array(
+            [np.mean([_at(pairing, block) for pairing in pairings]) for block in common]
+        )
     else:
         # no block is whole: the mean of the cells' own means stands alone, without an interval
-        per_block = np.array([np.mean([float(np.mean(pairing.differences)) for pairing in pairings])])
+        per_block = np.array(
+            [np.mean([float(np.mean(pairing.differences)) for pairing in pairings])]
+        )
     interval = t_intervals([per_block], confidence=confidence)[0]
     value = back(interval.mean)
-    improves = None if metric.better is None or value == 0 else (value > 0) == (metric.better == "higher")
+    improves = (
+        None if metric.better is None or value == 0 else (value > 0) == (metric.better == "higher")
+    )
     low = None if interval.low is None else back(interval.low)
     high = None if interval.high is None else back(interval.high)
-    return Change(value, low, high, len(common) or 1, sum(pairing.dropped for pairing in pairings), interval.df, False,
-                  interval.p, improves=improves,
-                  excluded=None if low is None or high is None else max(abs(low), abs(high)))
+    return Change(
+        value,
+        low,
+        high,
+        len(common) or 1,
+        sum(pairing.dropped for pairing in pairings),
+        interval.df,
+        False,
+        interval.p,
+        improves=improves,
+        excluded=None if low is None or high is None else max(abs(low), abs(high)),
+    )
 
 
 def _at(pairing: Pairing, block: BlockKey) -> float:

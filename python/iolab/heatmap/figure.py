@@ -95,7 +95,14 @@ class Named:
     dimensions: tuple[Dimension, ...] = ()
 
 
-def panels(maps: Sequence[Named], view: View, layout: Layout, *, percentiles: bool = False, difference: bool = False) -> list[Panel]:
+def panels(
+    maps: Sequence[Named],
+    view: View,
+    layout: Layout,
+    *,
+    percentiles: bool = False,
+    difference: bool = False,
+) -> list[Panel]:
     """Panels of maps of one kind of y on common axes and one scale of colour; with `difference` of two, theirs last.
 
     Offsets are addresses and get no percentiles. Raises UsageError for percentiles of time spent or bytes, FormatError where
@@ -104,26 +111,58 @@ def panels(maps: Sequence[Named], view: View, layout: Layout, *, percentiles: bo
     counts = [each.counts for each in maps]
     if percentiles and counts[0].weight != "count":
         weight = counts[0].weight
-        raise UsageError(f"percentiles are of I/Os, not of {'time spent' if weight == 'time' else weight}",
-                         hint=f"leave out --weight {weight} or --percentiles")
+        raise UsageError(
+            f"percentiles are of I/Os, not of {'time spent' if weight == 'time' else weight}",
+            hint=f"leave out --weight {weight} or --percentiles",
+        )
     frame = frame_of(counts, view)
     most = max(each.columns for each in counts)
     factor = max(1, -(-most // layout.columns))
     across = -(-most // factor)
-    cells = [cells_of(each, frame, columns=across, factor=factor, height=layout.height, least=layout.least) for each in counts]
+    cells = [
+        cells_of(
+            each, frame, columns=across, factor=factor, height=layout.height, least=layout.least
+        )
+        for each in counts
+    ]
     scale = scale_of([each.counts for each in cells], view.color)
     unit, at = UNITS[counts[0].y], fullest(cells)
     found = []
     for named, each in zip(maps, cells, strict=True):
-        drawn, pace = _lines(named.counts, factor, across) if percentiles and named.counts.y != "offset" else ({}, "")
-        notes = [words.begins(named.counts), pace,
-                 *words.outside(named.counts, each, frame.high, frame.low, unit), *words.losses(named.counts)]
+        drawn, pace = (
+            _lines(named.counts, factor, across)
+            if percentiles and named.counts.y != "offset"
+            else ({}, "")
+        )
+        notes = [
+            words.begins(named.counts),
+            pace,
+            *words.outside(named.counts, each, frame.high, frame.low, unit),
+            *words.losses(named.counts),
+        ]
         blind = unrecorded(named.counts, across, factor)
         lost = lost_of(named.counts, across, factor)
-        found.append(Panel(
-            named.label, words.headline(named.label, named.counts, each), named.counts.y, unit, frame, each, scale,
-            gaps=without(tuple((start / factor, end / factor) for start, end in gaps(named.counts)), blind), unrecorded=blind, lost=lost,
-            lines=drawn, notes=tuple(note for note in notes if note), weight=named.counts.weight, at=at))
+        found.append(
+            Panel(
+                named.label,
+                words.headline(named.label, named.counts, each),
+                named.counts.y,
+                unit,
+                frame,
+                each,
+                scale,
+                gaps=without(
+                    tuple((start / factor, end / factor) for start, end in gaps(named.counts)),
+                    blind,
+                ),
+                unrecorded=blind,
+                lost=lost,
+                lines=drawn,
+                notes=tuple(note for note in notes if note),
+                weight=named.counts.weight,
+                at=at,
+            )
+        )
     if difference:
         found.append(_difference(found[0], found[1], view))
     return found
@@ -134,13 +173,30 @@ def _lines(counts: HeatCounts, factor: int, across: int) -> tuple[dict[str, Floa
     joined = -(-across // LINE_STEPS)
     spans = overlays.lines(counts.coarser(columns=factor * joined), -(-across // joined))
     pace = f"lines of each {quantity(counts.interval_ns * factor * joined, 'ns')}"
-    return dict(zip(overlays.names(), np.repeat(spans, joined, axis=1)[:, :across], strict=True)), pace
+    return dict(
+        zip(overlays.names(), np.repeat(spans, joined, axis=1)[:, :across], strict=True)
+    ), pace
 
 
 def _difference(first: Panel, second: Panel, view: View) -> Panel:
     """Second minus first, cell by cell, on a scale of its own."""
-    cells = Cells(first.cells.column_ns, first.cells.edges, second.cells.counts - first.cells.counts,
-                  second.cells.above - first.cells.above, second.cells.below - first.cells.below)
+    cells = Cells(
+        first.cells.column_ns,
+        first.cells.edges,
+        second.cells.counts - first.cells.counts,
+        second.cells.above - first.cells.above,
+        second.cells.below - first.cells.below,
+    )
     heading = f"difference: {second.label} minus {first.label} (blue: fewer, orange: more)"
-    return Panel("difference", heading, first.y, first.unit, first.frame, cells, scale_of([cells.counts], view.color), signed=True,
-                 weight=first.weight, at=first.at)
+    return Panel(
+        "difference",
+        heading,
+        first.y,
+        first.unit,
+        first.frame,
+        cells,
+        scale_of([cells.counts], view.color),
+        signed=True,
+        weight=first.weight,
+        at=first.at,
+    )

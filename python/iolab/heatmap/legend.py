@@ -13,6 +13,10 @@ def legend_text(panel: Panel, level: float) -> str:
     count = 0.0 if panel.signed and level == 0 else panel.scale.count_at(abs(level))
     if math.isnan(count):
         return ""
-    text = words.number(round(count)) if panel.weight == "count" else ticks.quantity(count, words.WEIGHED[panel.weight], 3)
+    text = (
+        words.number(round(count))
+        if panel.weight == "count"
+        else ticks.quantity(count, words.WEIGHED[panel.weight], 3)
+    )
     sign = "" if not panel.signed or not count else ("+" if level > 0 else "-")
     return sign + text

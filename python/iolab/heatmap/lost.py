@@ -30,13 +30,19 @@ class Lost:
     def levels(self) -> dict[int, float]:
         """Column to its height in the strip, above 0 and up to 1: by the logarithm of the records, an unknown number lowest."""
         most = math.log2(1 + max((records for _, records in self.columns), default=0))
-        return {column: 0.3 + 0.7 * (math.log2(1 + records) / most if most else 0.0) for column, records in self.columns}
+        return {
+            column: 0.3 + 0.7 * (math.log2(1 + records) / most if most else 0.0)
+            for column, records in self.columns
+        }
 
     def words(self) -> str:
         """The strip's legend, empty without losses."""
         if not self.columns:
             return ""
-        total, most = sum(records for _, records in self.columns), max(records for _, records in self.columns)
+        total, most = (
+            sum(records for _, records in self.columns),
+            max(records for _, records in self.columns),
+        )
         count = len(self.columns)
         where = f"in {number(count)} column{'' if count == 1 else 's'}"
         if any(kind != "lost" for kind, _ in self.kinds):
@@ -57,14 +63,23 @@ NOTHING_LOST = Lost()
 
 def lost_of(counts: HeatCounts, columns: int, factor: int = 1) -> Lost:
     """The losses of a map in a drawing of `columns` columns, each `factor` of the map's. What lies beside the drawing is left out."""
-    inside = [(column // factor, kind, records) for column, kind, records in counts.lost_at if 0 <= column // factor < columns]
-    kinds = ((kind, sum(records for _, records in found)) for kind, _, found in of_kinds(inside, {}))
+    inside = [
+        (column // factor, kind, records)
+        for column, kind, records in counts.lost_at
+        if 0 <= column // factor < columns
+    ]
+    kinds = (
+        (kind, sum(records for _, records in found)) for kind, _, found in of_kinds(inside, {})
+    )
     return Lost(of_columns(inside), tuple(kinds))
 
 
 def unrecorded(counts: HeatCounts, columns: int, factor: int = 1) -> tuple[Span, ...]:
     """Spans in which nothing was recorded, in columns of the drawing."""
-    cut = ((max(0.0, first / factor), min(float(columns), past / factor)) for first, past in counts.gaps)
+    cut = (
+        (max(0.0, first / factor), min(float(columns), past / factor))
+        for first, past in counts.gaps
+    )
     return tuple((first, past) for first, past in cut if first < past)
 
 
@@ -72,5 +87,10 @@ def without(spans: tuple[Span, ...], covers: tuple[Span, ...]) -> tuple[Span, ..
     """Spans less what lies in any of `covers`."""
     found = list(spans)
     for low, high in covers:
-        found = [part for start, end in found for part in ((start, min(end, low)), (max(start, high), end)) if part[0] < part[1]]
+        found = [
+            part
+            for start, end in found
+            for part in ((start, min(end, low)), (max(start, high), end))
+            if part[0] < part[1]
+        ]
     return tuple(found)

@@ -63,7 +63,9 @@ class Frame:
         """The value at a position."""
         if self.y_scale == "linear":
             return self.low + position * (self.high - self.low)
-        return float(math.exp(math.log(self.low) + position * (math.log(self.high) - math.log(self.low))))
+        return float(
+            math.exp(math.log(self.low) + position * (math.log(self.high) - math.log(self.low)))
+        )
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,18 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
     A time of which it is known that nothing happened has an empty one. FormatError where nothing is left to show.
     """
     held = [each for each in maps if len(each.count)]
-    if not held and all(each.window is not None and not each.conditional and not each.events and not each.without_y for each in maps):
+    if not held and all(
+        each.window is not None and not each.conditional and not each.events and not each.without_y
+        for each in maps
+    ):
         return _empty_frame(maps[0], view)
     if not held:
         raise FormatError("nothing is left to draw", hint=_why_nothing(maps))
     grid = held[0].grid
-    lowest, highest = min(int(each.index.min()) for each in held), max(int(each.index.max()) for each in held)
+    lowest, highest = (
+        min(int(each.index.min()) for each in held),
+        max(int(each.index.max()) for each in held),
+    )
     last = highest
     if view.high is not None:
         last = grid.index(max(view.high - 1, 0))
@@ -111,11 +119,17 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
     if view.high is not None and view.low is None:
         first = min(first, last)
     if first > last or first > highest or last < lowest:
-        raise FormatError("no I/O lies in the range of y that was asked for", hint="leave --y-range out to see all")
+        raise FormatError(
+            "no I/O lies in the range of y that was asked for",
+            hint="leave --y-range out to see all",
+        )
     bounds = grid.bounds(first, last)
     if view.y_scale == "log" and view.low is None and view.high is None:
         # a single value would fill the map from bottom to top: give it room to be seen as one
-        around = max((_LEAST_SPAN * max(bounds[0], 0.5) / bounds[-1]) ** 0.5, _ROOM if held[0].y == "size" else 1)
+        around = max(
+            (_LEAST_SPAN * max(bounds[0], 0.5) / bounds[-1]) ** 0.5,
+            _ROOM if held[0].y == "size" else 1,
+        )
         if around > 1:
             bounds = grid.bounds(grid.index(bounds[0] / around), grid.index(bounds[-1] * around))
     low = float(bounds[0])
@@ -127,14 +141,29 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
 def _empty_frame(counts: HeatCounts, view: View) -> Frame:
     """Values as they are wont to be, in whole buckets."""
     grid = counts.grid
-    usual = (0.0, 99.0) if isinstance(grid, Linear) else (1e3, 1e9) if UNITS[counts.y] == "ns" else (512.0, 2.0**20)
-    low, high = (each if each is not None else other for each, other in zip((view.low, view.high), usual, strict=True))
+    usual = (
+        (0.0, 99.0)
+        if isinstance(grid, Linear)
+        else (1e3, 1e9)
+        if UNITS[counts.y] == "ns"
+        else (512.0, 2.0**20)
+    )
+    low, high = (
+        each if each is not None else other
+        for each, other in zip((view.low, view.high), usual, strict=True)
+    )
     first = 0 if view.y_scale == "linear" and view.low is None else grid.index(low)
     bounds = grid.bounds(first, max(first, grid.index(high)))
-    return Frame(max(float(bounds[0]), 0.5) if view.y_scale == "log" else float(bounds[0]), float(bounds[-1]), view.y_scale)
+    return Frame(
+        max(float(bounds[0]), 0.5) if view.y_scale == "log" else float(bounds[0]),
+        float(bounds[-1]),
+        view.y_scale,
+    )
 
 
-def cells_of(counts: HeatCounts, frame: Frame, *, columns: int, factor: int, height: float, least: float) -> Cells:
+def cells_of(
+    counts: HeatCounts, frame: Frame, *, columns: int, factor: int, height: float, least: float
+) -> Cells:
     """Cells of one map: `factor` columns in one, buckets joined until a row is `least` of `height` pixels high."""
     coarse = counts.coarser(columns=factor)
     grid = coarse.grid
@@ -147,8 +176,13 @@ def cells_of(counts: HeatCounts, frame: Frame, *, columns: int, factor: int, hei
     inside = (coarse.index >= first) & (coarse.index <= last)
     cells = np.zeros((len(starts), columns), dtype=np.int64)
     np.add.at(cells, (rows[inside], coarse.column[inside]), coarse.count[inside])
-    return Cells(coarse.interval_ns, edges, cells, above=int(coarse.count[coarse.index > last].sum()),
-                 below=int(coarse.count[coarse.index < first].sum()))
+    return Cells(
+        coarse.interval_ns,
+        edges,
+        cells,
+        above=int(coarse.count[coarse.index > last].sum()),
+        below=int(coarse.count[coarse.index < first].sum()),
+    )
 
 
 def joined_rows(edges: Sequence[float], least: float) -> list[int]:
@@ -174,7 +208,12 @@ def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
     still. A map under conditions has none: an empty column there says only that nothing met them. One of bytes has none
     either: a column without bytes may hold I/Os that move none.
     """
-    if counts.conditional or counts.weight == "bytes" or not len(counts.column) or not counts.events:
+    if (
+        counts.conditional
+        or counts.weight == "bytes"
+        or not len(counts.column)
+        or not counts.events
+    ):
         return []
     held, sums = summed(counts.column, counts.count)
     # time spent stands for I/Os in proportion
@@ -219,11 +258,23 @@ def _summed_up(maps: Sequence[HeatCounts]) -> tuple[Integers, Integers]:
 
 def _why_nothing(maps: Sequence[HeatCounts]) -> str:
     """What became of the I/Os of empty maps."""
-    filtered, without, outside, damaged, events = (sum(getattr(each, name) for each in maps)
-                                                   for name in ("filtered", "without_y", "outside", "damaged", "events"))
-    parts = [f"{filtered} I/Os do not meet --where" if filtered else "", f"{without} I/Os have no {maps[0].needed}" if without else "",
-             f"{outside} I/Os lie outside --y-range" if outside else "", f"{damaged} lines are damaged" if damaged else "",
-             f"{events} I/Os moved no bytes" if events and maps[0].weight == "bytes" else ""]
-    nothing = "no I/O meets the conditions" if any(each.conditional for each in maps) else "the trace holds no I/O"
-    unmatched = dict.fromkeys(note for each in maps for note in each.assumptions if note.startswith("there was no "))
+    filtered, without, outside, damaged, events = (
+        sum(getattr(each, name) for each in maps)
+        for name in ("filtered", "without_y", "outside", "damaged", "events")
+    )
+    parts = [
+        f"{filtered} I/Os do not meet --where" if filtered else "",
+        f"{without} I/Os have no {maps[0].needed}" if without else "",
+        f"{outside} I/Os lie outside --y-range" if outside else "",
+        f"{damaged} lines are damaged" if damaged else "",
+        f"{events} I/Os moved no bytes" if events and maps[0].weight == "bytes" else "",
+    ]
+    nothing = (
+        "no I/O meets the conditions"
+        if any(each.conditional for each in maps)
+        else "the trace holds no I/O"
+    )
+    unmatched = dict.fromkeys(
+        note for each in maps for note in each.assumptions if note.startswith("there was no ")
+    )
     return "; ".join([", ".join(part for part in parts if part) or nothing, *unmatched])

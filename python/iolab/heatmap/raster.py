@@ -25,8 +25,11 @@ def colours(panel: Panel, theme: Theme) -> Pixels:
     known = np.where(empty, 0, level)
     if panel.signed:
         # the sign is the count's: the level of the least change is zero on both sides
-        place = np.where(panel.cells.counts < 0, STEPS - 1 - np.round(np.abs(known) * (STEPS - 1)),
-                         STEPS + np.round(np.abs(known) * (STEPS - 1)))
+        place = np.where(
+            panel.cells.counts < 0,
+            STEPS - 1 - np.round(np.abs(known) * (STEPS - 1)),
+            STEPS + np.round(np.abs(known) * (STEPS - 1)),
+        )
         found = theme.signed[place.astype(int)]
     else:
         found = theme.palette[np.round(known * (STEPS - 1)).astype(int)]
@@ -47,7 +50,10 @@ def draw(panel: Panel, theme: Theme, width: int, height: int) -> Pixels:
     diagonal = (np.arange(width)[None, :] + np.arange(height)[:, None]) % _HATCH < 2
     # a span shorter than a cell shows only where the cell's column is empty
     bare = np.all(image == rgb(theme.background), axis=2)
-    for sign, where, colour in (("shaded", bare, theme.shade), ("hatched", bare & diagonal, theme.hatch)):
+    for sign, where, colour in (
+        ("shaded", bare, theme.shade),
+        ("hatched", bare & diagonal, theme.hatch),
+    ):
         for start, end in panel.signs[sign]:
             left, right = round(start * width / panel.columns), round(end * width / panel.columns)
             image[:, left:right][where[:, left:right]] = rgb(colour)
@@ -62,31 +68,42 @@ def png(pixels: Pixels) -> bytes:
     parts = [b"\x89PNG\r\n\x1a\n"]
     if len(used) <= 256:
         table = np.stack([used >> 16, used >> 8 & 255, used & 255], axis=1).astype(np.uint8)
-        parts += [_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)), _chunk(b"PLTE", table.tobytes())]
+        parts += [
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+            _chunk(b"PLTE", table.tobytes()),
+        ]
         rows = place.reshape(height, width).astype(np.uint8)
     else:
         parts.append(_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)))
         rows = pixels.reshape(height, width * 3)
     # each row begins with its filter: none
     filtered = np.concatenate([np.zeros((height, 1), dtype=np.uint8), rows], axis=1)
-    return b"".join([*parts, _chunk(b"IDAT", zlib.compress(filtered.tobytes(), 6)), _chunk(b"IEND", b"")])
+    return b"".join(
+        [*parts, _chunk(b"IDAT", zlib.compress(filtered.tobytes(), 6)), _chunk(b"IEND", b"")]
+    )
 
 
 def repacked(picture: bytes, texts: Mapping[str, str]) -> bytes:
     """The same PNG, compressed well (a sixth of what the renderer writes), with texts as uncompressed iTXt chunks."""
     parts, data, place = [picture[:8]], b"", 8
     while place < len(picture):
-        length, kind = struct.unpack(">I4s", picture[place:place + 8])
-        content = picture[place + 8:place + 8 + length]
+        length, kind = struct.unpack(">I4s", picture[place : place + 8])
+        content = picture[place + 8 : place + 8 + length]
         place += 12 + length
         if kind == b"IDAT":
             data += content
         elif kind == b"IEND":
-            parts += [_chunk(b"IDAT", zlib.compress(zlib.decompress(data), 6)), _chunk(b"IEND", b"")]
+            parts += [
+                _chunk(b"IDAT", zlib.compress(zlib.decompress(data), 6)),
+                _chunk(b"IEND", b""),
+            ]
         else:
             parts.append(_chunk(kind, content))
         if kind == b"IHDR":
-            parts += [_chunk(b"iTXt", key.encode("latin-1") + b"\0\0\0\0\0" + text.encode()) for key, text in texts.items()]
+            parts += [
+                _chunk(b"iTXt", key.encode("latin-1") + b"\0\0\0\0\0" + text.encode())
+                for key, text in texts.items()
+            ]
     return b"".join(parts)
 
 

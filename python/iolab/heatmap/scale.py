@@ -48,7 +48,9 @@ def scale_of(maps: Iterable[npt.ArrayLike], kind: Kind) -> Scale:
     rank: the share of cells with fewer, those with as many counted half, stretched to 0..1 (histogram equalisation,
     as in datashader's eq_hist); log: between the logarithms of the fewest and the most; linear: proportional to the most.
     """
-    cells = np.concatenate([np.zeros(0), *(np.abs(np.asarray(each, dtype=float)).ravel() for each in maps)])
+    cells = np.concatenate(
+        [np.zeros(0), *(np.abs(np.asarray(each, dtype=float)).ravel() for each in maps)]
+    )
     counts, times = np.unique(cells[cells > 0], return_counts=True)
     if len(counts) <= 1:
         return Scale(kind, counts, np.ones(len(counts)))

@@ -57,7 +57,10 @@ def draw(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]:
     lines = [f"{TITLES[panel.y]} · {_bold(name, mode)}{colon}{facts}"]  # type: ignore[index]
     rows = _characters(panel, layout) if mode == "text" else _blocks(panel, layout, mode, theme)
     labels = _labels(panel, layout, len(rows))
-    lines += [f"{labels.get(number, ''):>{_GUTTER - 2}} {'┤' if number in labels else '│'}{row}" for number, row in enumerate(rows)]
+    lines += [
+        f"{labels.get(number, ''):>{_GUTTER - 2}} {'┤' if number in labels else '│'}{row}"
+        for number, row in enumerate(rows)
+    ]
     lines += [*_strip(panel, mode, theme), *_time_axis(panel)]
     lines.append(f"{'':{_GUTTER - 2}}  {_legend(panel, mode, theme)}")
     marks = set(_marks(panel).values())
@@ -72,10 +75,17 @@ def _strip(panel: Panel, mode: Mode, theme: Theme) -> list[str]:
     if not panel.lost:
         return []
     levels = panel.lost.levels()
-    bars = (_BARS[min(len(_BARS) - 1, int(levels[column] * len(_BARS)))] if column in levels else " " for column in range(panel.columns))
+    bars = (
+        _BARS[min(len(_BARS) - 1, int(levels[column] * len(_BARS)))] if column in levels else " "
+        for column in range(panel.columns)
+    )
     if mode == "text":
-        return [f"{'lost':>{_GUTTER - 2}} │{''.join('!' if bar != ' ' else bar for bar in bars).rstrip()}"]
-    colour = _code(np.array(rgb((GREY if mode == "grey" else theme).lost), dtype=np.uint8), mode, "38")
+        return [
+            f"{'lost':>{_GUTTER - 2}} │{''.join('!' if bar != ' ' else bar for bar in bars).rstrip()}"
+        ]
+    colour = _code(
+        np.array(rgb((GREY if mode == "grey" else theme).lost), dtype=np.uint8), mode, "38"
+    )
     return [f"{'lost':>{_GUTTER - 2}} │\033[{colour}m{''.join(bars).rstrip()}\033[0m"]
 
 
@@ -85,8 +95,12 @@ def _bold(text: str, mode: Mode) -> str:
 
 def _marks(panel: Panel) -> dict[int, str]:
     """Column to the letter of what is known of it, where it lies in a span without I/O as a whole."""
-    return {column: _SIGNS[sign] for sign, spans in panel.signs.items()
-            for start, end in spans for column in range(int(np.ceil(start)), int(end))}
+    return {
+        column: _SIGNS[sign]
+        for sign, spans in panel.signs.items()
+        for start, end in spans
+        for column in range(int(np.ceil(start)), int(end))
+    }
 
 
 def _line_rows(panel: Panel, height: int) -> dict[tuple[int, int], str]:
@@ -136,8 +150,15 @@ def _blocks(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]
             above, below = not bare[0][column], not bare[1][column]
             front, back = _code(upper[column], mode, "38"), _code(lower[column], mode, "48")
             if (number, column) in over:
-                ground = _code(upper[column] if above else lower[column], mode, "48") if above or below else "49"
-                style, letter = f"1;{_code(np.array(rgb(shown.text), dtype=np.uint8), mode, '38')};{ground}", over[number, column]
+                ground = (
+                    _code(upper[column] if above else lower[column], mode, "48")
+                    if above or below
+                    else "49"
+                )
+                style, letter = (
+                    f"1;{_code(np.array(rgb(shown.text), dtype=np.uint8), mode, '38')};{ground}",
+                    over[number, column],
+                )
             elif above and below:
                 style, letter = f"{front};{back}", "▀"
             elif above:
@@ -185,9 +206,12 @@ def _time_axis(panel: Panel) -> list[str]:
         if start <= last + 1:
             continue
         ruler[place] = "┴"
-        text[start:start + len(tick.label)] = tick.label
+        text[start : start + len(tick.label)] = tick.label
         last = start + len(tick.label)
-    return [f"{'':{_GUTTER - 2}} └{''.join(ruler)}", f"{'':{_GUTTER - 2}}  {''.join(text).rstrip()}"]
+    return [
+        f"{'':{_GUTTER - 2}} └{''.join(ruler)}",
+        f"{'':{_GUTTER - 2}}  {''.join(text).rstrip()}",
+    ]
 
 
 def _legend(panel: Panel, mode: Mode, theme: Theme) -> str:
@@ -195,7 +219,11 @@ def _legend(panel: Panel, mode: Mode, theme: Theme) -> str:
     low, high = (legend_text(panel, level) for level in (0.0, 1.0))
     what = f"{kind_of(panel.y, panel.weight)} in a cell"
     if panel.signed:
-        scale = "- = fewer, + # more" if mode == "text" else _ramp(theme.signed if mode != "grey" else GREY.signed, mode)
+        scale = (
+            "- = fewer, + # more"
+            if mode == "text"
+            else _ramp(theme.signed if mode != "grey" else GREY.signed, mode)
+        )
         return f"{what}: {'-' + high.lstrip('+')} {scale} {high}, by {panel.scale.kind}"
     scale = _DENSITY if mode == "text" else _ramp((GREY if mode == "grey" else theme).palette, mode)
     lines = "".join(f"  {_LINES.get(name, '•')} {name}" for name in panel.lines)

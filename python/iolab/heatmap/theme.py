@@ -48,7 +48,10 @@ class Theme:
     def shade(self) -> str:
         """The ground where nothing happened though something was due: a little of the text's colour on the background."""
         ground, ink = rgb(self.background), rgb(self.text)
-        return "#" + "".join(f"{round(under + SHADE * (over - under)):02x}" for under, over in zip(ground, ink, strict=True))
+        return "#" + "".join(
+            f"{round(under + SHADE * (over - under)):02x}"
+            for under, over in zip(ground, ink, strict=True)
+        )
 
     @cached_property
     def signed(self) -> Palette:
@@ -56,21 +59,49 @@ class Theme:
         return np.concatenate([interpolate(self.fewer)[::-1], interpolate(self.more)])
 
 
-LIGHT = Theme("light", background="#ffffff", text="#1d232b", faint="#5c6672", grid="#dfe3e8", hatch="#c3cad2",
-              sequential=("#c4e6c3", "#7fcdbb", "#41a8c4", "#2a72b5", "#26408f", "#14163f"),
-              fewer=("#cfe3f3", "#5fa3d3", "#0a4f8f"), more=("#fbdcbd", "#ec8a3c", "#8f3c00"),
-              lines=("#e4572e", "#c2188f", "#7a0f2b", "#111111"), lost="#c8102e")
+LIGHT = Theme(
+    "light",
+    background="#ffffff",
+    text="#1d232b",
+    faint="#5c6672",
+    grid="#dfe3e8",
+    hatch="#c3cad2",
+    sequential=("#c4e6c3", "#7fcdbb", "#41a8c4", "#2a72b5", "#26408f", "#14163f"),
+    fewer=("#cfe3f3", "#5fa3d3", "#0a4f8f"),
+    more=("#fbdcbd", "#ec8a3c", "#8f3c00"),
+    lines=("#e4572e", "#c2188f", "#7a0f2b", "#111111"),
+    lost="#c8102e",
+)
 """For white paper; pictures use it."""
 
-DARK = Theme("dark", background="#14181d", text="#e6eaf0", faint="#98a3b1", grid="#2b323b", hatch="#3d4651",
-             sequential=("#2c3f73", "#2b638d", "#23878d", "#3bac7c", "#95cb52", "#fbe723"),
-             fewer=("#233a54", "#3a83c4", "#a9d8ff"), more=("#4f331c", "#cf7a33", "#ffd9a8"),
-             lines=("#ff9e7a", "#ff6fd0", "#cdbbff", "#ffffff"), lost="#ff6b62")
+DARK = Theme(
+    "dark",
+    background="#14181d",
+    text="#e6eaf0",
+    faint="#98a3b1",
+    grid="#2b323b",
+    hatch="#3d4651",
+    sequential=("#2c3f73", "#2b638d", "#23878d", "#3bac7c", "#95cb52", "#fbe723"),
+    fewer=("#233a54", "#3a83c4", "#a9d8ff"),
+    more=("#4f331c", "#cf7a33", "#ffd9a8"),
+    lines=("#ff9e7a", "#ff6fd0", "#cdbbff", "#ffffff"),
+    lost="#ff6b62",
+)
 """For dark screens."""
 
-GREY = Theme("grey", background="#000000", text="#ffffff", faint="#a0a0a0", grid="#404040", hatch="#505050",
-             sequential=("#3a3a3a", "#ffffff"), fewer=("#303030", "#8a8a8a"), more=("#b0b0b0", "#ffffff"),
-             lines=("#ffffff",) * 4, lost="#ffffff")
+GREY = Theme(
+    "grey",
+    background="#000000",
+    text="#ffffff",
+    faint="#a0a0a0",
+    grid="#404040",
+    hatch="#505050",
+    sequential=("#3a3a3a", "#ffffff"),
+    fewer=("#303030", "#8a8a8a"),
+    more=("#b0b0b0", "#ffffff"),
+    lines=("#ffffff",) * 4,
+    lost="#ffffff",
+)
 """For terminals without colours."""
 
 THEMES = {"light": LIGHT, "dark": DARK}
@@ -85,7 +116,10 @@ def interpolate(anchors: Sequence[str], steps: int = STEPS) -> Palette:
     """Colours between anchors, in linear light (sRGB, IEC 61966-2-1), shape (steps, 3)."""
     points = linear_light(np.array([rgb(anchor) for anchor in anchors], dtype=float))
     place = np.linspace(0, len(anchors) - 1, steps)
-    light = np.stack([np.interp(place, np.arange(len(anchors)), points[:, channel]) for channel in range(3)], axis=1)
+    light = np.stack(
+        [np.interp(place, np.arange(len(anchors)), points[:, channel]) for channel in range(3)],
+        axis=1,
+    )
     encoded = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
     return np.round(255 * encoded).astype(np.uint8)
 
@@ -93,11 +127,15 @@ def interpolate(anchors: Sequence[str], steps: int = STEPS) -> Palette:
 def linear_light(colours: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """sRGB bytes as linear light between 0 and 1."""
     share = colours / 255
-    result: npt.NDArray[np.float64] = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    result: npt.NDArray[np.float64] = np.where(
+        share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4
+    )
     return result
 
 
 def luminance(colours: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
     """Relative luminance (WCAG 2.1) of colours, shape (n, 3) to (n,)."""
-    result: npt.NDArray[np.float64] = linear_light(colours.astype(float)) @ np.array([0.2126, 0.7152, 0.0722])
+    result: npt.NDArray[np.float64] = linear_light(colours.astype(float)) @ np.array(
+        [0.2126, 0.7152, 0.0722]
+    )
     return result

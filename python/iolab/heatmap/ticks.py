@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 _LADDERS: dict[str, list[tuple[str, float]]] = {
     "ns": [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)],
-    "B": [("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40), ("PiB", 2.0**50)],
+    "B": [
+        ("B", 1.0),
+        ("KiB", 2.0**10),
+        ("MiB", 2.0**20),
+        ("GiB", 2.0**30),
+        ("TiB", 2.0**40),
+        ("PiB", 2.0**50),
+    ],
     "": [("", 1.0)],
 }
 _LONG = [("min", 60e9), ("h", 3600e9), ("d", 86400e9)]
@@ -30,7 +37,9 @@ class Tick:
 def quantity(value: float, unit: str, digits: int = 4) -> str:
     """A value of nanoseconds ("ns"), bytes ("B") or a bare count ("") in its readable unit: 45300 ns is `45.3 µs`."""
     ladder = _LADDERS[unit]
-    symbol, scale = next(((symbol, scale) for symbol, scale in reversed(ladder) if abs(value) >= scale), ladder[0])
+    symbol, scale = next(
+        ((symbol, scale) for symbol, scale in reversed(ladder) if abs(value) >= scale), ladder[0]
+    )
     return f"{_digits(value / scale, digits)} {symbol}".rstrip()
 
 
@@ -38,10 +47,17 @@ def linear_ticks(low: float, high: float, most: int, unit: str) -> list[Tick]:
     """At most `most` marks at round multiples, all in one unit."""
     if not high > low:
         return []
-    step = next(step for step in _steps(unit, (high - low) / max(1, most)) if math.floor(high / step) - math.ceil(low / step) < most)
+    step = next(
+        step
+        for step in _steps(unit, (high - low) / max(1, most))
+        if math.floor(high / step) - math.ceil(low / step) < most
+    )
     symbol, scale = _unit_of(step, max(abs(low), abs(high)), unit)
     first, last = math.ceil(low / step), math.floor(high / step)
-    return [Tick(number * step, f"{_digits(number * step / scale, 9)} {symbol}".rstrip()) for number in range(first, last + 1)]
+    return [
+        Tick(number * step, f"{_digits(number * step / scale, 9)} {symbol}".rstrip())
+        for number in range(first, last + 1)
+    ]
 
 
 def log_ticks(low: float, high: float, most: int, unit: str, at: float = 1) -> list[Tick]:
@@ -55,10 +71,17 @@ def log_ticks(low: float, high: float, most: int, unit: str, at: float = 1) -> l
     base = 2.0 if unit == "B" else 10.0
     first, last = math.ceil(_log(low, base) - 1e-9), math.floor(_log(high, base) + 1e-9)
     if unit == "B":
-        first = max(0, first)  # an axis that has sizes of 0 begins below a byte, and nothing is of half a byte
+        first = max(
+            0, first
+        )  # an axis that has sizes of 0 begins below a byte, and nothing is of half a byte
     powers = [base**power for power in range(first, last + 1)]
     if base == 10:
-        fine = [factor * base**power for power in range(first - 1, last + 1) for factor in (1, 2, 5) if low <= factor * base**power <= high]
+        fine = [
+            factor * base**power
+            for power in range(first - 1, last + 1)
+            for factor in (1, 2, 5)
+            if low <= factor * base**power <= high
+        ]
         if len(powers) < 4 and len(fine) <= most:
             powers = fine
     stride, anchor = 1, math.floor(_log(at, base) + 1e-9)
@@ -84,7 +107,11 @@ def _steps(unit: str, least: float) -> list[float]:
     if unit == "":
         steps += [factor * 10.0**power for power in range(9, 19) for factor in (1, 2, 5)]
     else:
-        steps += [*_SECOND_STEPS, *_LONG_STEPS, *(86400e9 * factor * 10.0**power for power in range(0, 5) for factor in (1, 2, 5))]
+        steps += [
+            *_SECOND_STEPS,
+            *_LONG_STEPS,
+            *(86400e9 * factor * 10.0**power for power in range(0, 5) for factor in (1, 2, 5)),
+        ]
     return [step for step in steps if step >= least * 0.999]
 
 

@@ -154,11 +154,20 @@ class SparseArrays(NamedTuple):
 
 def lists(cells: SparseArrays) -> SparseCounts:
     """The numbers themselves."""
-    return SparseCounts(starts=cells.starts.tolist(), rows=cells.rows.tolist(), counts=cells.counts.tolist())
+    return SparseCounts(
+        starts=cells.starts.tolist(), rows=cells.rows.tolist(), counts=cells.counts.tolist()
+    )
 
 
-def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int = 0, joined: int = 1,
-             written: Callable[[SparseArrays], SparseCounts] = lists) -> HeatMapGroup:
+def group_of(
+    view: View,
+    maps: Sequence[Named],
+    percentiles: bool,
+    *,
+    steps: int = 0,
+    joined: int = 1,
+    written: Callable[[SparseArrays], SparseCounts] = lists,
+) -> HeatMapGroup:
     """Maps of one y on common axes. FormatError where nothing is left to draw.
 
     Args:
@@ -186,13 +195,27 @@ def group_of(view: View, maps: Sequence[Named], percentiles: bool, *, steps: int
     one = full[0]
     lined = one.y != "offset" and one.weight == "count"
     return HeatMapGroup(
-        y=one.y, title=words.TITLES[one.y], unit=UNITS[one.y], weight=one.weight, interval_ns=shown[0].interval_ns,
-        columns=columns, bounds=grid.bounds(first, last).tolist(), y_scale=view.y_scale, color=view.color, low=frame.low, high=frame.high,
+        y=one.y,
+        title=words.TITLES[one.y],
+        unit=UNITS[one.y],
+        weight=one.weight,
+        interval_ns=shown[0].interval_ns,
+        columns=columns,
+        bounds=grid.bounds(first, last).tolist(),
+        y_scale=view.y_scale,
+        color=view.color,
+        low=frame.low,
+        high=frame.high,
         least=min(whole, frame.low) if view.y_scale == "log" else whole,
         crops=[(share, frame_of(over_time, View(view.y_scale, share)).high) for share in CROPS],
-        lines=overlays.names() if lined else [], show_lines=percentiles and lined, difference=len(maps) == 2,
-        maps=[_map(named, counts, steps, first, columns, joined if lined else 0, written)
-              for named, counts in zip(maps, shown, strict=True)])
+        lines=overlays.names() if lined else [],
+        show_lines=percentiles and lined,
+        difference=len(maps) == 2,
+        maps=[
+            _map(named, counts, steps, first, columns, joined if lined else 0, written)
+            for named, counts in zip(maps, shown, strict=True)
+        ],
+    )
 
 
 def _over_time(counts: HeatCounts) -> HeatCounts:
@@ -201,37 +224,74 @@ def _over_time(counts: HeatCounts) -> HeatCounts:
     return replace(counts, column=np.zeros(len(index), dtype=np.int64), index=index, count=count)
 
 
-def _map(named: Named, counts: HeatCounts, steps: int, first: int, columns: int, joined: int,
-         written: Callable[[SparseArrays], SparseCounts]) -> HeatMapCounts:
+def _map(
+    named: Named,
+    counts: HeatCounts,
+    steps: int,
+    first: int,
+    columns: int,
+    joined: int,
+    written: Callable[[SparseArrays], SparseCounts],
+) -> HeatMapCounts:
     cells = written(_sparse(counts, first, columns, counts.t0_ns))
     dimensions = []
     for dimension in named.dimensions:
         coarse = alike([counts, *(part.coarser(steps=steps) for _, part in dimension.parts)])[1:]
-        dimensions.append(DimensionParts(name=dimension.name, parts=[
-            PartCounts(name=name, cells=written(_sparse(part, first, columns, counts.t0_ns)))
-            for (name, _), part in zip(dimension.parts, coarse, strict=True)]))
+        dimensions.append(
+            DimensionParts(
+                name=dimension.name,
+                parts=[
+                    PartCounts(
+                        name=name, cells=written(_sparse(part, first, columns, counts.t0_ns))
+                    )
+                    for (name, _), part in zip(dimension.parts, coarse, strict=True)
+                ],
+            )
+        )
     blind = unrecorded(named.counts, counts.columns)
     idle = without(tuple((float(start), float(end)) for start, end in gaps(named.counts)), blind)
     # what the strip tells is said of the part that is shown
     lost = _lost(named.counts, counts.columns)
     return HeatMapCounts(
-        label=named.label, begins=words.begins(counts), columns=counts.columns, events=counts.events,
-        cells=cells, gaps=_whole(idle), unrecorded=_whole(blind),
-        lost=lost, dimensions=dimensions,
+        label=named.label,
+        begins=words.begins(counts),
+        columns=counts.columns,
+        events=counts.events,
+        cells=cells,
+        gaps=_whole(idle),
+        unrecorded=_whole(blind),
+        lost=lost,
+        dimensions=dimensions,
         overlays=_overlays(named.counts, columns, joined) if joined else [],
-        notes=words.losses(replace(counts, **{each.kind: max(0, getattr(counts, each.kind) - each.count) for each in lost})))
+        notes=words.losses(
+            replace(
+                counts,
+                **{each.kind: max(0, getattr(counts, each.kind) - each.count) for each in lost},
+            )
+        ),
+    )
 
 
 def _lost(counts: HeatCounts, columns: int) -> list[LossesOfKind]:
     """What was lost in the columns of a map; beside them there is no strip."""
-    return [LossesOfKind(kind=kind, count=sum(count for _, count in found), columns=found)
-            for kind, _, found in of_kinds([each for each in counts.lost_at if 0 <= each[0] < columns], {})]
+    return [
+        LossesOfKind(kind=kind, count=sum(count for _, count in found), columns=found)
+        for kind, _, found in of_kinds(
+            [each for each in counts.lost_at if 0 <= each[0] < columns], {}
+        )
+    ]
 
 
 def _sparse(counts: HeatCounts, first: int, columns: int, t0_ns: int) -> SparseArrays:
     """Counts by column from `t0_ns` on."""
-    column = counts.column + (counts.t0_ns - t0_ns) // counts.interval_ns if len(counts.count) else counts.column
-    return SparseArrays(np.searchsorted(column, np.arange(columns + 1)), column, counts.index - first, counts.count)
+    column = (
+        counts.column + (counts.t0_ns - t0_ns) // counts.interval_ns
+        if len(counts.count)
+        else counts.column
+    )
+    return SparseArrays(
+        np.searchsorted(column, np.arange(columns + 1)), column, counts.index - first, counts.count
+    )
 
 
 def _whole(spans: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
@@ -244,7 +304,10 @@ def _overlays(counts: HeatCounts, columns: int, joined: int) -> list[OverlayLeve
     while True:
         across = -(-columns // joined)
         lines = overlays.lines(coarse, across)
-        values = [[None if math.isnan(value) else float(round(value)) for value in line] for line in lines.tolist()]
+        values = [
+            [None if math.isnan(value) else float(round(value)) for value in line]
+            for line in lines.tolist()
+        ]
         levels.append(OverlayLevel(joined=joined, values=values))
         if across <= FEWEST_STEPS:
             return levels
@@ -254,8 +317,17 @@ def _overlays(counts: HeatCounts, columns: int, joined: int) -> list[OverlayLeve
 
 def colours(theme: Theme) -> ThemeColours:
     """A theme for canvases."""
-    return ThemeColours(background=theme.background, text=theme.text, faint=theme.faint, grid=theme.grid, hatch=theme.hatch,
-                        palette=_hex(theme.palette), signed=_hex(theme.signed), lines=list(theme.lines), lost=theme.lost)
+    return ThemeColours(
+        background=theme.background,
+        text=theme.text,
+        faint=theme.faint,
+        grid=theme.grid,
+        hatch=theme.hatch,
+        palette=_hex(theme.palette),
+        signed=_hex(theme.signed),
+        lines=list(theme.lines),
+        lost=theme.lost,
+    )
 
 
 def _hex(palette: Palette) -> str:

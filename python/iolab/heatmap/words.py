@@ -10,8 +10,13 @@ from ..recording.base.loss_columns import LostKind
 from .model import Cells
 from .ticks import quantity
 
-TITLES: dict[Y, str] = {"latency": "Latency", "queue": "Time in the queue", "offset": "Offset", "size": "Size",
-                      "utilization": "Utilization in percent"}
+TITLES: dict[Y, str] = {
+    "latency": "Latency",
+    "queue": "Time in the queue",
+    "offset": "Offset",
+    "size": "Size",
+    "utilization": "Utilization in percent",
+}
 
 WEIGHED: dict[str, str] = {"time": "ns", "bytes": "B"}
 """The unit of cells that hold no count, by weight."""
@@ -58,7 +63,11 @@ def lost(kind: LostKind, count: int) -> str:
 
 def amount(counts: HeatCounts, value: float) -> str:
     """A cell's worth: I/Os (of utilization: readings), the time spent in them, or the bytes that they moved."""
-    return _counted(counts, round(value)) if counts.weight == "count" else quantity(value, WEIGHED[counts.weight])
+    return (
+        _counted(counts, round(value))
+        if counts.weight == "count"
+        else quantity(value, WEIGHED[counts.weight])
+    )
 
 
 def kind_of(y: str, weight: str) -> str:
@@ -72,7 +81,11 @@ def _counted(counts: HeatCounts, count: int) -> str:
 
 def headline(label: str, counts: HeatCounts, cells: Cells) -> str:
     """`reads.log: 120 000 I/Os over 60 s, 200 ms a column`."""
-    spent = "" if counts.weight == "count" else f", {amount(counts, counts.total)} {_SUMS[counts.weight]}"
+    spent = (
+        ""
+        if counts.weight == "count"
+        else f", {amount(counts, counts.total)} {_SUMS[counts.weight]}"
+    )
     span = quantity(counts.span_ns, "ns")
     return f"{label}: {_counted(counts, counts.events)} over {span}{spent}, {quantity(cells.column_ns, 'ns')} a column"
 
@@ -82,7 +95,9 @@ def outside(counts: HeatCounts, cells: Cells, high: float, low: float, unit: str
     found = []
     share = f" ({100 * cells.above / counts.total:.2g} %)" if cells.above else ""
     if cells.above:
-        found.append(f"{amount(counts, cells.above)}{share} above the crop, from {quantity(high, unit)} on")
+        found.append(
+            f"{amount(counts, cells.above)}{share} above the crop, from {quantity(high, unit)} on"
+        )
     if cells.below:
         found.append(f"{amount(counts, cells.below)} below {quantity(low, unit)}")
     if counts.outside:
@@ -94,7 +109,9 @@ def losses(counts: HeatCounts) -> list[str]:
     """What could not be counted, and why; nothing is lost silently."""
     found = []
     if counts.damaged:
-        found.append(f"{number(counts.damaged)} damaged line{'s' if counts.damaged > 1 else ''} left out")
+        found.append(
+            f"{number(counts.damaged)} damaged line{'s' if counts.damaged > 1 else ''} left out"
+        )
     if counts.lost:
         found.append(f"the tracer lost {records(counts.lost)}")
     if counts.unpaired:

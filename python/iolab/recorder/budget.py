@@ -38,7 +38,9 @@ class BudgetKeeper:
     def spent(self, monotonic: float, cpu_ns: int, size: int, events: Mapping[str, int]) -> None:
         """Note what was spent so far, once a second."""
         self._spent.append(_Spent(monotonic, cpu_ns, size, dict(events)))
-        while len(self._spent) > 2 and monotonic - self._spent[1].monotonic >= self._budget.window_s:
+        while (
+            len(self._spent) > 2 and monotonic - self._spent[1].monotonic >= self._budget.window_s
+        ):
             self._spent.popleft()
 
     def forget(self) -> None:
@@ -53,18 +55,28 @@ class BudgetKeeper:
         seconds = last.monotonic - first.monotonic
         if seconds < self._budget.window_s * 0.9:
             return None
-        gained = {name: last.events.get(name, 0) - first.events.get(name, 0) for name in running if name != COUNTERS}
+        gained = {
+            name: last.events.get(name, 0) - first.events.get(name, 0)
+            for name in running
+            if name != COUNTERS
+        }
         source = max(gained, key=lambda name: gained[name], default=None)
         if source is None:
             return None
         share = (last.cpu_ns - first.cpu_ns) / 1e9 / seconds / self._cpus
         growth = (last.bytes - first.bytes) / seconds
         if self._budget.cpu_share is not None and share > self._budget.cpu_share:
-            return Excess(source, f"recording took {_percent(share)} of all CPU time over {seconds:.0f} s, "
-                                  f"the budget is {_percent(self._budget.cpu_share)}")
+            return Excess(
+                source,
+                f"recording took {_percent(share)} of all CPU time over {seconds:.0f} s, "
+                f"the budget is {_percent(self._budget.cpu_share)}",
+            )
         if self._budget.bytes_per_s is not None and growth > self._budget.bytes_per_s:
-            return Excess(source, f"the recording grew by {format_quantity(growth, 'B/s', 3)} over {seconds:.0f} s, "
-                                  f"the budget is {format_quantity(self._budget.bytes_per_s, 'B/s', 3)}")
+            return Excess(
+                source,
+                f"the recording grew by {format_quantity(growth, 'B/s', 3)} over {seconds:.0f} s, "
+                f"the budget is {format_quantity(self._budget.bytes_per_s, 'B/s', 3)}",
+            )
         return None
 
     def suspend(self, source: str, monotonic: float) -> float:

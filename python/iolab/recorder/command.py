@@ -39,7 +39,11 @@ class Recorded(Protocol):
 def check_program(name: str) -> None:
     """UsageError where there is no such program: said before anything is set up."""
     if shutil.which(name) is None:
-        raise UsageError("no such program", where=name, hint="what follows -- is run as it is; for shell syntax: -- sh -c '...'")
+        raise UsageError(
+            "no such program",
+            where=name,
+            hint="what follows -- is run as it is; for shell syntax: -- sh -c '...'",
+        )
 
 
 class Command:
@@ -58,9 +62,13 @@ class Command:
     def start(self) -> None:
         """Start it."""
         try:
-            self._process = subprocess.Popen(self._arguments, preexec_fn=_before(os.getpid()), umask=self._umask)
+            self._process = subprocess.Popen(
+                self._arguments, preexec_fn=_before(os.getpid()), umask=self._umask
+            )
         except OSError as error:
-            raise UsageError(f"can't be started: {error.strerror or error}", where=self._arguments[0]) from None
+            raise UsageError(
+                f"can't be started: {error.strerror or error}", where=self._arguments[0]
+            ) from None
 
     def exit_code(self) -> int | None:
         """How it ended."""

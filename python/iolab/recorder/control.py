@@ -76,7 +76,7 @@ class Client:
         if self.gone or not self._out:
             return
         try:
-            self._out = self._out[self._channel.send(self._out):]
+            self._out = self._out[self._channel.send(self._out) :]
         except (BlockingIOError, InterruptedError):
             if len(self._out) > 16 * _LONGEST_LINE:
                 self.close()
@@ -111,7 +111,9 @@ class Control:
             self._listener.listen(_MOST_CLIENTS)
         except OSError as error:
             self._listener.close()
-            raise RunError(f"no control socket can be made: {error.strerror or error}", where=self._path) from None
+            raise RunError(
+                f"no control socket can be made: {error.strerror or error}", where=self._path
+            ) from None
 
     def files(self) -> list[int]:
         """Descriptors to wait for."""
@@ -150,7 +152,9 @@ class Control:
                 return
             if len(self._clients) >= _MOST_CLIENTS:
                 self._hear(obey)  # some may have hung up meanwhile
-            _, uid, _ = _PEER.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
+            _, uid, _ = _PEER.unpack(
+                channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
+            )
             if uid in (0, os.geteuid()) and len(self._clients) < _MOST_CLIENTS:
                 self._clients.append(Client(channel))
             else:
@@ -204,7 +208,10 @@ def end_recorder(directory: Path, timeout: float) -> dict[str, Any]:
         with contextlib.suppress(RunError):
             status = say(directory, {"word": "status"})
         if time.monotonic() >= limit:
-            raise RunError(f"the recorder (process {status.get('pid')}) did not end within {timeout:g} s", where=directory)
+            raise RunError(
+                f"the recorder (process {status.get('pid')}) did not end within {timeout:g} s",
+                where=directory,
+            )
         time.sleep(0.1)
     with contextlib.suppress(OSError, ValueError):  # counts go on until all was taken in
         status |= json.loads((directory / STATUS).read_text("utf-8"))

@@ -44,7 +44,9 @@ def devices_behind(host: Host, mount: str) -> list[RecordedDevice]:
     if number is None or not host.is_directory(f"/sys/dev/block/{number}"):
         return []
     device = _find(host, number)
-    return [RecordedDevice(device.name, device.number, f"block: {device.name}, the disk behind {mount}")]
+    return [
+        RecordedDevice(device.name, device.number, f"block: {device.name}, the disk behind {mount}")
+    ]
 
 
 def _find(host: Host, named: str) -> RecordedDevice:
@@ -64,7 +66,9 @@ def _find(host: Host, named: str) -> RecordedDevice:
         name, base = disk, f"/sys/class/block/{disk}"
     number = text_or_none(host, f"{base}/dev")
     if number is None or not _NUMBER.fullmatch(number):
-        raise UsageError("has no device number in /sys", where=f"--device {named}", hint=_known(host))
+        raise UsageError(
+            "has no device number in /sys", where=f"--device {named}", hint=_known(host)
+        )
     return RecordedDevice(name, number, said)
 
 

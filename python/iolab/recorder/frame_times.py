@@ -9,8 +9,13 @@ import numpy as np
 
 from ..recording.base.metadata import Begun
 
-_TIMES = {"hello": ("realtime_ns", "from_ns"), "tick": ("now_ns",), "end": ("now_ns",), "loss": ("from_ns", "until_ns"),
-          "process": ("first_ns",)}
+_TIMES = {
+    "hello": ("realtime_ns", "from_ns"),
+    "tick": ("now_ns",),
+    "end": ("now_ns",),
+    "loss": ("from_ns", "until_ns"),
+    "process": ("first_ns",),
+}
 """Fields of a frame that are times. A tick's clocks stay as they are: they tell how the machine's is set."""
 
 
@@ -29,5 +34,15 @@ def moved(frame: Mapping[str, Any], by_ns: int) -> Mapping[str, Any]:
     if not by_ns:
         return frame
     if frame["kind"] in ("events", "samples"):
-        return {**frame, "time_ns": (np.frombuffer(frame["time_ns"], dtype="<i8") + by_ns).tobytes()}
-    return {**frame, **{name: int(frame[name]) + by_ns for name in _TIMES.get(frame["kind"], ()) if name in frame}}
+        return {
+            **frame,
+            "time_ns": (np.frombuffer(frame["time_ns"], dtype="<i8") + by_ns).tobytes(),
+        }
+    return {
+        **frame,
+        **{
+            name: int(frame[name]) + by_ns
+            for name in _TIMES.get(frame["kind"], ())
+            if name in frame
+        },
+    }

@@ -23,12 +23,27 @@ class Sink(Protocol):
         """Add samples."""
         ...
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+    def loss(
+        self,
+        kind: str,
+        source: str,
+        from_ns: int,
+        until_ns: int | None,
+        count: int | None,
+        words: str | None = None,
+    ) -> None:
         """Note what was lost; see `RecordingWriter.loss`."""
         ...
 
-    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
-             facts: Mapping[str, Any] | None = None) -> None:
+    def mark(
+        self,
+        label: str,
+        from_ns: int,
+        until_ns: int | None,
+        kind: Literal["run", "user"] = "user",
+        link: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         """Note a window."""
         ...
 
@@ -72,7 +87,10 @@ class Intake:
     def begin(self) -> None:
         """Another probe's frames follow: its names and counts begin anew, what the one before counted stays."""
         self._names, self._last_ns = {}, 0
-        self._lost_before = {name: self._lost_before.get(name, 0) + self._lost.get(name, 0) for name in self._lost_before | self._lost}
+        self._lost_before = {
+            name: self._lost_before.get(name, 0) + self._lost.get(name, 0)
+            for name in self._lost_before | self._lost
+        }
         self._lost = {}
         self._cpu_before, self._cpu = self._cpu_before + self._cpu, 0
 
@@ -81,21 +99,36 @@ class Intake:
         kind = frame["kind"]
         if kind == "events":
             source = str(frame["source"])
-            self._sink.append_events(events_of(frame, self._names.setdefault((kind, source), NameTables()), source))
+            self._sink.append_events(
+                events_of(frame, self._names.setdefault((kind, source), NameTables()), source)
+            )
             self._status.events[source] = self._status.events.get(source, 0) + int(frame["rows"])
             if frame["rows"]:
                 self._last_ns = int.from_bytes(frame["time_ns"][-8:], "little", signed=True)
         elif kind == "samples":
             source = str(frame["source"])
-            self._sink.append_samples(samples_of(frame, self._names.setdefault((kind, source), NameTables()), source))
+            self._sink.append_samples(
+                samples_of(frame, self._names.setdefault((kind, source), NameTables()), source)
+            )
             self._status.samples += int(frame["rows"])
         elif kind == "loss":
             count = frame.get("count")
             words = frame.get("words")
-            self._sink.loss(str(frame["loss_kind"]), str(frame["source"]), int(frame["from_ns"]), int(frame["until_ns"]),
-                            None if count is None else int(count), None if words is None else str(words))
+            self._sink.loss(
+                str(frame["loss_kind"]),
+                str(frame["source"]),
+                int(frame["from_ns"]),
+                int(frame["until_ns"]),
+                None if count is None else int(count),
+                None if words is None else str(words),
+            )
         elif kind == "process":
-            self._sink.process(int(frame["pid"]), str(frame["process"]), str(frame["command"]), int(frame["first_ns"]))
+            self._sink.process(
+                int(frame["pid"]),
+                str(frame["process"]),
+                str(frame["command"]),
+                int(frame["first_ns"]),
+            )
         elif kind == "note":
             self._noticed(str(frame["words"]))
         elif kind in ("tick", "end"):

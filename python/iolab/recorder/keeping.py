@@ -34,8 +34,12 @@ class KeepingSink:
         self._ending = False
         self._until = float("inf")
         self._nudge = threading.Event()
-        self._keeper = Keeper(writer.directory, noticed=self._words.append, cpus=os.cpu_count() or 1,
-                              going=lambda: time.monotonic() < self._until)
+        self._keeper = Keeper(
+            writer.directory,
+            noticed=self._words.append,
+            cpus=os.cpu_count() or 1,
+            going=lambda: time.monotonic() < self._until,
+        )
         self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
         self._thread.start()
 
@@ -47,12 +51,27 @@ class KeepingSink:
         """See `RecordingWriter.append_samples`."""
         self._writer.append_samples(batch)
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+    def loss(
+        self,
+        kind: str,
+        source: str,
+        from_ns: int,
+        until_ns: int | None,
+        count: int | None,
+        words: str | None = None,
+    ) -> None:
         """See `RecordingWriter.loss`."""
         self._writer.loss(kind, source, from_ns, until_ns, count, words)
 
-    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
-             facts: Mapping[str, Any] | None = None) -> None:
+    def mark(
+        self,
+        label: str,
+        from_ns: int,
+        until_ns: int | None,
+        kind: Literal["run", "user"] = "user",
+        link: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         """See `RecordingWriter.mark`."""
         self._writer.mark(label, from_ns, until_ns, kind, link, facts)
 
@@ -90,7 +109,11 @@ class KeepingSink:
 
     def _keep(self) -> None:
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS))
+            os.setpriority(
+                os.PRIO_PROCESS,
+                threading.get_native_id(),
+                min(19, os.getpriority(os.PRIO_PROCESS, 0) + NICENESS),
+            )
         while not self._ending:
             self._nudge.wait()
             self._nudge.clear()

@@ -172,7 +172,9 @@ class DirectLauncher:
                 os.setpriority(os.PRIO_PROCESS, 0, self._niceness)
             return DirectProbe(start_probe(without_sources(self._command, set(without))))
         except OSError as error:
-            raise RunError(f"the probe can't be started: {error.strerror or error}", where=self._command[0]) from None
+            raise RunError(
+                f"the probe can't be started: {error.strerror or error}", where=self._command[0]
+            ) from None
         finally:
             os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
@@ -206,18 +208,36 @@ class StarterLauncher:
         try:
             program = opened(command[0], (0, os.getuid(), *(() if user is None else (user.uid,))))
         except OSError as error:
-            raise RunError(f"the probe can't be run as root: it {error.strerror or error}" if isinstance(error, PermissionError)
-                           else f"the probe can't be started: {error.strerror or error}", where=command[0],
-                           hint="install iolab for root, or as the user who calls sudo") from None
+            raise RunError(
+                f"the probe can't be run as root: it {error.strerror or error}"
+                if isinstance(error, PermissionError)
+                else f"the probe can't be started: {error.strerror or error}",
+                where=command[0],
+                hint="install iolab for root, or as the user who calls sudo",
+            ) from None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 self._starter = subprocess.Popen(
-                    [sys.executable, "-P", "-m", f"{__package__}.starter", str(theirs.fileno()), str(program), *command],
-                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno(), program], process_group=0)
+                    [
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        f"{__package__}.starter",
+                        str(theirs.fileno()),
+                        str(program),
+                        *command,
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno(), program],
+                    process_group=0,
+                )
             except OSError as error:
                 ours.close()
-                raise RunError(f"the probe's starter can't be started: {error.strerror or error}") from None
+                raise RunError(
+                    f"the probe's starter can't be started: {error.strerror or error}"
+                ) from None
             finally:
                 os.close(program)
         self._channel = ours
@@ -230,7 +250,9 @@ class StarterLauncher:
         if "pid" not in answer or len(pipes) != 3:
             for number in pipes:
                 os.close(number)
-            raise RunError(f"the probe can't be started: {answer.get('error', 'its starter is gone')}")
+            raise RunError(
+                f"the probe can't be started: {answer.get('error', 'its starter is gone')}"
+            )
         self._current = int(answer["pid"])
         self._ends.pop(self._current, None)
         return StartedProbe(self, self._current, pipes)

@@ -29,7 +29,12 @@ def instances_of(check: Mapping[str, Any]) -> Instances:
     """Those of a check; none where it tells of none, as without root."""
     found = check.get("instances")
     names = found if isinstance(found, dict) else {}
-    return Instances(*([str(each) for each in names.get(key, ()) if isinstance(each, str)] for key in ("dead", "alive")))
+    return Instances(
+        *(
+            [str(each) for each in names.get(key, ()) if isinstance(each, str)]
+            for key in ("dead", "alive")
+        )
+    )
 
 
 def clean(host: Host, probe: str) -> tuple[list[str], list[str]]:
@@ -49,5 +54,9 @@ def _asked(host: Host, probe: str, word: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise RunError(f"what the probe says to {word} is not understood", where=probe, hint="run 'make setup', it builds both")
+        raise RunError(
+            f"what the probe says to {word} is not understood",
+            where=probe,
+            hint="run 'make setup', it builds both",
+        )
     return found

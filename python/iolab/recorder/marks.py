@@ -65,6 +65,8 @@ def _sound(value: Any, depth: int = 0) -> Any:
         return [_sound(each, depth + 1) for each in value]
     if isinstance(value, str):
         return _text("facts", value)
-    if isinstance(value, int | float) and not (math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**64):
+    if isinstance(value, int | float) and not (
+        math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**64
+    ):
         raise ValueError("facts hold a number that is too large")
     return value

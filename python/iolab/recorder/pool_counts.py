@@ -22,8 +22,12 @@ from ..recording.base.schema import EVENTS, LATENCY_BITS
 
 LATENCY, SIZE = "zpool", "zpool-sizes"
 """Sources of events by latency and by size."""
-FACTS = {LATENCY: {"what": "I/Os of OpenZFS's disks by powers of two of their latency, in the queue and at the disk (zpool iostat -w)"},
-         SIZE: {"what": "I/Os of OpenZFS's disks by powers of two of their size (zpool iostat -r)"}}
+FACTS = {
+    LATENCY: {
+        "what": "I/Os of OpenZFS's disks by powers of two of their latency, in the queue and at the disk (zpool iostat -w)"
+    },
+    SIZE: {"what": "I/Os of OpenZFS's disks by powers of two of their size (zpool iostat -r)"},
+}
 
 SCRIPT = r"""PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH LC_ALL=C
 place=/proc/spl/kstat/zfs
@@ -54,7 +58,9 @@ done
 LATE_NS = 5 * 10**9
 """Readings further apart tell nobody when in between their growth was."""
 LONGEST = 1 << 24
-_INNER = re.compile(r"(mirror|raidz[123]?|draid[123]?(:\S*)?|spare|replacing|indirect|missing|hole|root)-\d+")
+_INNER = re.compile(
+    r"(mirror|raidz[123]?|draid[123]?(:\S*)?|spare|replacing|indirect|missing|hole|root)-\d+"
+)
 _WAYS = ("read", "write")
 _Key = tuple[str, str, int, int]
 """The kind (-w or -r), the vdev, the column, the power of two."""
@@ -107,13 +113,21 @@ class PoolCounts:
                 continue
             reading.time_ns = self._own_ns(reading.time_ns)
             before, strange = self._before, self._strange
-            if before is not None and not reading.follows(before) and not (strange is not None and reading.follows(strange)):
+            if (
+                before is not None
+                and not reading.follows(before)
+                and not (strange is not None and reading.follows(strange))
+            ):
                 # the clock was set, and the recording has not learnt of it yet, or goes on by the new time: the next reading tells
                 self._strange = reading
                 continue
             self._before, self._strange = reading, None
             if before is not None and (passed := reading.up_ns - before.up_ns) > 0:
-                yield Growth((), (reading.time_ns - passed, reading.time_ns)) if passed > LATE_NS else Growth(grown(before, reading))
+                yield (
+                    Growth((), (reading.time_ns - passed, reading.time_ns))
+                    if passed > LATE_NS
+                    else Growth(grown(before, reading))
+                )
 
 
 def read(text: str) -> Reading | None:
@@ -126,7 +140,11 @@ def read(text: str) -> Reading | None:
         first, *rest = line.split("\t")
         if first.startswith("@ "):
             time, _, up = first[2:].partition(" ")
-            found = Reading(int(time), int(up)) if all(each.isdecimal() and len(each) < 20 for each in (time, up)) else None
+            found = (
+                Reading(int(time), int(up))
+                if all(each.isdecimal() and len(each) < 20 for each in (time, up))
+                else None
+            )
         elif found is None or not first:
             continue
         elif first == "pool" and len(rest) == 1 and not kind:
@@ -134,14 +152,25 @@ def read(text: str) -> Reading | None:
         elif not rest and first in rows:
             kind, vdev = first, ""
         elif not rest:
-            pool, vdev = (first, "") if first in pools else (pool, "" if _INNER.fullmatch(first) else first)
+            pool, vdev = (
+                (first, "") if first in pools else (pool, "" if _INNER.fullmatch(first) else first)
+            )
             if vdev:
                 found.disks[f"{pool}\t{vdev}"] = pool
-        elif kind and vdev and first.isdecimal() and all(number.isdecimal() and len(number) < 20 for number in rest):
+        elif (
+            kind
+            and vdev
+            and first.isdecimal()
+            and all(number.isdecimal() and len(number) < 20 for number in rest)
+        ):
             form, fewest = rows[kind]
             power = form.bucket(int(first)) if len(rest) >= fewest and len(first) < 21 else None
             if power is not None:
-                found.counts |= {(kind, f"{pool}\t{vdev}", place, power): int(number) for place, number in enumerate(rest) if number != "0"}
+                found.counts |= {
+                    (kind, f"{pool}\t{vdev}", place, power): int(number)
+                    for place, number in enumerate(rest)
+                    if number != "0"
+                }
     return found
 
 
@@ -150,14 +179,22 @@ def grown(before: Reading, after: Reading) -> tuple[pa.RecordBatch, ...]:
     its pool was imported anew, tells nothing yet."""
     fell = {key[1] for key, count in before.counts.items() if after.counts.get(key, 0) < count}
     known = before.disks.keys() & after.disks.keys() - fell
-    growth = {key: count - before.counts.get(key, 0) for key, count in after.counts.items() if key[1] in known}
+    growth = {
+        key: count - before.counts.get(key, 0)
+        for key, count in after.counts.items()
+        if key[1] in known
+    }
     time_ns = after.time_ns - (after.up_ns - before.up_ns) // 2
     rows: dict[str, list[dict[str, object]]] = {LATENCY: [], SIZE: []}
     for (kind, disk, place, power), count in sorted(growth.items()):
-        made = None if count <= 0 else _latency(place, power) if kind == "-w" else _size(place, power)
+        made = (
+            None if count <= 0 else _latency(place, power) if kind == "-w" else _size(place, power)
+        )
         if made is not None:
             pool, _, vdev = disk.partition("\t")
-            rows[LATENCY if kind == "-w" else SIZE].append(made | {"device": vdev, "mount": pool, "count": count})
+            rows[LATENCY if kind == "-w" else SIZE].append(
+                made | {"device": vdev, "mount": pool, "count": count}
+            )
     return tuple(_batch(source, time_ns, held) for source, held in rows.items() if held)
 
 
@@ -165,7 +202,11 @@ def _latency(place: int, power: int) -> dict[str, object] | None:
     """The first two columns are the time in all; the others are parts of it."""
     if place >= len(_WAYS) or power > 62:
         return None
-    return {"op": _WAYS[place], "latency_ns": 1 << power, "latency_bucket": _core.grid_index(1 << power, LATENCY_BITS)}
+    return {
+        "op": _WAYS[place],
+        "latency_ns": 1 << power,
+        "latency_bucket": _core.grid_index(1 << power, LATENCY_BITS),
+    }
 
 
 def _size(place: int, power: int) -> dict[str, object] | None:
@@ -180,5 +221,14 @@ def _size(place: int, power: int) -> dict[str, object] | None:
 def _batch(source: str, time_ns: int, rows: list[dict[str, object]]) -> pa.RecordBatch:
     columns = {"source": [source] * len(rows), "time_ns": np.full(len(rows), time_ns)}
     return pa.RecordBatch.from_arrays(
-        [pa.array(columns[each.name] if each.name in columns else [row.get(each.name) for row in rows], each.type) for each in EVENTS],
-        schema=EVENTS)
+        [
+            pa.array(
+                columns[each.name]
+                if each.name in columns
+                else [row.get(each.name) for row in rows],
+                each.type,
+            )
+            for each in EVENTS
+        ],
+        schema=EVENTS,
+    )

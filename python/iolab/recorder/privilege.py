@@ -31,7 +31,10 @@ def need_root_for(sources: Iterable[str]) -> None:
     """RunError where a source reads what only root may."""
     tracing = [name for name in sources if name != COUNTERS]
     if tracing and not is_root():
-        raise RunError(f"recording {' and '.join(tracing)} needs root: the kernel shows nobody else its I/O", hint="sudo iolab record ...")
+        raise RunError(
+            f"recording {' and '.join(tracing)} needs root: the kernel shows nobody else its I/O",
+            hint="sudo iolab record ...",
+        )
 
 
 def caller(environment: Mapping[str, str]) -> Caller | None:
@@ -45,9 +48,15 @@ def caller(environment: Mapping[str, str]) -> Caller | None:
         entry = pwd.getpwuid(number)
     except KeyError:
         # a user of another machine's directory: the number is enough to own files
-        return None if group is None else Caller(number, group, environment.get("SUDO_USER", ""), "/", (group,))
+        return (
+            None
+            if group is None
+            else Caller(number, group, environment.get("SUDO_USER", ""), "/", (group,))
+        )
     group = entry.pw_gid if group is None else group
-    return Caller(number, group, entry.pw_name, entry.pw_dir, tuple(os.getgrouplist(entry.pw_name, group)))
+    return Caller(
+        number, group, entry.pw_name, entry.pw_dir, tuple(os.getgrouplist(entry.pw_name, group))
+    )
 
 
 def become(user: Caller) -> None:
@@ -59,7 +68,12 @@ def become(user: Caller) -> None:
     os.setresgid(user.gid, user.gid, user.gid)
     os.setresuid(user.uid, user.uid, user.uid)
     if os.getresuid() != (user.uid,) * 3 or os.getresgid() != (user.gid,) * 3:
-        raise RunError("root could not be given up", hint="record as root in a directory of root's, without sudo")
-    os.environ.update(HOME=user.home, **({"USER": user.name, "LOGNAME": user.name} if user.name else {}))
+        raise RunError(
+            "root could not be given up",
+            hint="record as root in a directory of root's, without sudo",
+        )
+    os.environ.update(
+        HOME=user.home, **({"USER": user.name, "LOGNAME": user.name} if user.name else {})
+    )
     for name in ("SUDO_UID", "SUDO_GID", "SUDO_USER", "SUDO_COMMAND"):
         os.environ.pop(name, None)

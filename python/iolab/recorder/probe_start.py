@@ -13,7 +13,11 @@ def begun_by(hello: Mapping[str, Any]) -> Begun:
     """When everything was set up, and the clocks by which the probe tells all times. KeyError, ValueError or TypeError where it says
     neither."""
     realtime_ns = int(hello["realtime_ns"])
-    return Begun(max(realtime_ns, int(hello.get("from_ns", realtime_ns))), int(hello["monotonic_ns"]), realtime_ns)
+    return Begun(
+        max(realtime_ns, int(hello.get("from_ns", realtime_ns))),
+        int(hello["monotonic_ns"]),
+        realtime_ns,
+    )
 
 
 def words_of_step(step_ns: int) -> str:

@@ -132,10 +132,15 @@ class ProbeSupervisor:
                 found = list(self._frames(most=1))
             except ValueError as error:
                 self.close()
-                raise RunError(f"what the probe says is not understood: {error}", hint="run 'make setup', it builds both") from None
+                raise RunError(
+                    f"what the probe says is not understood: {error}",
+                    hint="run 'make setup', it builds both",
+                ) from None
             for frame in found:
                 if frame["kind"] == "hello":
-                    if missing := [name for name in self._settings.sources if name not in frame["sources"]]:
+                    if missing := [
+                        name for name in self._settings.sources if name not in frame["sources"]
+                    ]:
                         raise RunError(f"the probe can't record {' and '.join(missing)}")
                     self._ahead = [other for other in found if other is not frame]
                     return frame
@@ -313,14 +318,19 @@ class ProbeSupervisor:
         self._deaths.append(now)
         while now - self._deaths[0] > self._settings.calm_s:
             self._deaths.popleft()
-        self._change(ProbeEvent.FAIL, now + min(_FIRST_PAUSE * 2.0 ** (len(self._deaths) - 1), _LONGEST_PAUSE))
+        self._change(
+            ProbeEvent.FAIL,
+            now + min(_FIRST_PAUSE * 2.0 ** (len(self._deaths) - 1), _LONGEST_PAUSE),
+        )
         if self.state is not ProbeState.WAITING:
             yield words
             return
         if len(self._deaths) > self._settings.tries:
             self._change(ProbeEvent.CLOSE)
-            raise RunError(f"{words}; it was begun {self._settings.tries} times again within {self._settings.calm_s:.0f} s",
-                           hint="what was recorded is kept")
+            raise RunError(
+                f"{words}; it was begun {self._settings.tries} times again within {self._settings.calm_s:.0f} s",
+                hint="what was recorded is kept",
+            )
         yield f"{words}; it is begun again"
 
     def _after_a_loss(self, away: str, until_ns: int) -> Iterator[str]:
@@ -328,6 +338,9 @@ class ProbeSupervisor:
         for name in self._settings.sources:
             self._begin_gap(name, until_ns, away)
         self._away += 1
-        self._change(ProbeEvent.FAIL, self._clock.monotonic() + min(_FIRST_PAUSE * 2.0 ** (self._away - 1), _LONGEST_PAUSE))
+        self._change(
+            ProbeEvent.FAIL,
+            self._clock.monotonic() + min(_FIRST_PAUSE * 2.0 ** (self._away - 1), _LONGEST_PAUSE),
+        )
         if self.state is ProbeState.WAITING and self._away == 1:
             yield f"{away}; it is tried again until it is there"

@@ -21,15 +21,31 @@ def probe_path() -> Path:
     given = os.environ.get(OVERRIDE)
     path = Path(given) if given else Path(str(resources.files("iolab").joinpath("_probe", NAME)))
     if not (path.is_file() and os.access(path, os.X_OK)):
-        raise RunError("the probe is not built", where=path, hint=f"set {OVERRIDE} to a program" if given else "run 'make setup'")
+        raise RunError(
+            "the probe is not built",
+            where=path,
+            hint=f"set {OVERRIDE} to a program" if given else "run 'make setup'",
+        )
     return path.absolute()
 
 
-def probe_arguments(sources: Sequence[str], *, devices: Sequence[str] = (), mounts: Sequence[str] = (), exclude: Sequence[int] = (),
-                    ring_kib: int | None = None, tracefs: str | None = None) -> list[str]:
+def probe_arguments(
+    sources: Sequence[str],
+    *,
+    devices: Sequence[str] = (),
+    mounts: Sequence[str] = (),
+    exclude: Sequence[int] = (),
+    ring_kib: int | None = None,
+    tracefs: str | None = None,
+) -> list[str]:
     """The probe's arguments. `devices`: `major:minor`; `exclude`: pids whose I/O is left out."""
     words: list[str] = []
-    for flag, values in (("--source", sources), ("--device", devices), ("--mount", mounts), ("--exclude-pid", exclude)):
+    for flag, values in (
+        ("--source", sources),
+        ("--device", devices),
+        ("--mount", mounts),
+        ("--exclude-pid", exclude),
+    ):
         for value in values:
             words += [flag, str(value)]
     if ring_kib is not None:
@@ -46,13 +62,19 @@ def checked(host: Host, path: str, sources: Sequence[str]) -> None:
         raise failure(done.exit_code, done.stderr.splitlines())
     try:
         can = json.loads(done.stdout)["sources"]
-        reasons = [f"{name}: {'; '.join(can[name]['words']) if name in can else 'the probe has no such source'}" for name in sources
-                   if name not in can or not can[name]["available"]]
+        reasons = [
+            f"{name}: {'; '.join(can[name]['words']) if name in can else 'the probe has no such source'}"
+            for name in sources
+            if name not in can or not can[name]["available"]
+        ]
     except (ValueError, KeyError, TypeError):
         return  # a probe that says nothing of it says so when it begins
     if reasons:
-        raise RunError(f"can't be recorded {'here' if host.name == 'local' else 'there'}: {'; '.join(reasons)}",
-                       where=None if host.name == "local" else host.name, hint="iolab doctor checks what a machine can do")
+        raise RunError(
+            f"can't be recorded {'here' if host.name == 'local' else 'there'}: {'; '.join(reasons)}",
+            where=None if host.name == "local" else host.name,
+            hint="iolab doctor checks what a machine can do",
+        )
 
 
 def failure(code: int | None, words: Sequence[str]) -> IolabError:
@@ -61,7 +83,10 @@ def failure(code: int | None, words: Sequence[str]) -> IolabError:
     if code == 2:
         return UsageError(said or "the probe refuses its arguments")
     if code == 3:
-        return RunError(said or "recording is not permitted", hint=None if "sudo" in said else "record as root: sudo iolab record ...")
+        return RunError(
+            said or "recording is not permitted",
+            hint=None if "sudo" in said else "record as root: sudo iolab record ...",
+        )
     if code == 4:
         return RunError(said or "recording is not possible here")
     how = "" if code is None else f" with exit code {code}"

@@ -124,7 +124,10 @@ class Recorder:
 
     def _round(self, longest: float) -> None:
         now = self._clock.monotonic()
-        files = [*self._probe.files(), *(self._control.files() if self._control is not None else ())]
+        files = [
+            *self._probe.files(),
+            *(self._control.files() if self._control is not None else ()),
+        ]
         ends = [self._second_at + 1.0, self._probe.due()]
         if self._settings.duration is not None:
             ends.append(self._begun + self._settings.duration)
@@ -182,7 +185,10 @@ class Recorder:
     def _look_at_clock(self, tick: Mapping[str, Any]) -> None:
         """The probe's times go on as if the clock had not been set. Where it went ahead, another probe's are right again; where it was set
         back they would come twice."""
-        step, now = self._time.tick(int(tick["monotonic_ns"]), int(tick["realtime_ns"])), self._clock.monotonic()
+        step, now = (
+            self._time.tick(int(tick["monotonic_ns"]), int(tick["realtime_ns"])),
+            self._clock.monotonic(),
+        )
         if not step:
             self._said_ns = 0
             return
@@ -247,7 +253,9 @@ class Recorder:
             pause = self._budget.suspend(excess.source, now)
             self.status.suspended[excess.source] = excess.words
             self.status.troubles.append(f"{excess.source} was suspended: {excess.words}")
-            self._notice(f"{excess.source} is suspended for {pause:.0f} s: {excess.words} (--budget)")
+            self._notice(
+                f"{excess.source} is suspended for {pause:.0f} s: {excess.words} (--budget)"
+            )
         else:
             return
         self._budget.forget()
@@ -256,7 +264,11 @@ class Recorder:
     def _cost_ns(self) -> int:
         """CPU time of probe and recorder, as of this machine's CPUs; of two machines, that of the one which bears more."""
         probe, own = self.status.probe_cpu_ns, self.status.recorder_cpu_ns
-        return max(probe * self._parts.cpus // self._probe_cpus, own) if self._parts.far else probe + own
+        return (
+            max(probe * self._parts.cpus // self._probe_cpus, own)
+            if self._parts.far
+            else probe + own
+        )
 
     def _obey(self, request: dict[str, Any], client: Client) -> None:
         word = request.get("word")
@@ -275,10 +287,17 @@ class Recorder:
             elif word == "cut":
                 now = self._time.now_ns()
                 if request.get("label"):
-                    self._mark({"label": request["label"], "from_ns": now, "until_ns": now, "own": True})
+                    self._mark(
+                        {"label": request["label"], "from_ns": now, "until_ns": now, "own": True}
+                    )
                 self._parts.cuts.append((now, client))
             else:
-                client.answer({"ok": False, "error": f"unknown word {word!r}; there are: status, cut, mark, take, stop"})
+                client.answer(
+                    {
+                        "ok": False,
+                        "error": f"unknown word {word!r}; there are: status, cut, mark, take, stop",
+                    }
+                )
         except ValueError as error:
             client.answer({"ok": False, "error": f"not understood: {error}"})
         except IolabError as error:
@@ -286,7 +305,12 @@ class Recorder:
             client.answer({"ok": False, "error": str(error)})
 
     def _told(self) -> dict[str, Any]:
-        return {"ok": True, **self.status.as_data(), "now_ns": self._time.now_ns(), "ahead_ns": self._time.ahead_ns}
+        return {
+            "ok": True,
+            **self.status.as_data(),
+            "now_ns": self._time.now_ns(),
+            "ahead_ns": self._time.ahead_ns,
+        }
 
     def _mark(self, request: Mapping[str, Any]) -> dict[str, int | None]:
         """Note a mark; returns its ends by the recording's time."""
@@ -304,7 +328,12 @@ class Recorder:
         assert self._sink is not None
         span = mark_of(request)
         path = request.get("path")
-        if not isinstance(path, str) or not path.startswith("/") or "\0" in path or span.until_ns is None:
+        if (
+            not isinstance(path, str)
+            or not path.startswith("/")
+            or "\0" in path
+            or span.until_ns is None
+        ):
             raise ValueError("path is not an absolute path, or until_ns is missing")
         return self._sink.take_in(Path(path), span.label, span.from_ns, span.until_ns)
 
@@ -337,7 +366,11 @@ class Recorder:
         command = self._parts.command
         for number in (signal.SIGTERM, signal.SIGKILL):
             limit = self._clock.monotonic() + _GRACE
-            while command is not None and self._command_code() is None and self._clock.monotonic() < limit:
+            while (
+                command is not None
+                and self._command_code() is None
+                and self._clock.monotonic() < limit
+            ):
                 command.end(number)
                 self._round(0.1)
 
@@ -357,7 +390,9 @@ class Recorder:
             if self._failure is None:
                 self._probe.record_gap_ends(self._sink, self._time.now_ns(), ended=True)
                 if command is not None and code is not None:
-                    self._sink.mark(command.text, *self._command_ns, "user", None, {"exit_code": code})
+                    self._sink.mark(
+                        command.text, *self._command_ns, "user", None, {"exit_code": code}
+                    )
             sink, self._sink = self._sink, None
             self._settle_cuts_before_close(sink)
             sink.close()

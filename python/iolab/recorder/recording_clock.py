@@ -50,7 +50,9 @@ class OwnTime:
         `Begun.set_by`."""
         if self._far:
             # a word takes its time: the one that took the least tells best
-            self._base_ns = max(self._base_ns - _DRIFT_NS, self._at(monotonic_ns) - self._monotonic_ns())
+            self._base_ns = max(
+                self._base_ns - _DRIFT_NS, self._at(monotonic_ns) - self._monotonic_ns()
+            )
         self._look(monotonic_ns, realtime_ns)
         return self._step_ns
 
@@ -79,7 +81,11 @@ class OwnTime:
 
     def _begin(self, begun: Begun) -> None:
         self.begun = begun
-        self._base_ns = begun.from_ns - self._monotonic_ns() if self._far else begun.realtime_ns - begun.monotonic_ns
+        self._base_ns = (
+            begun.from_ns - self._monotonic_ns()
+            if self._far
+            else begun.realtime_ns - begun.monotonic_ns
+        )
 
     def _look(self, monotonic_ns: int, realtime_ns: int) -> None:
         self._step_ns = self.begun.set_by(monotonic_ns, realtime_ns)

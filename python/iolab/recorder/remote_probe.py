@@ -178,7 +178,14 @@ class FarLauncher:
 
     def command(self) -> list[str]:
         """The probe's command line there."""
-        return [self._path, *self.arguments, "--exclude-pid", str(self._host.far["pid"]), "--lease-s", str(LEASE)]
+        return [
+            self._path,
+            *self.arguments,
+            "--exclude-pid",
+            str(self._host.far["pid"]),
+            "--lease-s",
+            str(LEASE),
+        ]
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
@@ -198,7 +205,9 @@ class FarLauncher:
                 return
             self._host.reach()
             self._bring()
-            session = self._host.session("sh", "-c", _SCRIPT, probe.mark, *without_sources(self.command(), without))
+            session = self._host.session(
+                "sh", "-c", _SCRIPT, probe.mark, *without_sources(self.command(), without)
+            )
             begun = DirectProbe(start_probe(session))
         except IolabError as error:
             probe.failed(error)
@@ -214,9 +223,15 @@ def check_far(host: Elsewhere, sources: Collection[str]) -> None:
     """RunError where these sources can't be recorded there whatever its kernel can: not root, another kind of processor."""
     far, here = host.far, os.uname().machine
     if far["machine"] != here and OVERRIDE not in os.environ:
-        raise RunError(f"its processor is {far['machine']}, the probe was built for {here}", where=host.name,
-                       hint=f"build the probe there and name it by {OVERRIDE}")
+        raise RunError(
+            f"its processor is {far['machine']}, the probe was built for {here}",
+            where=host.name,
+            hint=f"build the probe there and name it by {OVERRIDE}",
+        )
     tracing = [name for name in sources if name != COUNTERS]
     if tracing and far["uid"] != 0:
-        raise RunError(f"recording {' and '.join(tracing)} needs root there: the kernel shows nobody else its I/O", where=host.name,
-                       hint="connect as root: --host root@...")
+        raise RunError(
+            f"recording {' and '.join(tracing)} needs root there: the kernel shows nobody else its I/O",
+            where=host.name,
+            hint="connect as root: --host root@...",
+        )

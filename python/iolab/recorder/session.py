@@ -49,38 +49,85 @@ def preload(*more: str) -> None:
 def check_directory(directory: Path) -> None:
     """UsageError where a recording can be neither made nor continued."""
     if directory.exists() and not directory.is_dir():
-        raise UsageError("is a file, not a directory", where=directory, hint="choose another directory with -o")
-    if directory.is_dir() and not is_recording(directory) and any(entry.name != LOCK for entry in directory.iterdir()):
-        raise UsageError("is not empty and holds no recording", where=directory, hint="choose another directory with -o")
+        raise UsageError(
+            "is a file, not a directory", where=directory, hint="choose another directory with -o"
+        )
+    if (
+        directory.is_dir()
+        and not is_recording(directory)
+        and any(entry.name != LOCK for entry in directory.iterdir())
+    ):
+        raise UsageError(
+            "is not empty and holds no recording",
+            where=directory,
+            hint="choose another directory with -o",
+        )
 
 
-def open_writer(directory: Path, hello: Mapping[str, Any], retention: Retention, origin: Mapping[str, Any],
-                clock: Clock, *, is_shared: bool = False) -> RecordingWriter:
+def open_writer(
+    directory: Path,
+    hello: Mapping[str, Any],
+    retention: Retention,
+    origin: Mapping[str, Any],
+    clock: Clock,
+    *,
+    is_shared: bool = False,
+) -> RecordingWriter:
     """The writer: of a new recording, or going on with the one that is there. `clock`: that of the machine that is recorded.
     is_shared: whether other users may read it, as far as the umask lets them."""
     if directory.is_dir() and not is_shared:
         keep_private(directory)
-    limits = {"bytes": retention.bytes, "age_s": None if retention.age_s is None else round(retention.age_s)}
+    limits = {
+        "bytes": retention.bytes,
+        "age_s": None if retention.age_s is None else round(retention.age_s),
+    }
     sources, begun = dict(hello.get("sources", {})), begun_by(hello)
     if is_recording(directory):
         for name in (CONTROL_FILE, STATUS_FILE):
             (directory / name).unlink(missing_ok=True)
         absent = [name for name in SOURCES if name not in sources]
-        return RecordingWriter.reopen(directory, sources=sources, absent=absent, retention=limits, live=True, begun=begun, system=clock)
-    return RecordingWriter.create(directory, host=str(hello.get("hostname", "")), clock="realtime", origin=origin, sources=sources,
-                                  retention=limits, live=True, begun=begun, system=clock, mode=0o777 if is_shared else 0o700)
+        return RecordingWriter.reopen(
+            directory,
+            sources=sources,
+            absent=absent,
+            retention=limits,
+            live=True,
+            begun=begun,
+            system=clock,
+        )
+    return RecordingWriter.create(
+        directory,
+        host=str(hello.get("hostname", "")),
+        clock="realtime",
+        origin=origin,
+        sources=sources,
+        retention=limits,
+        live=True,
+        begun=begun,
+        system=clock,
+        mode=0o777 if is_shared else 0o700,
+    )
 
 
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
     """What `recording.json` says of a host elsewhere: how it is reached, and by how much its clock is ahead in this session."""
-    writer.connect({"host": connection["host"], **connection["connection"]},
-                   {key: connection[key] for key in ("clock_offset_ns", "clock_offset_uncertainty_ns")})
+    writer.connect(
+        {"host": connection["host"], **connection["connection"]},
+        {key: connection[key] for key in ("clock_offset_ns", "clock_offset_uncertainty_ns")},
+    )
 
 
-def kept_beside(writer: RecordingWriter, settings: Settings, noticed: Callable[[str], None]) -> Sink:
+def kept_beside(
+    writer: RecordingWriter, settings: Settings, noticed: Callable[[str], None]
+) -> Sink:
     """The writer with the keeper of statistics beside it, and what is to be kept from the start."""
     try:
-        begin(writer.directory, settings.sources, settings.statistics, writer.facts.sessions[-1]["from_ns"] or 0)
+        begin(
+            writer.directory,
+            settings.sources,
+            settings.statistics,
+            writer.facts.sessions[-1]["from_ns"] or 0,
+        )
     except IolabError as error:
         noticed(f"statistics are not kept: {error}")
     return KeepingSink(writer, noticed)
@@ -89,10 +136,20 @@ def kept_beside(writer: RecordingWriter, settings: Settings, noticed: Callable[[
 class Session:
     """One recording to be made. `stop` may be called from a signal handler once it is made."""
 
-    def __init__(self, settings: Settings, directory: Path, launcher: Launcher, heard: Heard, *, command: Sequence[str] = (),
-                 origin: Mapping[str, Any] | None = None, clock: Clock | None = None,
-                 connection: Callable[[], Mapping[str, Any]] | None = None, pools: Callable[[], Sequence[str]] | None = None,
-                 is_shared: bool = False) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        directory: Path,
+        launcher: Launcher,
+        heard: Heard,
+        *,
+        command: Sequence[str] = (),
+        origin: Mapping[str, Any] | None = None,
+        clock: Clock | None = None,
+        connection: Callable[[], Mapping[str, Any]] | None = None,
+        pools: Callable[[], Sequence[str]] | None = None,
+        is_shared: bool = False,
+    ) -> None:
         """`is_shared`: see `open_writer`; names of files and command lines are nobody else's otherwise.
 
         `origin`: what `recording.json` says of where it comes from, besides `kind`.
@@ -106,12 +163,33 @@ class Session:
         self._connection, self._pools, self._is_shared = connection, pools, is_shared
         self._umask = os.umask(0o077)
         os.umask(self._umask)
-        facts = {"kind": "record", **(origin or {}), **({"command": list(command)} if command else {})}
-        self._recorder = Recorder(settings, Parts(
-            launcher=launcher, clock=clock, heard=heard, directory=directory, wait=wait_readable, cpu_ns=time.process_time_ns,
-            open_sink=lambda hello: self._open(open_writer(directory, hello, settings.retention, facts, clock, is_shared=is_shared)),
-            control=lambda: Control(directory), command=Command(command, self._umask) if command else None,
-            settled=lambda: os.nice(NICENESS), cpus=os.cpu_count() or 1, far=connection is not None, again=self._again))
+        facts = {
+            "kind": "record",
+            **(origin or {}),
+            **({"command": list(command)} if command else {}),
+        }
+        self._recorder = Recorder(
+            settings,
+            Parts(
+                launcher=launcher,
+                clock=clock,
+                heard=heard,
+                directory=directory,
+                wait=wait_readable,
+                cpu_ns=time.process_time_ns,
+                open_sink=lambda hello: self._open(
+                    open_writer(
+                        directory, hello, settings.retention, facts, clock, is_shared=is_shared
+                    )
+                ),
+                control=lambda: Control(directory),
+                command=Command(command, self._umask) if command else None,
+                settled=lambda: os.nice(NICENESS),
+                cpus=os.cpu_count() or 1,
+                far=connection is not None,
+                again=self._again,
+            ),
+        )
 
     def stop(self, *, now: bool = False) -> None:
         """See `Recorder.stop`."""
@@ -131,7 +209,11 @@ class Session:
         self._writer = writer
         self._note()
         sink = kept_beside(writer, self._settings, self._heard.noticed)
-        return sink if self._pools is None else PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
+        return (
+            sink
+            if self._pools is None
+            else PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
+        )
 
     def _again(self, hello: Mapping[str, Any]) -> None:
         if self._writer is not None:

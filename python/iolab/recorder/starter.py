@@ -122,7 +122,7 @@ def without_sources(command: Sequence[str], left_out: set[str]) -> list[str]:
     at = 0
     while at < len(command):
         if command[at] == "--source" and at + 1 < len(command):
-            kept += [] if command[at + 1] in left_out else command[at:at + 2]
+            kept += [] if command[at + 1] in left_out else command[at : at + 2]
             at += 2
         else:
             kept.append(command[at])
@@ -133,21 +133,34 @@ def without_sources(command: Sequence[str], left_out: set[str]) -> list[str]:
 def start_probe(command: Sequence[str], program: int | None = None) -> subprocess.Popen[bytes]:
     """Start the probe on three pipes, out of reach of a Ctrl-C at the terminal, which is for the recorder to hear. `program`: a
     descriptor of what is run in place of the path."""
-    return subprocess.Popen(list(command), executable=None if program is None else f"/proc/self/fd/{program}", stdin=subprocess.PIPE,
-                            pass_fds=() if program is None else (program,), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
-                            cwd="/", process_group=0)
+    return subprocess.Popen(
+        list(command),
+        executable=None if program is None else f"/proc/self/fd/{program}",
+        stdin=subprocess.PIPE,
+        pass_fds=() if program is None else (program,),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        cwd="/",
+        process_group=0,
+    )
 
 
 def opened(path: str, trusted: Sequence[int]) -> int:
     """A descriptor of the program at a path, which root will run. PermissionError where another user than those who are trusted (user
     numbers), or any user, may write it."""
-    program = os.open(os.path.realpath(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    program = os.open(
+        os.path.realpath(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    )
     try:
         status = os.fstat(program)
         if not stat.S_ISREG(status.st_mode):
             raise PermissionError(errno.EPERM, "is not a file")
         if status.st_uid not in trusted:
-            raise PermissionError(errno.EPERM, f"belongs to user {status.st_uid}, neither to root nor to who called sudo")
+            raise PermissionError(
+                errno.EPERM,
+                f"belongs to user {status.st_uid}, neither to root nor to who called sudo",
+            )
         if status.st_mode & stat.S_IWOTH:
             raise PermissionError(errno.EPERM, "may be written by everybody")
     except OSError:

@@ -46,10 +46,19 @@ class Status:
 
     def as_data(self) -> dict[str, Any]:
         """Plain data for `status.json` and the word `status`."""
-        return {"schema": SCHEMA, "kind": "recording-status", **asdict(self), "troubles": self.troubles[-20:]}
+        return {
+            "schema": SCHEMA,
+            "kind": "recording-status",
+            **asdict(self),
+            "troubles": self.troubles[-20:],
+        }
 
 
 def write_status(directory: Path, status: Status, now_ns: int) -> None:
     """Replace `status.json`; not made durable, for it says nothing that the recording doesn't hold. A full disk is no harm."""
     with contextlib.suppress(OSError):
-        write_atomically(directory / FILE, json.dumps({**status.as_data(), "written_ns": now_ns}) + "\n", durable=False)
+        write_atomically(
+            directory / FILE,
+            json.dumps({**status.as_data(), "written_ns": now_ns}) + "\n",
+            durable=False,
+        )

@@ -27,27 +27,60 @@ def _counts(value: object) -> bool:
     return isinstance(value, dict) and all(map(_whole(2**63), value.values()))
 
 
-_TIME: _Test = ("a time in ns", _whole(2**62))  # moved by whatever a clock was set by, it is still one
+_TIME: _Test = (
+    "a time in ns",
+    _whole(2**62),
+)  # moved by whatever a clock was set by, it is still one
 _COUNT: _Test = ("a whole number", _whole(2**63))
 _TEXT: _Test = ("a text", lambda value: isinstance(value, str))
 _TEXTS: _Test = ("a list of texts", _texts)
 _COUNTS: _Test = ("whole numbers by source", _counts)
 
 _NEEDED: Mapping[str, Mapping[str, _Test]] = {
-    "hello": {"monotonic_ns": _TIME, "realtime_ns": _TIME, "sources": ("facts by source", lambda value: isinstance(value, dict) and all(
-        isinstance(each, dict) for each in value.values()))},
+    "hello": {
+        "monotonic_ns": _TIME,
+        "realtime_ns": _TIME,
+        "sources": (
+            "facts by source",
+            lambda value: (
+                isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+            ),
+        ),
+    },
     "tick": {"now_ns": _TIME, "monotonic_ns": _TIME, "realtime_ns": _TIME},
-    "loss": {"source": _TEXT, "loss_kind": (f"one of {', '.join(LOSS_KINDS)}", lambda value: isinstance(value, str)
-                                            and value in LOSS_KINDS),
-             "from_ns": _TIME, "until_ns": _TIME},
-    "process": {"pid": ("a process number", _whole(_MOST_PID)), "process": _TEXT, "command": _TEXT, "first_ns": _TIME},
+    "loss": {
+        "source": _TEXT,
+        "loss_kind": (
+            f"one of {', '.join(LOSS_KINDS)}",
+            lambda value: isinstance(value, str) and value in LOSS_KINDS,
+        ),
+        "from_ns": _TIME,
+        "until_ns": _TIME,
+    },
+    "process": {
+        "pid": ("a process number", _whole(_MOST_PID)),
+        "process": _TEXT,
+        "command": _TEXT,
+        "first_ns": _TIME,
+    },
     "note": {"words": _TEXT},
 }
 _PERHAPS: Mapping[str, Mapping[str, _Test]] = {
-    "hello": {"from_ns": _TIME, "hostname": _TEXT, "words": _TEXTS, "cpus": ("a number of processors", _whole(_MOST_CPUS))},
+    "hello": {
+        "from_ns": _TIME,
+        "hostname": _TEXT,
+        "words": _TEXTS,
+        "cpus": ("a number of processors", _whole(_MOST_CPUS)),
+    },
     "tick": {"cpu_ns": _COUNT, "rss_bytes": _COUNT, "events": _COUNTS, "lost": _COUNTS},
     "loss": {"count": _COUNT, "words": _TEXT},
-    "end": {"cpu_ns": _COUNT, "rss_bytes": _COUNT, "now_ns": _TIME, "events": _COUNTS, "lost": _COUNTS},
+    "end": {
+        "cpu_ns": _COUNT,
+        "rss_bytes": _COUNT,
+        "now_ns": _TIME,
+        "events": _COUNTS,
+        "lost": _COUNTS,
+    },
 }
 
 
@@ -65,13 +98,21 @@ def checked(frame: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, (what, holds) in perhaps.items():
         if frame.get(name) is not None:
             _check(kind, name, frame[name], what, holds)
-    return {name: value for name, value in frame.items() if value is not None or name not in perhaps} if perhaps else frame
+    return (
+        {name: value for name, value in frame.items() if value is not None or name not in perhaps}
+        if perhaps
+        else frame
+    )
 
 
 def _check(kind: str, name: str, value: object, what: str, holds: Callable[[object], bool]) -> None:
     if not holds(value):
         # a number of thousands of digits can't even be printed
-        said = f"a number of {value.bit_length()} bits" if isinstance(value, int) and value.bit_length() > 128 else repr(value)
+        said = (
+            f"a number of {value.bit_length()} bits"
+            if isinstance(value, int) and value.bit_length() > 128
+            else repr(value)
+        )
         said = said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
         raise ValueError(f"{kind} with '{_plain(name)}' that is not {what}: {said}")
 

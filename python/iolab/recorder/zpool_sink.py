@@ -23,8 +23,13 @@ _AGAIN = 15.0
 class PoolSink:
     """Hands everything on, and adds events of the pools' disks at each tick. Closed once, by `close`."""
 
-    def __init__(self, sink: Sink, begin: Callable[[], Sequence[str]], describe: Callable[[str, Mapping[str, Any]], object],
-                 own_ns: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        begin: Callable[[], Sequence[str]],
+        describe: Callable[[str, Mapping[str, Any]], object],
+        own_ns: Callable[[int], int],
+    ) -> None:
         """`begin`: the argument list of a shell that runs `pool_counts.SCRIPT`, on the host that is recorded; `describe` notes what is
         known of a source; `own_ns`: see `PoolCounts`."""
         self._sink, self._begin, self._describe, self._own_ns = sink, begin, describe, own_ns
@@ -42,12 +47,27 @@ class PoolSink:
         """See `Sink`."""
         self._sink.append_samples(batch)
 
-    def loss(self, kind: str, source: str, from_ns: int, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+    def loss(
+        self,
+        kind: str,
+        source: str,
+        from_ns: int,
+        until_ns: int | None,
+        count: int | None,
+        words: str | None = None,
+    ) -> None:
         """See `Sink`."""
         self._sink.loss(kind, source, from_ns, until_ns, count, words)
 
-    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
-             facts: Mapping[str, Any] | None = None) -> None:
+    def mark(
+        self,
+        label: str,
+        from_ns: int,
+        until_ns: int | None,
+        kind: Literal["run", "user"] = "user",
+        link: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         """See `Sink`."""
         self._sink.mark(label, from_ns, until_ns, kind, link, facts)
 
@@ -80,8 +100,13 @@ class PoolSink:
     def _start(self) -> None:
         self._counts = PoolCounts(self._own_ns)
         try:
-            self._shell = subprocess.Popen(self._begin(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                           process_group=0)
+            self._shell = subprocess.Popen(
+                self._begin(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                process_group=0,
+            )
         except OSError:
             self._again_at = time.monotonic() + _AGAIN
             return
@@ -111,7 +136,9 @@ class PoolSink:
             for batch in growth.batches:
                 self._sink.append_events(batch)
             if growth.missed is not None:
-                self._sink.loss("missed", LATENCY, *growth.missed, None, "zpool took too long to answer")
+                self._sink.loss(
+                    "missed", LATENCY, *growth.missed, None, "zpool took too long to answer"
+                )
 
     def _end(self, grace: float = 0.0) -> int:
         """Its exit code; it has `grace` seconds to end by itself."""

@@ -65,14 +65,18 @@ def assemble(
     leading, further = chosen_metrics(results.metrics(), runs)
     comparisons = _comparisons(results, leading)
     datasets = Datasets()
-    sections = [metric_section(comparison, places, datasets, charts=True, lines=lines) for comparison in comparisons]
+    sections = [
+        metric_section(comparison, places, datasets, charts=True, lines=lines)
+        for comparison in comparisons
+    ]
     sections += view_sections(results, comparisons, datasets, references)
     if published is not None:
         sections += beside_sections(results, comparisons, published, places, datasets)
     sections += step_sections(results, _baseline(results), datasets, references)
     sections += window_sections(results, places, datasets)
     sections += [
-        metric_section(comparison, places, datasets, charts=False) for comparison in _comparisons(results, further)
+        metric_section(comparison, places, datasets, charts=False)
+        for comparison in _comparisons(results, further)
     ]
     manifest = results.manifest
     jobs = environment.jobs(runs)
@@ -84,7 +88,9 @@ def assemble(
         origin=manifest.origin,
         created=_time_text(manifest.created_ns),
         variants=_variants(results, comparisons),
-        summary=summary.summarise(told(comparisons), runs, [] if results.standing is None else results.standing.words()),
+        summary=summary.summarise(
+            told(comparisons), runs, [] if results.standing is None else results.standing.words()
+        ),
         levels=level_counts(runs),
         reasons=reason_groups(runs),
         sections=sections,
@@ -110,9 +116,13 @@ def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
     names = {comparison.metric.name for comparison in comparisons}
 
     def repeats(name: str) -> bool:
-        return name.endswith(".max") or (name.endswith(".bw") and name.removesuffix("bw") + "iops" in names)
+        return name.endswith(".max") or (
+            name.endswith(".bw") and name.removesuffix("bw") + "iops" in names
+        )
 
-    return [comparison for comparison in comparisons if not repeats(comparison.metric.name)] or list(comparisons)
+    return [
+        comparison for comparison in comparisons if not repeats(comparison.metric.name)
+    ] or list(comparisons)
 
 
 def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
@@ -123,7 +133,11 @@ def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
             found.append(compare(results.runs, name, baseline=_baseline(results)))
         except UsageError:
             continue
-    return [comparison for comparison in found if any(cell.estimate.value is not None for cell in comparison.cells)]
+    return [
+        comparison
+        for comparison in found
+        if any(cell.estimate.value is not None for cell in comparison.cells)
+    ]
 
 
 def _elsewhere(results: Source, sections: Sequence[Section]) -> list[str]:
@@ -142,18 +156,28 @@ def _variants(results: Source, comparisons: Sequence[Comparison]) -> list[Varian
     names = dict.fromkeys([*results.manifest.variants, *(run.variant for run in results.runs)])
     baseline = comparisons[0].baseline if comparisons else results.manifest.baseline
     counts = [(name, sum(run.variant == name for run in results.runs)) for name in names]
-    return [VariantInfo(name=name, baseline=name == baseline, runs=count) for name, count in counts if count]
+    return [
+        VariantInfo(name=name, baseline=name == baseline, runs=count)
+        for name, count in counts
+        if count
+    ]
 
 
 def _factors(results: Source) -> list[str]:
     """Factors in the study's order, then any others that runs have."""
-    return list(dict.fromkeys([*results.manifest.factors, *(name for run in results.runs for name in run.factors)]))
+    return list(
+        dict.fromkeys(
+            [*results.manifest.factors, *(name for run in results.runs for name in run.factors)]
+        )
+    )
 
 
 def level_counts(runs: Sequence[Run]) -> list[LevelCount]:
     """Runs per level, from trusted to refused."""
     return [
-        LevelCount(level=level.value, runs=sum(run.verdict.level is level for run in runs), meaning=meaning)
+        LevelCount(
+            level=level.value, runs=sum(run.verdict.level is level for run in runs), meaning=meaning
+        )
         for level, meaning in MEANINGS.items()
     ]
 
@@ -163,11 +187,12 @@ def _details(results: Source, base: Path | None) -> Details:
     texts, bases = Texts(), TimeBases()
     drawn = [strips(results.series(run.id), bases) for run in results.runs]
     left_out = ""
-    if sum(len(line.values) for found in drawn for strip in found for line in strip.lines) > MOST_READINGS:
+    if (
+        sum(len(line.values) for found in drawn for strip in found for line in strip.lines)
+        > MOST_READINGS
+    ):
         drawn = [without_devices(found) for found in drawn]
-        left_out = (
-            "Series of single devices are left out, they would make this file too large; the evidence has them."
-        )
+        left_out = "Series of single devices are left out, they would make this file too large; the evidence has them."
     found = [
         run_detail(run, texts, of_run, stall_spans(run), results=results.path, base=base)
         for run, of_run in zip(results.runs, drawn, strict=True)
@@ -187,4 +212,6 @@ def stall_spans(run: Run) -> list[tuple[float, float]]:
 
 def _time_text(created_ns: int) -> str:
     """When the results were made, UTC to the minute."""
-    return datetime.datetime.fromtimestamp(created_ns / 1e9, datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return datetime.datetime.fromtimestamp(created_ns / 1e9, datetime.UTC).strftime(
+        "%Y-%m-%d %H:%M UTC"
+    )

@@ -14,8 +14,13 @@ from .sections.maps import run_maps
 from .sections.profiles import run_profiles
 
 
-def build_report(results: Source, base: Path | None = None, references: Sequence[Reference] = (),
-                 published: Published | None = None, lines: str | None = None) -> str:
+def build_report(
+    results: Source,
+    base: Path | None = None,
+    references: Sequence[Reference] = (),
+    published: Published | None = None,
+    lines: str | None = None,
+) -> str:
     """The report of opened results, as one HTML file that needs no network.
 
     Args:
@@ -28,5 +33,7 @@ def build_report(results: Source, base: Path | None = None, references: Sequence
     Raises IolabError where the page's script has not been built (`make setup`), UsageError where `lines` splits no chart.
     """
     maps = run_maps(results)
-    payload, details = assemble(results, results.path if base is None else base, references, published, lines)
+    payload, details = assemble(
+        results, results.path if base is None else base, references, published, lines
+    )
     return render(payload, details, maps, run_profiles(results))

@@ -11,7 +11,10 @@ from pathlib import Path
 
 from ..errors import RunError
 
-_KEPT = re.compile(r'^(Acquire::(?:(?:http|https)::Proxy\S*|Check-Valid-Until|Check-Date|Retries) ".*";)$', re.MULTILINE)
+_KEPT = re.compile(
+    r'^(Acquire::(?:(?:http|https)::Proxy\S*|Check-Valid-Until|Check-Date|Retries) ".*";)$',
+    re.MULTILINE,
+)
 """Settings without which a mirror may not be reached or trusted the way it is here."""
 
 _HELPER = "/usr/lib/apt/apt-helper"
@@ -48,26 +51,57 @@ class Mirror:
 def find_mirror(root: Path = Path("/")) -> Mirror:
     """The mirror of Debian that apt is configured with; RunError where it has none."""
     found = list(sources(root))
-    archive = next((one.uri for one in found if "main" in one.components and one.uri.rstrip("/").endswith("/debian")), None)
-    security = next((one.uri for one in found if one.suite.endswith("-security") and "debian-security" in one.uri), None)
+    archive = next(
+        (
+            one.uri
+            for one in found
+            if "main" in one.components and one.uri.rstrip("/").endswith("/debian")
+        ),
+        None,
+    )
+    security = next(
+        (
+            one.uri
+            for one in found
+            if one.suite.endswith("-security") and "debian-security" in one.uri
+        ),
+        None,
+    )
     if archive is None:
-        raise RunError("apt is configured with no mirror of Debian", where="/etc/apt",
-                       hint="add one to /etc/apt/sources.list.d, or build the rig on a Debian machine")
+        raise RunError(
+            "apt is configured with no mirror of Debian",
+            where="/etc/apt",
+            hint="add one to /etc/apt/sources.list.d, or build the rig on a Debian machine",
+        )
     return Mirror(archive, security, _settings())
 
 
 def check_reachable(mirror: Mirror, suite: str) -> None:
     """RunError where apt itself can't fetch the list of a suite from the mirror now: its proxies and settings count."""
     with tempfile.TemporaryDirectory(prefix="iolab-rig-") as directory:
-        command = [_HELPER, "download-file", f"{mirror.archive.rstrip('/')}/dists/{suite}/InRelease", f"{directory}/InRelease"]
+        command = [
+            _HELPER,
+            "download-file",
+            f"{mirror.archive.rstrip('/')}/dists/{suite}/InRelease",
+            f"{directory}/InRelease",
+        ]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PATIENCE, cwd=directory)
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_PATIENCE,
+                cwd=directory,
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RunError(f"the mirror of Debian can't be asked: {error}") from None
     if done.returncode:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        raise RunError(f"the mirror of Debian can't be reached: {said[-1][:200] if said else 'apt-helper says nothing'}",
-                       hint="'apt-get update' must work here")
+        raise RunError(
+            f"the mirror of Debian can't be reached: {said[-1][:200] if said else 'apt-helper says nothing'}",
+            hint="'apt-get update' must work here",
+        )
 
 
 def sources(root: Path) -> Iterator[Source]:
@@ -89,9 +123,15 @@ def _one_line(text: str) -> Iterator[Source]:
 
 
 def _deb822(text: str) -> Iterator[Source]:
-    for paragraph in re.split(r"\n\s*\n", "\n".join(line for line in text.splitlines() if not line.startswith("#"))):
+    for paragraph in re.split(
+        r"\n\s*\n", "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    ):
         fields = {match[1].lower(): match[2].split() for match in _FIELD.finditer(paragraph)}
-        if "deb" not in fields.get("types", []) or fields.get("enabled", ["yes"])[0].lower() in ("no", "false", "0"):
+        if "deb" not in fields.get("types", []) or fields.get("enabled", ["yes"])[0].lower() in (
+            "no",
+            "false",
+            "0",
+        ):
             continue
         for uri in fields.get("uris", []):
             for suite in fields.get("suites", []):
@@ -100,7 +140,9 @@ def _deb822(text: str) -> Iterator[Source]:
 
 def _settings() -> str:
     try:
-        dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=False).stdout
+        dump = subprocess.run(
+            ["apt-config", "dump"], capture_output=True, text=True, check=False
+        ).stdout
     except OSError:
         return ""
     return "".join(f"{line}\n" for line in _KEPT.findall(dump))

@@ -23,13 +23,25 @@ from .recipe import Rig, Stage
 IMAGE, KERNEL, INITRD, KEY = "image.raw", "vmlinuz", "initrd.img", "id_ed25519"
 OWN_BUILDS, BUILD_FILE = "builds", "build.json"
 """Builds of the user's own: `builds/NAME/root` is what goes into the image, with what it was made of in `build.json`."""
-_ENVIRONMENT = ["PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"]
-_NEEDED = {"debootstrap": "debootstrap", "mkfs.ext4": "e2fsprogs", "ssh-keygen": "openssh-client", "unshare": "util-linux",
-           "qemu-system-x86_64": "qemu-system-x86"}
+_ENVIRONMENT = [
+    "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL=C.UTF-8",
+    "HOME=/root",
+    "DEBIAN_FRONTEND=noninteractive",
+]
+_NEEDED = {
+    "debootstrap": "debootstrap",
+    "mkfs.ext4": "e2fsprogs",
+    "ssh-keygen": "openssh-client",
+    "unshare": "util-linux",
+    "qemu-system-x86_64": "qemu-system-x86",
+}
 # A mount space of its own: whatever becomes of the build, no mount is left.
 _APART = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private")
-_INSIDE = ('tree=$1; shift; while [ "$1" != -- ]; do mkdir -p "$tree$2" && mount --bind "$1" "$tree$2" || exit 1; shift 2; done; shift; '
-           'mount -t proc proc "$tree/proc" && exec chroot "$tree" env -i "$@"')
+_INSIDE = (
+    'tree=$1; shift; while [ "$1" != -- ]; do mkdir -p "$tree$2" && mount --bind "$1" "$tree$2" || exit 1; shift 2; done; shift; '
+    'mount -t proc proc "$tree/proc" && exec chroot "$tree" env -i "$@"'
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,11 @@ class Builder:
     def __init__(self, rig: Rig, said: Callable[[str], None]) -> None:
         self._rig, self._said = rig, said
         self._home = rig_home(rig.name)
-        self._tree, self._stamps, self._log = self._home / "tree", self._home / "stamps", self._home / "build.log"
+        self._tree, self._stamps, self._log = (
+            self._home / "tree",
+            self._home / "stamps",
+            self._home / "build.log",
+        )
         self._done: list[Done] = []
 
     def build(self) -> list[Done]:
@@ -62,7 +78,9 @@ class Builder:
             self._stage("base", digests["base"], lambda: self._base(mirror), fresh=True)
             self._stage("packages", digests["packages"], lambda: self._packages(mirror))
             for stage in self._rig.recipe.stages:
-                self._stage(stage.name, digests[stage.name], lambda stage=stage: self._script(stage))  # type: ignore[misc]
+                self._stage(
+                    stage.name, digests[stage.name], lambda stage=stage: self._script(stage)
+                )  # type: ignore[misc]
             self._stage("image", digests["image"], self._image)
         return self._done
 
@@ -96,8 +114,15 @@ class Builder:
     def missing(self) -> list[str]:
         """The stages that a build would do, the first that is missing or has changed and all after it; none where the image is there."""
         names = list(self._digests())
-        first = next((place for place, (name, digest) in enumerate(self._digests().items()) if self._stamped(name) != digest), len(names))
-        return names[first if (self._home / IMAGE).exists() else min(first, len(names) - 1):]
+        first = next(
+            (
+                place
+                for place, (name, digest) in enumerate(self._digests().items())
+                if self._stamped(name) != digest
+            ),
+            len(names),
+        )
+        return names[first if (self._home / IMAGE).exists() else min(first, len(names) - 1) :]
 
     def check(self) -> list[str]:
         """`missing`, after a look at whether they can be done here: RunError where not."""
@@ -110,11 +135,15 @@ class Builder:
     def _digests(self) -> dict[str, str]:
         """By stage, in order: what changes with the stage or any before it."""
         recipe = self._rig.recipe
-        chain = hashlib.sha256(repr((recipe.suite, sorted(recipe.components))).encode()).hexdigest()[:16]
+        chain = hashlib.sha256(
+            repr((recipe.suite, sorted(recipe.components))).encode()
+        ).hexdigest()[:16]
         found = {"base": chain}
-        parts = {"packages": repr((recipe.suites, recipe.kernel, recipe.packages)),
-                 **{stage.name: self._rig.digest(stage) for stage in recipe.stages},
-                 "image": repr((recipe.size, own_builds(self._home)))}
+        parts = {
+            "packages": repr((recipe.suites, recipe.kernel, recipe.packages)),
+            **{stage.name: self._rig.digest(stage) for stage in recipe.stages},
+            "image": repr((recipe.size, own_builds(self._home))),
+        }
         for name, part in parts.items():
             found[name] = chain = _chained(chain, part)
         return found
@@ -126,17 +155,35 @@ class Builder:
             return None
 
     def _check(self) -> None:
-        missing = {package for program, package in _NEEDED.items() if shutil.which(program, path=_path()) is None}
+        missing = {
+            package
+            for program, package in _NEEDED.items()
+            if shutil.which(program, path=_path()) is None
+        }
         if missing:
-            raise RunError(f"programs are missing that a rig is made with: {', '.join(sorted(missing))}",
-                           hint=f"install them: apt install {' '.join(sorted(missing))}")
+            raise RunError(
+                f"programs are missing that a rig is made with: {', '.join(sorted(missing))}",
+                hint=f"install them: apt install {' '.join(sorted(missing))}",
+            )
         if os.geteuid() != 0:
-            raise RunError("making a system's files needs root", where=self._rig.name,
-                           hint=f"sudo iolab rig build {self._rig.name}; starting the machine needs none")
-        tried = subprocess.run([*_APART, "true"], capture_output=True, text=True, check=False, env={**os.environ, "PATH": _path()})
+            raise RunError(
+                "making a system's files needs root",
+                where=self._rig.name,
+                hint=f"sudo iolab rig build {self._rig.name}; starting the machine needs none",
+            )
+        tried = subprocess.run(
+            [*_APART, "true"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": _path()},
+        )
         if tried.returncode:
-            raise RunError(f"a mount space of its own can't be had here: {tried.stderr.strip()[:200]}", where=self._rig.name,
-                           hint="containers often forbid it: build the rig outside, or with more rights")
+            raise RunError(
+                f"a mount space of its own can't be had here: {tried.stderr.strip()[:200]}",
+                where=self._rig.name,
+                hint="containers often forbid it: build the rig outside, or with more rights",
+            )
 
     def _stage(self, name: str, digest: str, work: Callable[[], None], fresh: bool = False) -> None:
         stamp = self._stamps / f"{name}.json"
@@ -159,14 +206,25 @@ class Builder:
     def _base(self, mirror: Mirror) -> None:
         if self._tree.exists():
             shutil.rmtree(self._tree)
-        self._run(["debootstrap", "--variant=minbase", "--include=ca-certificates", self._rig.recipe.suite, str(self._tree),
-                   mirror.archive], "debootstrap")
+        self._run(
+            [
+                "debootstrap",
+                "--variant=minbase",
+                "--include=ca-certificates",
+                self._rig.recipe.suite,
+                str(self._tree),
+                mirror.archive,
+            ],
+            "debootstrap",
+        )
 
     def _packages(self, mirror: Mirror) -> None:
         recipe = self._rig.recipe
         self._write_sources(mirror)
         self.inside(["apt-get", "update", "-q"], "apt-get update")
-        self.inside(["apt-get", "install", "-y", "-q", recipe.kernel, *recipe.packages], "apt-get install")
+        self.inside(
+            ["apt-get", "install", "-y", "-q", recipe.kernel, *recipe.packages], "apt-get install"
+        )
 
     def _script(self, stage: Stage) -> None:
         self.open_packages()
@@ -180,10 +238,27 @@ class Builder:
         """A file system of the tree, the kernel beside it, and the keys by which only this user gets in."""
         key = self._home / KEY
         if not key.exists():
-            self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"iolab rig {self._rig.name}", "-f", str(key)], "ssh-keygen")
+            self._run(
+                [
+                    "ssh-keygen",
+                    "-q",
+                    "-t",
+                    "ed25519",
+                    "-N",
+                    "",
+                    "-C",
+                    f"iolab rig {self._rig.name}",
+                    "-f",
+                    str(key),
+                ],
+                "ssh-keygen",
+            )
         host_key = self._tree / "etc/ssh/ssh_host_ed25519_key"
         host_key.unlink(missing_ok=True)
-        self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "rig", "-f", str(host_key)], "ssh-keygen")
+        self._run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "rig", "-f", str(host_key)],
+            "ssh-keygen",
+        )
         authorized = self._tree / "root/.ssh/authorized_keys"
         authorized.write_text(key.with_suffix(".pub").read_text("utf-8"), "utf-8")
         authorized.chmod(0o600)
@@ -199,8 +274,23 @@ class Builder:
         new = image.with_suffix(".new")
         with new.open("wb") as file:
             file.truncate(self._rig.recipe.size)
-        self._run(["mkfs.ext4", "-q", "-F", "-L", "rig", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0",
-                   "-d", str(self._tree), str(new)], "mkfs.ext4")
+        self._run(
+            [
+                "mkfs.ext4",
+                "-q",
+                "-F",
+                "-L",
+                "rig",
+                "-m",
+                "0",
+                "-E",
+                "lazy_itable_init=0,lazy_journal_init=0",
+                "-d",
+                str(self._tree),
+                str(new),
+            ],
+            "mkfs.ext4",
+        )
         new.rename(image)
         self._give_to_caller()
 
@@ -212,30 +302,68 @@ class Builder:
         for old in place.glob(f"*/{BUILD_FILE}"):
             shutil.rmtree(old.parent)
         for name in own_builds(self._home):
-            shutil.copytree(self._home / OWN_BUILDS / name / "root", place / name, symlinks=True, copy_function=os.link)
+            shutil.copytree(
+                self._home / OWN_BUILDS / name / "root",
+                place / name,
+                symlinks=True,
+                copy_function=os.link,
+            )
 
     def _give_to_caller(self) -> None:
         """Under sudo, what is needed to start machines belongs to the user who called it."""
         if os.environ.get("SUDO_UID", "").isdecimal():
             user, group = int(os.environ["SUDO_UID"]), int(os.environ.get("SUDO_GID", "-1"))
-            for path in (self._home, *(self._home / name for name in (IMAGE, KERNEL, INITRD, KEY, f"{KEY}.pub", "host_key.pub", "lock"))):
+            for path in (
+                self._home,
+                *(
+                    self._home / name
+                    for name in (IMAGE, KERNEL, INITRD, KEY, f"{KEY}.pub", "host_key.pub", "lock")
+                ),
+            ):
                 os.chown(path, user, group)
 
     def _write_sources(self, mirror: Mirror) -> None:
         recipe, etc = self._rig.recipe, self._tree / "etc"
-        (etc / "apt/sources.list").write_text(mirror.lines(recipe.suite, recipe.suites, recipe.components), "utf-8")
-        (etc / "apt/apt.conf.d/99rig-build").write_text('APT::Install-Recommends "false";\n' + mirror.settings, "utf-8")
+        (etc / "apt/sources.list").write_text(
+            mirror.lines(recipe.suite, recipe.suites, recipe.components), "utf-8"
+        )
+        (etc / "apt/apt.conf.d/99rig-build").write_text(
+            'APT::Install-Recommends "false";\n' + mirror.settings, "utf-8"
+        )
         for name in ("resolv.conf", "hosts"):
             with contextlib.suppress(OSError):
                 (etc / name).write_bytes(Path("/etc", name).read_bytes())
-        policy = self._tree / "usr/sbin/policy-rc.d"  # no service may start while packages are installed (invoke-rc.d(8))
+        policy = (
+            self._tree / "usr/sbin/policy-rc.d"
+        )  # no service may start while packages are installed (invoke-rc.d(8))
         policy.write_text("#!/bin/sh\nexit 101\n", "utf-8")
         policy.chmod(0o755)
 
-    def inside(self, command: Sequence[str], what: str, mounts: Mapping[Path, str] | None = None, log: Path | None = None) -> None:
+    def inside(
+        self,
+        command: Sequence[str],
+        what: str,
+        mounts: Mapping[Path, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
         """Run a command inside the system, with directories of this machine mounted there; see `_run`."""
         words = [word for outer, inner in (mounts or {}).items() for word in (str(outer), inner)]
-        self._run([*_APART, "sh", "-c", _INSIDE, "sh", str(self._tree), *words, "--", *_ENVIRONMENT, *command], what, log)
+        self._run(
+            [
+                *_APART,
+                "sh",
+                "-c",
+                _INSIDE,
+                "sh",
+                str(self._tree),
+                *words,
+                "--",
+                *_ENVIRONMENT,
+                *command,
+            ],
+            what,
+            log,
+        )
 
     def _run(self, command: Sequence[str], what: str, log: Path | None = None) -> None:
         """RunError where a command fails, with the first error of a compiler, else the last that it said."""
@@ -245,14 +373,26 @@ class Builder:
             file.write(f"\n== {' '.join(command)[:300]}\n".encode())
             file.flush()
             begin = file.tell()
-            done = subprocess.run(list(command), stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False, env=environment)
+            done = subprocess.run(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                check=False,
+                env=environment,
+            )
         if done.returncode:
             with path.open("rb") as file:
                 file.seek(begin)
                 said = file.read().decode("utf-8", "replace")
             reason = first_error(said)
-            raise RunError(f"{what} failed: {reason}" if reason else f"{what} failed with exit code {done.returncode}: {_last(said)}",
-                           where=path, hint="the same command continues where it stopped")
+            raise RunError(
+                f"{what} failed: {reason}"
+                if reason
+                else f"{what} failed with exit code {done.returncode}: {_last(said)}",
+                where=path,
+                hint="the same command continues where it stopped",
+            )
 
 
 def first_error(said: str) -> str:
@@ -273,7 +413,10 @@ def own_builds(home: Path) -> dict[str, str]:
 
 def _last(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if line.startswith(("E:", "error", "E "))), lines[-1] if lines else "no words")[:200]
+    return next(
+        (line for line in reversed(lines) if line.startswith(("E:", "error", "E "))),
+        lines[-1] if lines else "no words",
+    )[:200]
 
 
 def _path() -> str:

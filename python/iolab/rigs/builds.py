@@ -48,7 +48,9 @@ class BuildRequest:
     @property
     def sources(self) -> str:
         """As it is written after `NAME=`."""
-        return "+".join([self.base + (f"@{self.revision}" if self.revision else ""), *map(str, self.patches)])
+        return "+".join(
+            [self.base + (f"@{self.revision}" if self.revision else ""), *map(str, self.patches)]
+        )
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,11 @@ def parse_request(text: str) -> BuildRequest:
     name, _, rest = text.partition("=")
     base, *patches = _split(rest)
     if not _NAME.fullmatch(name) or not base:
-        raise UsageError(f"'{text}' is not a build", hint="write NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or "
-                                                          "NAME=2.3+fix.patch")
+        raise UsageError(
+            f"'{text}' is not a build",
+            hint="write NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or "
+            "NAME=2.3+fix.patch",
+        )
     directory, at, revision = base.rpartition("@")
     if at and revision and Path(directory).is_dir():
         base = directory
@@ -96,7 +101,9 @@ def parse_request(text: str) -> BuildRequest:
     found = tuple(Path(patch).absolute() for patch in patches)
     for patch in found:
         if not patch.is_file():
-            raise UsageError("is not a file", where=patch, hint=f"the build '{name}' names it as a patch")
+            raise UsageError(
+                "is not a file", where=patch, hint=f"the build '{name}' names it as a patch"
+            )
     return BuildRequest(name, base, revision, found)
 
 
@@ -121,7 +128,10 @@ def delete_build(home: Path, name: str) -> None:
     place = home / OWN_BUILDS / name
     if not _NAME.fullmatch(name) or not place.is_dir():
         there = ", ".join(record.name for record in records(home))
-        raise UsageError(f"there is no build '{name}'", hint=f"there are: {there}" if there else "'iolab rig build --build' makes one")
+        raise UsageError(
+            f"there is no build '{name}'",
+            hint=f"there are: {there}" if there else "'iolab rig build --build' makes one",
+        )
     shutil.rmtree(place)
 
 
@@ -141,9 +151,15 @@ class BuildMaker:
         place = self._home / request.name
         place.mkdir(parents=True, exist_ok=True)
         with self._builder.locked():
-            is_known = (self._of_recipe / request.base / "version").is_file() and "/" not in request.base
-            if (self._of_recipe / request.name / "version").is_file() and not (self._of_recipe / request.name / BUILD_FILE).exists():
-                raise UsageError(f"'{request.name}' is a build of the rig itself", hint="take another name")
+            is_known = (
+                self._of_recipe / request.base / "version"
+            ).is_file() and "/" not in request.base
+            if (self._of_recipe / request.name / "version").is_file() and not (
+                self._of_recipe / request.name / BUILD_FILE
+            ).exists():
+                raise UsageError(
+                    f"'{request.name}' is a build of the rig itself", hint="take another name"
+                )
             self._said(f"{request.name}: sources")
             (place / "build.log").write_text("", "utf-8")
             try:
@@ -155,14 +171,24 @@ class BuildMaker:
                     self._begin_with_objects_of(request, place)
                     digest = update_tree(fresh, place / "source", place / "files.json")
                 self._said(f"{request.name}: compiling")
-                self._run(self._recipe.run, [request.name, *([request.base] if is_known else [])], place)
-                record = self._record(request, place, revision, digest, is_known, time.monotonic() - begin)
+                self._run(
+                    self._recipe.run, [request.name, *([request.base] if is_known else [])], place
+                )
+                record = self._record(
+                    request, place, revision, digest, is_known, time.monotonic() - begin
+                )
                 new = place / "new"
-                (new / BUILD_FILE).write_text(json.dumps(record.as_data(), indent=1) + "\n", "utf-8")
+                (new / BUILD_FILE).write_text(
+                    json.dumps(record.as_data(), indent=1) + "\n", "utf-8"
+                )
             except shutil.Error as error:  # of copying a tree: a list of what failed
-                raise RunError(f"can't be built: {error.args[0][0][2]}", where=request.name) from None
+                raise RunError(
+                    f"can't be built: {error.args[0][0][2]}", where=request.name
+                ) from None
             except OSError as error:
-                raise RunError(f"can't be built: {error.strerror or error}", where=request.name) from None
+                raise RunError(
+                    f"can't be built: {error.strerror or error}", where=request.name
+                ) from None
             shutil.rmtree(place / "old", ignore_errors=True)
             if (place / "root").exists():
                 (place / "root").rename(place / "old")
@@ -176,8 +202,12 @@ class BuildMaker:
         shutil.copy(self._rig.directory / script[0], inside / script[0])
         cache = self._home.parent / "ccache"
         cache.mkdir(exist_ok=True)
-        self._builder.inside(["sh", f"/rig/{script[0]}", *script[1:], *words], f"the build '{place.name}'",
-                             {place: "/build", cache: "/build/ccache"}, place / "build.log")
+        self._builder.inside(
+            ["sh", f"/rig/{script[0]}", *script[1:], *words],
+            f"the build '{place.name}'",
+            {place: "/build", cache: "/build/ccache"},
+            place / "build.log",
+        )
 
     def _fetch(self, request: BuildRequest, fresh: Path, is_known: bool) -> str:
         """The sources into an empty directory; the git revision they are of, empty where they are of none."""
@@ -188,30 +218,61 @@ class BuildMaker:
             if request.revision:
                 return _archive(base, request.revision, fresh)
             _copy_tree(base, fresh)
-            done = subprocess.run(["git", "-C", str(base), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-            changed = subprocess.run(["git", "-C", str(base), "status", "--porcelain"], capture_output=True, text=True, check=False).stdout
-            return "" if done.returncode else done.stdout.strip() + ("-modified" if changed.strip() else "")
+            done = subprocess.run(
+                ["git", "-C", str(base), "rev-parse", "HEAD"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            changed = subprocess.run(
+                ["git", "-C", str(base), "status", "--porcelain"],
+                capture_output=True,
+                text=True,
+                check=False,
+            ).stdout
+            return (
+                ""
+                if done.returncode
+                else done.stdout.strip() + ("-modified" if changed.strip() else "")
+            )
         elif base.is_file():
             _unpack(base, fresh)
         else:
-            names = ", ".join(sorted(path.parent.name for path in self._of_recipe.glob("*/version")
-                                     if not (path.parent / BUILD_FILE).exists()))
-            raise UsageError("is neither a directory, a tarball nor a build of the rig", where=request.base,
-                             hint=f"the rig has: {names}" if names else None)
+            names = ", ".join(
+                sorted(
+                    path.parent.name
+                    for path in self._of_recipe.glob("*/version")
+                    if not (path.parent / BUILD_FILE).exists()
+                )
+            )
+            raise UsageError(
+                "is neither a directory, a tarball nor a build of the rig",
+                where=request.base,
+                hint=f"the rig has: {names}" if names else None,
+            )
         return ""
 
     def _fetched(self, base: str) -> Path:
         """The sources of a build of the recipe, fetched once."""
-        place = self._home.parent / "fetched" / f"{base}-{(self._of_recipe / base / 'version').read_text('utf-8').strip()}"
+        place = (
+            self._home.parent
+            / "fetched"
+            / f"{base}-{(self._of_recipe / base / 'version').read_text('utf-8').strip()}"
+        )
         if not place.exists():
             with tempfile.TemporaryDirectory(dir=self._home.parent, prefix="fetch-") as directory:
                 inside = self._builder.tree / "rig"
                 inside.mkdir(exist_ok=True)
-                shutil.copy(self._rig.directory / self._recipe.fetch[0], inside / self._recipe.fetch[0])
+                shutil.copy(
+                    self._rig.directory / self._recipe.fetch[0], inside / self._recipe.fetch[0]
+                )
                 self._builder.open_packages()
                 try:
-                    self._builder.inside(["sh", f"/rig/{self._recipe.fetch[0]}", *self._recipe.fetch[1:], base], f"the sources of {base}",
-                                         {Path(directory): "/build"})
+                    self._builder.inside(
+                        ["sh", f"/rig/{self._recipe.fetch[0]}", *self._recipe.fetch[1:], base],
+                        f"the sources of {base}",
+                        {Path(directory): "/build"},
+                    )
                 finally:
                     self._builder.close_packages()
                 place.parent.mkdir(exist_ok=True)
@@ -224,7 +285,10 @@ class BuildMaker:
             return
         for record in records(self._home.parent):
             other = self._home / record.name
-            if _split(record.sources)[0].partition("@")[0] == request.base and (other / "files.json").exists():
+            if (
+                _split(record.sources)[0].partition("@")[0] == request.base
+                and (other / "files.json").exists()
+            ):
                 self._said(f"{request.name}: begins with the objects of {record.name}")
                 new = place / "source.new"
                 shutil.rmtree(new, ignore_errors=True)
@@ -233,7 +297,15 @@ class BuildMaker:
                 new.rename(place / "source")
                 return
 
-    def _record(self, request: BuildRequest, place: Path, revision: str, digest: str, is_known: bool, seconds: float) -> BuildRecord:
+    def _record(
+        self,
+        request: BuildRequest,
+        place: Path,
+        revision: str,
+        digest: str,
+        is_known: bool,
+        seconds: float,
+    ) -> BuildRecord:
         facts: dict[str, str] = {}
         modules: dict[str, list[str]] = {}
         programs: dict[str, str] = {}
@@ -247,11 +319,23 @@ class BuildMaker:
             else:
                 facts[key] = rest
         return BuildRecord(
-            name=request.name, sources=request.sources, digest=digest, revision=revision,
-            patches={path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in request.patches},
-            userland=request.base if is_known else "", version=(place / "new/version").read_text("utf-8").strip(),
-            kernel=facts.get("kernel", ""), compiler=facts.get("compiler", ""), configure=facts.get("configure", ""), modules=modules,
-            programs=programs, seconds=round(seconds, 1))
+            name=request.name,
+            sources=request.sources,
+            digest=digest,
+            revision=revision,
+            patches={
+                path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+                for path in request.patches
+            },
+            userland=request.base if is_known else "",
+            version=(place / "new/version").read_text("utf-8").strip(),
+            kernel=facts.get("kernel", ""),
+            compiler=facts.get("compiler", ""),
+            configure=facts.get("configure", ""),
+            modules=modules,
+            programs=programs,
+            seconds=round(seconds, 1),
+        )
 
 
 def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
@@ -294,9 +378,27 @@ def _apply(patch: Path, tree: Path, *, skip_absent: bool) -> None:
     if skip_absent:
         text = "".join(_present_parts(patch, text, tree))
     if not re.search(r"^\+\+\+ ", text, re.MULTILINE):
-        raise RunError("changes no file of these sources", where=patch, hint="patches are applied with -p1")
-    done = subprocess.run(["patch", "-p1", "--fuzz=0", "--batch", "--forward", "--no-backup-if-mismatch", "-d", str(tree)], input=text,
-                          capture_output=True, text=True, encoding="utf-8", errors="surrogateescape", check=False)
+        raise RunError(
+            "changes no file of these sources", where=patch, hint="patches are applied with -p1"
+        )
+    done = subprocess.run(
+        [
+            "patch",
+            "-p1",
+            "--fuzz=0",
+            "--batch",
+            "--forward",
+            "--no-backup-if-mismatch",
+            "-d",
+            str(tree),
+        ],
+        input=text,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        check=False,
+    )
     if done.returncode:
         file, said = "", (done.stdout + done.stderr).strip()[-200:]
         for line in (done.stdout + done.stderr).splitlines():
@@ -313,20 +415,39 @@ def _present_parts(patch: Path, text: str, tree: Path) -> Iterator[str]:
     for part in re.split(rf"(?m)^(?={re.escape(mark)})", text):
         names = re.findall(r"^(?:---|\+\+\+) [^/\s]+/([^\t\n]+)", part, re.MULTILINE)
         if any(name.startswith(_USERLAND) for name in names):
-            raise RunError(f"changes {names[-1]}, but the userland of this build comes from Debian's packages", where=patch,
-                           hint="build from a source tree: NAME=DIRECTORY+PATCH")
-        is_new = "\n--- /dev/null" in part and names[-1].startswith(("module/", "include/", "config/"))
+            raise RunError(
+                f"changes {names[-1]}, but the userland of this build comes from Debian's packages",
+                where=patch,
+                hint="build from a source tree: NAME=DIRECTORY+PATCH",
+            )
+        is_new = "\n--- /dev/null" in part and names[-1].startswith(
+            ("module/", "include/", "config/")
+        )
         if not names or is_new or any((tree / name).exists() for name in names):
             yield part
 
 
 def _archive(repository: Path, revision: str, fresh: Path) -> str:
-    found = subprocess.run(["git", "-C", str(repository), "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}"],
-                           capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        [
+            "git",
+            "-C",
+            str(repository),
+            "rev-parse",
+            "--verify",
+            "--end-of-options",
+            f"{revision}^{{commit}}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if found.returncode:
         raise UsageError(f"has no revision '{revision}'", where=repository)
     commit = found.stdout.strip()
-    with subprocess.Popen(["git", "-C", str(repository), "archive", commit], stdout=subprocess.PIPE) as git:
+    with subprocess.Popen(
+        ["git", "-C", str(repository), "archive", commit], stdout=subprocess.PIPE
+    ) as git:
         unpacked = subprocess.run(["tar", "-x", "-C", str(fresh)], stdin=git.stdout, check=False)
     if git.returncode or unpacked.returncode:
         raise RunError(f"revision {revision} can't be read", where=repository)
@@ -335,19 +456,36 @@ def _archive(repository: Path, revision: str, fresh: Path) -> str:
 
 def _copy_tree(tree: Path, fresh: Path) -> None:
     """Files of a working tree: those that git doesn't ignore, else all but products of a compiler."""
-    done = subprocess.run(["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True,
-                          check=False)
-    names = [os.fsdecode(name) for name in done.stdout.split(b"\0") if name] if done.returncode == 0 else [
-        path.relative_to(tree).as_posix() for path in tree.rglob("*") if not path.name.endswith(_PRODUCTS)]
+    done = subprocess.run(
+        ["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        check=False,
+    )
+    names = (
+        [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+        if done.returncode == 0
+        else [
+            path.relative_to(tree).as_posix()
+            for path in tree.rglob("*")
+            if not path.name.endswith(_PRODUCTS)
+        ]
+    )
     for name in names:
         path, target = tree / name, fresh / name
-        if path.is_symlink() or path.is_file():  # a deleted file is still in git's list; a submodule is a directory
+        if (
+            path.is_symlink() or path.is_file()
+        ):  # a deleted file is still in git's list; a submodule is a directory
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(path, target, follow_symlinks=False)
 
 
 def _unpack(tarball: Path, fresh: Path) -> None:
-    done = subprocess.run(["tar", "-x", "-f", str(tarball.absolute()), "-C", str(fresh)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["tar", "-x", "-f", str(tarball.absolute()), "-C", str(fresh)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         raise RunError(f"can't be unpacked: {done.stderr.strip()[:200]}", where=tarball)
     tops = list(fresh.iterdir())

@@ -17,7 +17,17 @@ from pathlib import Path
 
 from ..errors import RunError, UsageError
 from ..hosts.base.orphans import start_ticks
-from ..hosts.kinds.rig import MACHINES, STATE_FILE, RigHost, RigOptions, RigState, cache_home, machine_home, machines, rig_home
+from ..hosts.kinds.rig import (
+    MACHINES,
+    STATE_FILE,
+    RigHost,
+    RigOptions,
+    RigState,
+    cache_home,
+    machine_home,
+    machines,
+    rig_home,
+)
 from .build import image_version
 from .qemu import Disks, choose_accelerator, command, disk_file
 
@@ -26,7 +36,14 @@ BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0}
 _GRACE = 10.0
 
 
-def up(rig: str, name: str, disks: Disks, memory_bytes: int, cpus: int | None, said: Callable[[str], None]) -> RigState:
+def up(
+    rig: str,
+    name: str,
+    disks: Disks,
+    memory_bytes: int,
+    cpus: int | None,
+    said: Callable[[str], None],
+) -> RigState:
     """Start a machine and wait until it answers; RunError where it doesn't. Nothing is left of one that failed but its logs' last words."""
     version = image_version(rig)
     if version is None:
@@ -37,8 +54,11 @@ def up(rig: str, name: str, disks: Disks, memory_bytes: int, cpus: int | None, s
             if known.name != name:
                 continue
             if known.running:
-                raise UsageError(f"a machine '{name}' is up already", where=f"rig:{name}",
-                                 hint=f"take another --name, or iolab rig down {name}")
+                raise UsageError(
+                    f"a machine '{name}' is up already",
+                    where=f"rig:{name}",
+                    hint=f"take another --name, or iolab rig down {name}",
+                )
             said(f"{name} had ended by itself; what was left of it goes")
             _forget(machine_home(known.rig, name))
         choice = choose_accelerator(rig)
@@ -47,7 +67,16 @@ def up(rig: str, name: str, disks: Disks, memory_bytes: int, cpus: int | None, s
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         try:
-            state = _start(rig, name, home, choice.accelerator, disks, memory_bytes, cpus or min(4, os.cpu_count() or 1), version)
+            state = _start(
+                rig,
+                name,
+                home,
+                choice.accelerator,
+                disks,
+                memory_bytes,
+                cpus or min(4, os.cpu_count() or 1),
+                version,
+            )
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
             raise
@@ -61,10 +90,17 @@ def up(rig: str, name: str, disks: Disks, memory_bytes: int, cpus: int | None, s
 
 def down(name: str) -> bool:
     """End a machine and remove its disks; whether it was running. UsageError where there is none of that name."""
-    places = [path for path in cache_home().glob(f"*/{MACHINES}/{name}") if path.is_dir()] if name and "/" not in name else []
+    places = (
+        [path for path in cache_home().glob(f"*/{MACHINES}/{name}") if path.is_dir()]
+        if name and "/" not in name
+        else []
+    )
     if not places:
         there = ", ".join(one.name for one in machines())
-        raise UsageError(f"no rig '{name}' is up", hint=f"there are: {there}" if there else "'iolab rig up' starts one")
+        raise UsageError(
+            f"no rig '{name}' is up",
+            hint=f"there are: {there}" if there else "'iolab rig up' starts one",
+        )
     ended = False
     for state in machines():
         if state.name == name:
@@ -82,29 +118,63 @@ def command_line_of(name: str, words: tuple[str, ...]) -> list[str]:
     return [*(word for word in arguments if words or word != "-T"), "--", to.address, *words]
 
 
-def _start(rig: str, name: str, home: Path, accelerator: str, disks: Disks, memory_bytes: int, cpus: int, version: str) -> RigState:
+def _start(
+    rig: str,
+    name: str,
+    home: Path,
+    accelerator: str,
+    disks: Disks,
+    memory_bytes: int,
+    cpus: int,
+    version: str,
+) -> RigState:
     for disk in disks.names:
         with disk_file(home, disk).open("wb") as file:
             file.truncate(disks.size_bytes)
     port = _free_port()
     key = (rig_home(rig) / "host_key.pub").read_text("utf-8").split()
     (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {key[0]} {key[1]}\n", "utf-8")
-    words = command(rig, accelerator, memory_bytes=memory_bytes, cpus=cpus, port=port, home=home, disks=disks)
+    words = command(
+        rig, accelerator, memory_bytes=memory_bytes, cpus=cpus, port=port, home=home, disks=disks
+    )
     (home / "command.json").write_text(json.dumps(words, indent=1) + "\n", "utf-8")
     try:
         with (home / "qemu.log").open("wb") as log:
             # A session of its own: it outlives this command, and a Ctrl-C here isn't meant for it.
-            popen = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                                     env={**os.environ, "TMPDIR": str(home)})
+            popen = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "TMPDIR": str(home)},
+            )
     except OSError as error:
-        raise RunError(f"qemu can't be started: {error.strerror or error}", hint="install it: apt install qemu-system-x86") from None
+        raise RunError(
+            f"qemu can't be started: {error.strerror or error}",
+            hint="install it: apt install qemu-system-x86",
+        ) from None
     started = start_ticks(popen.pid)
     _pass_on_niceness(popen.pid)
     if started is None:
         raise RunError(f"qemu ended at once: {_last_words(home / 'qemu.log')}", where=f"rig:{name}")
-    state = RigState(rig=rig, name=name, pid=popen.pid, started=started, port=port, accelerator=accelerator, begun_ns=time.time_ns(),
-                     disks=disks.count, disk_bytes=disks.size_bytes, disk_iops=disks.iops, disk_bytes_per_s=disks.bytes_per_s,
-                     fast_disks=disks.fast, memory_bytes=memory_bytes, cpus=cpus, version=version)
+    state = RigState(
+        rig=rig,
+        name=name,
+        pid=popen.pid,
+        started=started,
+        port=port,
+        accelerator=accelerator,
+        begun_ns=time.time_ns(),
+        disks=disks.count,
+        disk_bytes=disks.size_bytes,
+        disk_iops=disks.iops,
+        disk_bytes_per_s=disks.bytes_per_s,
+        fast_disks=disks.fast,
+        memory_bytes=memory_bytes,
+        cpus=cpus,
+        version=version,
+    )
     new = home / f"{STATE_FILE}.new"
     data = state.as_data()
     del data["running"]
@@ -124,18 +194,33 @@ def _await(state: RigState, home: Path) -> None:
     deadline = time.monotonic() + BOOT_SECONDS[state.accelerator]
     while not _greets(state.port):
         if _reaped(state.pid) or not state.running:
-            raise RunError(f"the machine ended while it started: {_last_words(home / 'qemu.log') or _last_words(home / 'console.log')}",
-                           where=f"rig:{state.name}")
+            raise RunError(
+                f"the machine ended while it started: {_last_words(home / 'qemu.log') or _last_words(home / 'console.log')}",
+                where=f"rig:{state.name}",
+            )
         if time.monotonic() > deadline:
-            raise RunError(f"did not answer within {BOOT_SECONDS[state.accelerator]:.0f} s: {_last_words(home / 'console.log')}",
-                           where=f"rig:{state.name}", hint="see that the machine isn't busy with something else")
+            raise RunError(
+                f"did not answer within {BOOT_SECONDS[state.accelerator]:.0f} s: {_last_words(home / 'console.log')}",
+                where=f"rig:{state.name}",
+                hint="see that the machine isn't busy with something else",
+            )
         time.sleep(0.5)
     host = RigHost(RigOptions(name=state.name))
     try:
-        host.run(["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS[state.accelerator])
+        host.run(
+            ["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS[state.accelerator]
+        )
         host.run(["udevadm", "settle"], timeout=60)
         due = state.disks + state.fast_disks
-        found = [one for one in host.list_directory("/dev/disk/by-id") if one.startswith(("virtio-disk", "virtio-fast"))] if due else []
+        found = (
+            [
+                one
+                for one in host.list_directory("/dev/disk/by-id")
+                if one.startswith(("virtio-disk", "virtio-fast"))
+            ]
+            if due
+            else []
+        )
         if len(found) < due:
             raise RunError(f"shows {len(found)} of its {due} disks", where=f"rig:{state.name}")
     finally:
@@ -193,7 +278,9 @@ def _hold(rig: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunError("is being built or started by another iolab", where=rig, hint="wait for it") from None
+            raise RunError(
+                "is being built or started by another iolab", where=rig, hint="wait for it"
+            ) from None
         yield
     finally:
         os.close(file)
@@ -207,7 +294,9 @@ def _free_port() -> int:
 
 def _last_words(path: Path) -> str:
     try:
-        lines = [line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+        lines = [
+            line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()
+        ]
     except OSError:
         return ""
     return lines[-1][:200] if lines else ""

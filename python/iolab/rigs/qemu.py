@@ -39,7 +39,11 @@ class Disks:
     @property
     def names(self) -> list[str]:
         """Their serial numbers: in the machine they are /dev/disk/by-id/virtio-<name>."""
-        return [f"{kind}{number}" for kind, count in (("disk", self.count), ("fast", self.fast)) for number in range(count)]
+        return [
+            f"{kind}{number}"
+            for kind, count in (("disk", self.count), ("fast", self.fast))
+            for number in range(count)
+        ]
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,9 @@ def check_program() -> None:
     if platform.machine() != "x86_64":
         raise RunError(f"rigs are machines of x86_64, this one is {platform.machine()}")
     if shutil.which(PROGRAM) is None:
-        raise RunError(f"{PROGRAM} is not installed", hint="install it: apt install qemu-system-x86")
+        raise RunError(
+            f"{PROGRAM} is not installed", hint="install it: apt install qemu-system-x86"
+        )
 
 
 def choose_accelerator(rig: str) -> Choice:
@@ -63,7 +69,10 @@ def choose_accelerator(rig: str) -> Choice:
     if not os.path.exists("/dev/kvm"):  # noqa: PTH110
         return Choice("tcg", "there is no /dev/kvm here: the CPU is emulated, several times slower")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return Choice("tcg", "/dev/kvm may not be opened by this user (group kvm): the CPU is emulated, several times slower")
+        return Choice(
+            "tcg",
+            "/dev/kvm may not be opened by this user (group kvm): the CPU is emulated, several times slower",
+        )
     known = rig_home(rig) / "accelerator"
     word = f"{image_version(rig)} {boot_id(LocalHost())}"
     try:
@@ -75,27 +84,51 @@ def choose_accelerator(rig: str) -> Choice:
         known.write_text(f"{word} {result}\n", "utf-8")
     if result == "kvm":
         return Choice("kvm", "")
-    return Choice("tcg", f"/dev/kvm is there, but the rig's kernel did not boot with it (it was given {PROBE_SECONDS:.0f} s): "
-                         "the CPU is emulated, several times slower")
+    return Choice(
+        "tcg",
+        f"/dev/kvm is there, but the rig's kernel did not boot with it (it was given {PROBE_SECONDS:.0f} s): "
+        "the CPU is emulated, several times slower",
+    )
 
 
-def command(rig: str, accelerator: str, *, memory_bytes: int, cpus: int, port: int, home: Path, disks: Disks) -> list[str]:
+def command(
+    rig: str, accelerator: str, *, memory_bytes: int, cpus: int, port: int, home: Path, disks: Disks
+) -> list[str]:
     """The machine: the image as it is, what is written to it forgotten at its end; data disks of sparse files with limits each.
 
     Disks write to the host's page cache and count a flush as done: their speed is what the limits say, not this machine's disk.
     """
-    words = [*_base(rig, accelerator, memory_bytes, cpus), "-name", f"iolab-rig-{home.name}", "-serial", f"file:{home / 'console.log'}",
-             "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22", "-device", "virtio-net-pci,netdev=net,romfile=",
-             "-append", _append(accelerator)]
-    held_back = "".join(f",throttling.{key}={value}" for key, value in (("iops-total", disks.iops), ("bps-total", disks.bytes_per_s))
-                        if value is not None)
+    words = [
+        *_base(rig, accelerator, memory_bytes, cpus),
+        "-name",
+        f"iolab-rig-{home.name}",
+        "-serial",
+        f"file:{home / 'console.log'}",
+        "-netdev",
+        f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22",
+        "-device",
+        "virtio-net-pci,netdev=net,romfile=",
+        "-append",
+        _append(accelerator),
+    ]
+    held_back = "".join(
+        f",throttling.{key}={value}"
+        for key, value in (("iops-total", disks.iops), ("bps-total", disks.bytes_per_s))
+        if value is not None
+    )
     names = disks.names
     threads = min(len(names), _OWN_THREADS)
-    words += [word for number in range(threads) for word in ("-object", f"iothread,id=thread-{number}")]
+    words += [
+        word for number in range(threads) for word in ("-object", f"iothread,id=thread-{number}")
+    ]
     for place, name in enumerate(names):
-        words += ["-drive", f"file={_escaped(disk_file(home, name))},if=none,id={name},format=raw,cache=unsafe,aio=threads,"
-                            f"discard=unmap{held_back if place < disks.count else ''}",
-                  "-device", f"virtio-blk-pci,drive={name},serial={name},iothread=thread-{place % threads}{_address(place, len(names))}"]
+        words += [
+            "-drive",
+            f"file={_escaped(disk_file(home, name))},if=none,id={name},format=raw,cache=unsafe,aio=threads,"
+            f"discard=unmap{held_back if place < disks.count else ''}",
+            "-device",
+            f"virtio-blk-pci,drive={name},serial={name},iothread=thread-{place % threads}{_address(place, len(names))}",
+        ]
     return words
 
 
@@ -116,11 +149,33 @@ def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]
     home = rig_home(rig)
     emulated = ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max,la57=off"]
     accel = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else emulated
-    return [PROGRAM, "-machine", "q35,usb=off,vmport=off", *accel, "-m", f"{memory_bytes >> 20}M", "-smp", str(cpus), "-nodefaults",
-            "-no-user-config", "-display", "none", "-no-reboot", "-rtc", "base=utc", "-device", "virtio-rng-pci",
-            "-kernel", str(home / KERNEL), "-initrd", str(home / INITRD),
-            "-drive", f"file={_escaped(home / IMAGE)},if=none,id=system,format=raw,snapshot=on",
-            "-device", "virtio-blk-pci,drive=system"]
+    return [
+        PROGRAM,
+        "-machine",
+        "q35,usb=off,vmport=off",
+        *accel,
+        "-m",
+        f"{memory_bytes >> 20}M",
+        "-smp",
+        str(cpus),
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-rtc",
+        "base=utc",
+        "-device",
+        "virtio-rng-pci",
+        "-kernel",
+        str(home / KERNEL),
+        "-initrd",
+        str(home / INITRD),
+        "-drive",
+        f"file={_escaped(home / IMAGE)},if=none,id=system,format=raw,snapshot=on",
+        "-device",
+        "virtio-blk-pci,drive=system",
+    ]
 
 
 def _append(accelerator: str, more: str = "") -> str:
@@ -137,14 +192,27 @@ def _boots_with_kvm(rig: str) -> bool:
     """Boot up to the first program and off again, with a time limit."""
     with tempfile.TemporaryDirectory(prefix="iolab-rig-") as directory:
         console = Path(directory, "console")
-        words = [*_base(rig, "kvm", 512 << 20, 1), "-serial", f"file:{console}",
-                 "-append", _append("kvm", " init=/usr/local/sbin/rig-probe")]
+        words = [
+            *_base(rig, "kvm", 512 << 20, 1),
+            "-serial",
+            f"file:{console}",
+            "-append",
+            _append("kvm", " init=/usr/local/sbin/rig-probe"),
+        ]
         try:
-            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PROBE_SECONDS, check=False,
-                           env={**os.environ, "TMPDIR": directory})
+            subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PROBE_SECONDS,
+                check=False,
+                env={**os.environ, "TMPDIR": directory},
+            )
         except subprocess.TimeoutExpired:
             pass
         except OSError as error:
-            raise RunError(f"{PROGRAM} can't be started: {error.strerror or error}",
-                           hint="install it: apt install qemu-system-x86") from None
+            raise RunError(
+                f"{PROGRAM} can't be started: {error.strerror or error}",
+                hint="install it: apt install qemu-system-x86",
+            ) from None
         return console.exists() and _PROBE_WORD in console.read_text("utf-8", "replace")

@@ -22,8 +22,14 @@ class Stage(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=_NAME)]
-    run: Annotated[tuple[str, ...], Field(min_length=1, description="a script in the directory of rig.toml, and its arguments")]
-    files: Annotated[tuple[str, ...], Field(description="further files that it takes from the directory of rig.toml")] = ()
+    run: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="a script in the directory of rig.toml, and its arguments"),
+    ]
+    files: Annotated[
+        tuple[str, ...],
+        Field(description="further files that it takes from the directory of rig.toml"),
+    ] = ()
 
 
 class Builds(BaseModel):
@@ -31,11 +37,26 @@ class Builds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    directory: Annotated[str, Field(pattern=r"^(/[A-Za-z0-9._-]+)+$", description="where builds are, a directory each")]
-    fetch: Annotated[tuple[str, ...], Field(min_length=1, description="puts the sources of a build of the recipe, named by its one "
-                                                                      "argument, into /build/fetched")]
-    run: Annotated[tuple[str, ...], Field(min_length=1, description="builds /build/source into /build/new, and writes /build/facts; its "
-                                                                    "arguments are a name, and the build whose userland is taken")]
+    directory: Annotated[
+        str,
+        Field(pattern=r"^(/[A-Za-z0-9._-]+)+$", description="where builds are, a directory each"),
+    ]
+    fetch: Annotated[
+        tuple[str, ...],
+        Field(
+            min_length=1,
+            description="puts the sources of a build of the recipe, named by its one "
+            "argument, into /build/fetched",
+        ),
+    ]
+    run: Annotated[
+        tuple[str, ...],
+        Field(
+            min_length=1,
+            description="builds /build/source into /build/new, and writes /build/facts; its "
+            "arguments are a name, and the build whose userland is taken",
+        ),
+    ]
 
 
 class Recipe(BaseModel):
@@ -67,7 +88,11 @@ class Rig:
         found = [self.directory / name for name in (stage.run[0], *stage.files)]
         for path in found:
             if not path.is_file():
-                raise UsageError("is missing", where=path, hint=f"stage '{stage.name}' of {self.directory / FILE} names it")
+                raise UsageError(
+                    "is missing",
+                    where=path,
+                    hint=f"stage '{stage.name}' of {self.directory / FILE} names it",
+                )
         return found
 
     def digest(self, stage: Stage) -> str:
@@ -86,7 +111,10 @@ def find_rig(name: str) -> Rig:
     for directory in [Path(name)] if "/" in name else [place / name for place in places()]:
         if (directory / FILE).is_file():
             return _read(directory.resolve())
-    raise UsageError(f"there is no rig '{name}'", hint="a rig is a directory with a rig.toml, below rigs/ or named by its path")
+    raise UsageError(
+        f"there is no rig '{name}'",
+        hint="a rig is a directory with a rig.toml, below rigs/ or named by its path",
+    )
 
 
 def _read(directory: Path) -> Rig:
@@ -97,4 +125,6 @@ def _read(directory: Path) -> Rig:
         raise UsageError(f"is no TOML: {error}", where=path) from None
     except ValidationError as error:
         first = error.errors()[0]
-        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", where=path) from None
+        raise UsageError(
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}", where=path
+        ) from None

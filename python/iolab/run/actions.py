@@ -22,8 +22,16 @@ class Actions:
     start of the load's program, so that a layout of files comes on top.
     """
 
-    def __init__(self, actions: Sequence[Action], host: Host, clock: Clock, commands: CommandRunner, directory: Path,
-                 environment: Mapping[str, str], noticed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        actions: Sequence[Action],
+        host: Host,
+        clock: Clock,
+        commands: CommandRunner,
+        directory: Path,
+        environment: Mapping[str, str],
+        noticed: Callable[[str], None],
+    ) -> None:
         self._waiting = sorted(actions, key=lambda action: action.at)
         self._host, self._clock, self._commands = host, clock, commands
         self._directory, self._environment, self._noticed = directory, environment, noticed
@@ -42,7 +50,11 @@ class Actions:
 
     def due(self) -> float:
         """Monotonic second of the next action; infinite where none is left or the window's start isn't known yet."""
-        return self._origin + self._waiting[0].at if self._waiting and self._origin is not None else math.inf
+        return (
+            self._origin + self._waiting[0].at
+            if self._waiting and self._origin is not None
+            else math.inf
+        )
 
     def poll(self) -> None:
         """Do what is due, and take note of commands that ended."""
@@ -64,26 +76,69 @@ class Actions:
         self._running = []
         self.never = tuple(action.mark for action in self._waiting)
         for action in self._waiting:
-            self._noticed(f"action '{action.mark}' at {action.at:g} s never came: the load had ended")
+            self._noticed(
+                f"action '{action.mark}' at {action.at:g} s never came: the load had ended"
+            )
         self._waiting = []
 
     def _do(self, action: Action) -> None:
         if action.command is None:
-            add_marks(self._directory, [Mark(self._clock.realtime_ns(), "mark", action.mark, data={"at": action.at})])
+            add_marks(
+                self._directory,
+                [Mark(self._clock.realtime_ns(), "mark", action.mark, data={"at": action.at})],
+            )
             return
         try:
-            self._running.append((action, self._commands.start(action.command, f"action at {action.at:g} s", self._directory,
-                                                               self._environment)))
+            self._running.append(
+                (
+                    action,
+                    self._commands.start(
+                        action.command,
+                        f"action at {action.at:g} s",
+                        self._directory,
+                        self._environment,
+                    ),
+                )
+            )
         except RunError as error:
-            add_marks(self._directory, [Mark(self._clock.realtime_ns(), "action", action.mark, data={
-                "at": action.at, "command": action.command.text, "exit_code": 127, "seconds": 0.0, "failure": str(error)})])
+            add_marks(
+                self._directory,
+                [
+                    Mark(
+                        self._clock.realtime_ns(),
+                        "action",
+                        action.mark,
+                        data={
+                            "at": action.at,
+                            "command": action.command.text,
+                            "exit_code": 127,
+                            "seconds": 0.0,
+                            "failure": str(error),
+                        },
+                    )
+                ],
+            )
             self._noticed(f"action '{action.mark}': {error}")
 
     def _note_end(self, action: Action, running: Running, *, stopped: bool) -> None:
         end = self._commands.ended(running, stopped=stopped)
         failure = "ended with the run" if stopped else end.failure
-        add_marks(self._directory, [Mark(running.time_ns, "action", action.mark, data={
-            "at": action.at, "command": running.command.text, "exit_code": end.exit_code, "seconds": round(end.seconds, 6),
-            **({"failure": failure} if failure else {})})])
+        add_marks(
+            self._directory,
+            [
+                Mark(
+                    running.time_ns,
+                    "action",
+                    action.mark,
+                    data={
+                        "at": action.at,
+                        "command": running.command.text,
+                        "exit_code": end.exit_code,
+                        "seconds": round(end.seconds, 6),
+                        **({"failure": failure} if failure else {}),
+                    },
+                )
+            ],
+        )
         if failure:
             self._noticed(f"action '{action.mark}': '{running.command.text}': {failure}")

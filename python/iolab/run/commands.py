@@ -56,34 +56,67 @@ class CommandEnd:
 class CommandRunner:
     """Starts and ends commands of one study on its host."""
 
-    def __init__(self, host: Host, clock: Clock, journal: Journal, starts: Starts, directory: Path, noticed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        clock: Clock,
+        journal: Journal,
+        starts: Starts,
+        directory: Path,
+        noticed: Callable[[str], None],
+    ) -> None:
         """`starts`: of the study's attempt; `directory`: where commands are started, the study file's own."""
         self._host, self._clock, self._journal = host, clock, journal
         self._starts, self._directory, self._noticed = starts, directory.absolute(), noticed
 
-    def start(self, command: Command, title: str, directory: Path, environment: Mapping[str, str]) -> Running:
+    def start(
+        self, command: Command, title: str, directory: Path, environment: Mapping[str, str]
+    ) -> Running:
         """Start a command, its output going below `directory`; RunError where that can't be done."""
         outputs = directory / OUTPUTS
         try:
             outputs.mkdir(exist_ok=True)
             number = 1 + sum(path.suffix == ".out" for path in outputs.iterdir())
         except OSError as error:
-            raise RunError(f"its output can't be kept: {error.strerror or error}", where=outputs) from None
+            raise RunError(
+                f"its output can't be kept: {error.strerror or error}", where=outputs
+            ) from None
         begun, time_ns = self._clock.monotonic(), self._clock.realtime_ns()
-        process = self._host.start(command.arguments, cwd=self._directory, stdout=outputs / f"{number:02d}.out",
-                                   stderr=outputs / f"{number:02d}.err",
-                                   environment={**environment, **self._starts.environment})
+        process = self._host.start(
+            command.arguments,
+            cwd=self._directory,
+            stdout=outputs / f"{number:02d}.out",
+            stderr=outputs / f"{number:02d}.err",
+            environment={**environment, **self._starts.environment},
+        )
         with self._journalled():
             self._starts.note("hook", process, title=title, command=command.text)
         return Running(command, title, directory, number, process, begun, time_ns)
 
-    def run(self, command: Command, title: str, directory: Path, environment: Mapping[str, str], stop: Callable[[], bool]) -> CommandEnd:
+    def run(
+        self,
+        command: Command,
+        title: str,
+        directory: Path,
+        environment: Mapping[str, str],
+        stop: Callable[[], bool],
+    ) -> CommandEnd:
         """Run a command to its end, or end it once `stop` says so. What goes wrong with it is its end, not raised."""
         try:
             running = self.start(command, title, directory, environment)
         except RunError as error:
-            self._write(directory, {"title": title, "command": command.text, "arguments": list(command.arguments),
-                                    "time_ns": self._clock.realtime_ns(), "exit_code": None, "seconds": 0.0, "failure": str(error)})
+            self._write(
+                directory,
+                {
+                    "title": title,
+                    "command": command.text,
+                    "arguments": list(command.arguments),
+                    "time_ns": self._clock.realtime_ns(),
+                    "exit_code": None,
+                    "seconds": 0.0,
+                    "failure": str(error),
+                },
+            )
             return CommandEnd(127, 0.0, str(error))
         told = False
         while running.process.wait(LONGEST_WAIT) is None:
@@ -100,16 +133,34 @@ class CommandRunner:
         seconds = self._clock.monotonic() - running.begun
         failure = "stopped by the user" if stopped else ""
         if code is None:
-            code, failure = 137, f"process {running.process.pid} waits in the kernel and could not be ended"
+            code, failure = (
+                137,
+                f"process {running.process.pid} waits in the kernel and could not be ended",
+            )
         if code and not stopped:
             failure = f"exit code {code}{_last_words(running.directory / OUTPUTS / f'{running.number:02d}.err')}"
-        self._write(running.directory, {
-            "title": running.title, "command": running.command.text, "arguments": list(running.command.arguments),
-            "time_ns": running.time_ns, "seconds": round(seconds, 6), "exit_code": code,
-            "output": f"{OUTPUTS}/{running.number:02d}.out", "errors": f"{OUTPUTS}/{running.number:02d}.err",
-            **({"failure": failure} if failure else {})})
+        self._write(
+            running.directory,
+            {
+                "title": running.title,
+                "command": running.command.text,
+                "arguments": list(running.command.arguments),
+                "time_ns": running.time_ns,
+                "seconds": round(seconds, 6),
+                "exit_code": code,
+                "output": f"{OUTPUTS}/{running.number:02d}.out",
+                "errors": f"{OUTPUTS}/{running.number:02d}.err",
+                **({"failure": failure} if failure else {}),
+            },
+        )
         with self._journalled():
-            self._journal.write("hook-ended", title=running.title, pid=running.process.pid, exit_code=code, seconds=round(seconds, 6))
+            self._journal.write(
+                "hook-ended",
+                title=running.title,
+                pid=running.process.pid,
+                exit_code=code,
+                seconds=round(seconds, 6),
+            )
         return CommandEnd(code, seconds, failure)
 
     @contextlib.contextmanager
@@ -122,7 +173,11 @@ class CommandRunner:
 
     def _write(self, directory: Path, record: Mapping[str, Any]) -> None:
         try:
-            with os.fdopen(open_for_writing(directory / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8") as file:
+            with os.fdopen(
+                open_for_writing(directory / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
+                "a",
+                encoding="utf-8",
+            ) as file:
                 file.write(json.dumps(record) + "\n")
         except OSError as error:
             self._noticed(f"{directory / RECORDS} can't be written: {error.strerror or error}")
@@ -130,6 +185,8 @@ class CommandRunner:
 
 def _last_words(path: Path) -> str:
     with contextlib.suppress(OSError):
-        lines = [line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+        lines = [
+            line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()
+        ]
         return f": {lines[-1][:200]}" if lines else ""
     return ""

@@ -57,16 +57,41 @@ class Preview:
     def as_data(self) -> dict[str, Any]:
         """As plain data: base units, the runs in order."""
         return {
-            "schema": 1, "kind": "plan", "study": self.study.name, "directory": str(self.directory),
-            "baseline": self.study.baseline, "variants": list(self.study.variants), "changes": self.study.changes.as_data(),
-            "blocks": self.study.repetitions, "seconds": self.plan.seconds,
-            "targets": [{"kind": target.kind, "options": dict(target.options), "room_bytes": target.room_bytes,
-                         "destroys": list(target.destroys)} for target in self.targets],
-            "commands": [{"place": place, "command": command.text} for place, command in self.study.commands],
-            "problem": "; ".join(self.problems) or None, "problems": list(self.problems), "no_profiles": self.no_profiles,
-            "runs": [{"number": run.number, "block": run.block, "variant": run.cell.variant, "factors": dict(run.cell.factors),
-                      "profile": run.profile, "seconds": seconds}
-                     for run, seconds in zip(self.plan.runs, self.plan.run_seconds, strict=True)],
+            "schema": 1,
+            "kind": "plan",
+            "study": self.study.name,
+            "directory": str(self.directory),
+            "baseline": self.study.baseline,
+            "variants": list(self.study.variants),
+            "changes": self.study.changes.as_data(),
+            "blocks": self.study.repetitions,
+            "seconds": self.plan.seconds,
+            "targets": [
+                {
+                    "kind": target.kind,
+                    "options": dict(target.options),
+                    "room_bytes": target.room_bytes,
+                    "destroys": list(target.destroys),
+                }
+                for target in self.targets
+            ],
+            "commands": [
+                {"place": place, "command": command.text} for place, command in self.study.commands
+            ],
+            "problem": "; ".join(self.problems) or None,
+            "problems": list(self.problems),
+            "no_profiles": self.no_profiles,
+            "runs": [
+                {
+                    "number": run.number,
+                    "block": run.block,
+                    "variant": run.cell.variant,
+                    "factors": dict(run.cell.factors),
+                    "profile": run.profile,
+                    "seconds": seconds,
+                }
+                for run, seconds in zip(self.plan.runs, self.plan.run_seconds, strict=True)
+            ],
         }
 
 
@@ -77,7 +102,12 @@ def _check_place(host: Host, directory: Path) -> None:
         raise RunError("can't be written to", where=place, hint="choose another directory with -o")
 
 
-def preview(study: Study, directory: Path, host: Host | None = None, permissions: Permissions = NOTHING_ALLOWED) -> Preview:
+def preview(
+    study: Study,
+    directory: Path,
+    host: Host | None = None,
+    permissions: Permissions = NOTHING_ALLOWED,
+) -> Preview:
     """Lay the study out and ask its plugins, touching nothing."""
     where = host or LocalHost()
     equipment = Equipment(study, where, SystemClock(), directory, lambda text: None, permissions)
@@ -88,9 +118,15 @@ def preview(study: Study, directory: Path, host: Host | None = None, permissions
     targets = []
     for target in equipment.targets:
         cell = cells[id(target)]
-        targets.append(TargetPreview(cell.target_kind, cell.target.model_dump(mode="json"),
-                                     cell.target.model_dump(mode="json", exclude_defaults=True), equipment.room(target),
-                                     target.destroys()))
+        targets.append(
+            TargetPreview(
+                cell.target_kind,
+                cell.target.model_dump(mode="json"),
+                cell.target.model_dump(mode="json", exclude_defaults=True),
+                equipment.room(target),
+                target.destroys(),
+            )
+        )
     no_profiles = None if equipment.profiler is None else equipment.profiler.problem()
     plan = plan_runs(study, equipment.seconds, profiles=no_profiles is None)
     return Preview(study, directory, plan, tuple(targets), tuple(problems), no_profiles)

@@ -22,7 +22,9 @@ _FACTS_OF_A_RUN = ("memory_bytes", "cpus")
 """Numbers that gates hold a run's load against."""
 
 
-def gather(host: Host, targets: list[Target], tools: Mapping[str, str], revisions: Mapping[str, str]) -> Facts:
+def gather(
+    host: Host, targets: list[Target], tools: Mapping[str, str], revisions: Mapping[str, str]
+) -> Facts:
     """Facts of host, targets, tools and source trees.
 
     A target's part enters the fingerprint only where the study has a single one: targets that differ are what is compared then, not
@@ -35,7 +37,9 @@ def gather(host: Host, targets: list[Target], tools: Mapping[str, str], revision
     found.fingerprint.update(tools)
     found.facts["tools"] = dict(tools)
     for name, path in revisions.items():
-        found.fingerprint[f"revision:{name}"] = found.facts.setdefault("revisions", {})[name] = revision(host, name, path)
+        found.fingerprint[f"revision:{name}"] = found.facts.setdefault("revisions", {})[name] = (
+            revision(host, name, path)
+        )
     if len(targets) == 1:
         found.add(targets[0].facts())
     else:
@@ -49,12 +53,17 @@ def gather(host: Host, targets: list[Target], tools: Mapping[str, str], revision
 
 def write_study_environment(directory: Path, found: Facts) -> None:
     """The whole of it, for the results directory."""
-    write_atomically(directory / ENVIRONMENT_FILE, with_own_digest(_text(SCHEMA_OF_STUDY, found.fingerprint, found.facts)))
+    write_atomically(
+        directory / ENVIRONMENT_FILE,
+        with_own_digest(_text(SCHEMA_OF_STUDY, found.fingerprint, found.facts)),
+    )
 
 
 def write_run_environment(run_dir: Path, found: Facts, temperatures: Mapping[str, float]) -> None:
     """The fingerprint, the few facts that gates need, and how warm it was at the start. Synced with the rest of the run."""
-    facts: dict[str, object] = {name: found.facts[name] for name in _FACTS_OF_A_RUN if name in found.facts}
+    facts: dict[str, object] = {
+        name: found.facts[name] for name in _FACTS_OF_A_RUN if name in found.facts
+    }
     if temperatures:
         facts["temperatures_celsius"] = dict(temperatures)
     (run_dir / ENVIRONMENT_FILE).write_text(_text(SCHEMA, found.fingerprint, facts), "utf-8")

@@ -62,11 +62,27 @@ class RunSetting:
 class Executor:
     """Does runs on one host."""
 
-    def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, hooks: Hooks, commands: CommandRunner, *,
-                 starts: Starts, waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None],
-                 noticed: Callable[[str], None], kernel_log: KernelLog | None = None, recorder: StudyRecorder | None = None) -> None:
+    def __init__(
+        self,
+        host: Host,
+        clock: Clock,
+        interrupts: Interrupts,
+        hooks: Hooks,
+        commands: CommandRunner,
+        *,
+        starts: Starts,
+        waiting: Callable[[PlannedRun, float, float, Mapping[str, float]], None],
+        noticed: Callable[[str], None],
+        kernel_log: KernelLog | None = None,
+        recorder: StudyRecorder | None = None,
+    ) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
-        self._hooks, self._commands, self._kernel_log, self._recorder = hooks, commands, kernel_log, recorder
+        self._hooks, self._commands, self._kernel_log, self._recorder = (
+            hooks,
+            commands,
+            kernel_log,
+            recorder,
+        )
         self._starts, self._waiting, self._noticed = starts, waiting, noticed
 
     def execute(self, setting: RunSetting) -> RunEnd:
@@ -78,14 +94,25 @@ class Executor:
         self._prepare(setting)
         load = setting.workload.load()
         try:
-            end = self._in_place(setting, load) if setting.profiler is None else self._profiled(setting, setting.profiler, load)
+            end = (
+                self._in_place(setting, load)
+                if setting.profiler is None
+                else self._profiled(setting, setting.profiler, load)
+            )
         except RunError as error:
             end = RunEnd("failed", str(error), hung=isinstance(error, HungError))
         except OSError as error:
             end = RunEnd("failed", f"its evidence can't be written: {error.strerror or error}")
         if end.status == "finished" and setting.profiler is None:
-            keep_ios(setting.directory, load, end.window, self._host.name, self._noticed, recorder=self._recorder,
-                     ahead_ns=int(end.recording.get("ahead_ns", 0)))
+            keep_ios(
+                setting.directory,
+                load,
+                end.window,
+                self._host.name,
+                self._noticed,
+                recorder=self._recorder,
+                ahead_ns=int(end.recording.get("ahead_ns", 0)),
+            )
             read_picture(setting.directory, self._noticed)
         self._record(setting, load, end)
         return end
@@ -102,12 +129,26 @@ class Executor:
         write_run_environment(setting.directory, setting.environment, temperatures(self._host))
 
     def _record(self, setting: RunSetting, load: Load, end: RunEnd) -> None:
-        write_plan(setting.directory, plan_of(setting.run, setting.name, load, end, host=self._host.name, tools=setting.tools,
-                                              sources=setting.sources, devices=setting.target.devices(), cold=setting.target.cold()))
+        write_plan(
+            setting.directory,
+            plan_of(
+                setting.run,
+                setting.name,
+                load,
+                end,
+                host=self._host.name,
+                tools=setting.tools,
+                sources=setting.sources,
+                devices=setting.target.devices(),
+                cold=setting.target.cold(),
+            ),
+        )
 
     def _in_place(self, setting: RunSetting, load: Load) -> RunEnd:
         run = setting.run
-        place = setting.target.begin(RunContext(setting.name, run.cell.identity(), run.block, load.space_bytes))
+        place = setting.target.begin(
+            RunContext(setting.name, run.cell.identity(), run.block, load.space_bytes)
+        )
         end = RunEnd("failed", hung=True)  # until it is known that the place answers
         try:
             failure = self._hooks.before_run(run, setting.name, setting.directory, place.path)
@@ -140,7 +181,11 @@ class Executor:
                 try:
                     profiler.collect(setting.directory, load, self._commands, self._interrupts)
                 except RunError as error:
-                    end = replace(end, status="interrupted" if self._interrupts.stop_now else "failed", reason=str(error))
+                    end = replace(
+                        end,
+                        status="interrupted" if self._interrupts.stop_now else "failed",
+                        reason=str(error),
+                    )
             return end
         finally:
             for left in profiler.end():
@@ -153,9 +198,21 @@ class Executor:
             layout = self._lay_out(runner, setting, place)
             if layout.status != "finished":
                 return layout
-        words = variables(run=setting.name, cell=setting.run.cell, block=setting.run.block, directory=setting.directory, target=place.path)
-        done = setting.actions if setting.profiler is None else (*setting.actions, setting.profiler.action(load))
-        actions = Actions(done, self._host, self._clock, self._commands, setting.directory, words, self._noticed)
+        words = variables(
+            run=setting.name,
+            cell=setting.run.cell,
+            block=setting.run.block,
+            directory=setting.directory,
+            target=place.path,
+        )
+        done = (
+            setting.actions
+            if setting.profiler is None
+            else (*setting.actions, setting.profiler.action(load))
+        )
+        actions = Actions(
+            done, self._host, self._clock, self._commands, setting.directory, words, self._noticed
+        )
         if self._kernel_log is not None:
             self._kernel_log.new()  # what came before is of no load
         recorder = self._recorder if setting.profiler is None else None
@@ -163,17 +220,40 @@ class Executor:
             recorder.begin()
         tracing = self._tracing(setting)
         try:
-            end = runner.run(setting.directory, job, load, setting.sources, actions,
-                             lambda passed, expected, latest: self._waiting(setting.run, passed, expected, latest))
+            end = runner.run(
+                setting.directory,
+                job,
+                load,
+                setting.sources,
+                actions,
+                lambda passed, expected, latest: self._waiting(
+                    setting.run, passed, expected, latest
+                ),
+            )
         finally:
             self._keep_kernel_messages(setting)
         if MARK in actions.never and setting.profiler is not None and end.status == "finished":
-            end = replace(end, status="failed", reason="no profile: the load had ended before sampling began; say an earlier profile.after")
+            end = replace(
+                end,
+                status="failed",
+                reason="no profile: the load had ended before sampling began; say an earlier profile.after",
+            )
         window = setting.workload.window(setting.directory)
         if window is not None:
             add_marks(setting.directory, setting.workload.marks(window))
-        recording = {} if recorder is None else recorder.end(setting.name, window, {
-            "variant": setting.run.cell.variant, "factors": dict(setting.run.cell.factors), "block": setting.run.block})
+        recording = (
+            {}
+            if recorder is None
+            else recorder.end(
+                setting.name,
+                window,
+                {
+                    "variant": setting.run.cell.variant,
+                    "factors": dict(setting.run.cell.factors),
+                    "block": setting.run.block,
+                },
+            )
+        )
         tracing = list(dict.fromkeys([*tracing, *self._tracing(setting)]))
         return replace(end, window=window, place=place, recording=recording, tracing=tracing)
 
@@ -199,7 +279,9 @@ class Executor:
             self._noticed(str(error))
             return
         if said:
-            (setting.directory / TARGET_FILE).write_text(json.dumps({"schema": SCHEMA, **said}, indent=1, default=str) + "\n", "utf-8")
+            (setting.directory / TARGET_FILE).write_text(
+                json.dumps({"schema": SCHEMA, **said}, indent=1, default=str) + "\n", "utf-8"
+            )
 
     def _keep_kernel_messages(self, setting: RunSetting) -> None:
         lines = self._kernel_log.new() if self._kernel_log is not None else []
@@ -207,7 +289,9 @@ class Executor:
             with contextlib.suppress(OSError):
                 write_atomically(setting.directory / KERNEL_FILE, "\n".join(lines) + "\n")
         for line in [line for line in lines if line.startswith(_GRAVE)][:1]:
-            self._noticed(f"run {setting.name}: the kernel says: {line} ({KERNEL_FILE} has all {len(lines)} lines)")
+            self._noticed(
+                f"run {setting.name}: the kernel says: {line} ({KERNEL_FILE} has all {len(lines)} lines)"
+            )
 
     def _tidy(self, setting: RunSetting) -> None:
         """Files that can't be removed don't unmake what was measured."""

@@ -23,4 +23,8 @@ def headline(run_dir: Path) -> Mapping[str, float]:
         found = derive(run_dir, read_plan(run_dir)).observations
     except FormatError:
         return {}
-    return {one.metric: one.value for one in found if (known := metrics.find(one.metric)) is not None and known.headline}
+    return {
+        one.metric: one.value
+        for one in found
+        if (known := metrics.find(one.metric)) is not None and known.headline
+    }

@@ -21,11 +21,23 @@ from .commands import CommandRunner
 from .interrupts import Interrupts
 
 
-def variables(*, run: str | None = None, cell: Cell | None = None, block: int | None = None, directory: Path | None = None,
-              target: str | None = None, factors: bool = True) -> dict[str, str]:
+def variables(
+    *,
+    run: str | None = None,
+    cell: Cell | None = None,
+    block: int | None = None,
+    directory: Path | None = None,
+    target: str | None = None,
+    factors: bool = True,
+) -> dict[str, str]:
     """`IOLAB_RUN`, `IOLAB_VARIANT`, `IOLAB_BLOCK`, `IOLAB_RUN_DIR`, `IOLAB_TARGET` and `IOLAB_FACTOR_<NAME>`, what is known of them."""
-    found = {"IOLAB_RUN": run, "IOLAB_VARIANT": cell.variant if cell else None, "IOLAB_BLOCK": None if block is None else str(block),
-             "IOLAB_RUN_DIR": None if directory is None else str(directory.absolute()), "IOLAB_TARGET": target}
+    found = {
+        "IOLAB_RUN": run,
+        "IOLAB_VARIANT": cell.variant if cell else None,
+        "IOLAB_BLOCK": None if block is None else str(block),
+        "IOLAB_RUN_DIR": None if directory is None else str(directory.absolute()),
+        "IOLAB_TARGET": target,
+    }
     if cell is not None and factors:
         for name, level in cell.factors.items():
             text = str(int(level)) if isinstance(level, bool) else str(level)
@@ -36,10 +48,17 @@ def variables(*, run: str | None = None, cell: Cell | None = None, block: int | 
 class Hooks:
     """Runs the hooks of a study."""
 
-    def __init__(self, study: Study, commands: CommandRunner, results: Path, interrupts: Interrupts,
-                 noticed: Callable[[str], None], release: Callable[[PlannedRun | None], None]) -> None:
+    def __init__(
+        self,
+        study: Study,
+        commands: CommandRunner,
+        results: Path,
+        interrupts: Interrupts,
+        noticed: Callable[[str], None],
+        release: Callable[[PlannedRun | None], None],
+    ) -> None:
         """Args:
-            release: has the target of the run before give up what would be in the way of commands; given the run that comes next.
+        release: has the target of the run before give up what would be in the way of commands; given the run that comes next.
         """
         self._study, self._commands, self._results = study, commands, results
         self._interrupts, self._noticed, self._release = interrupts, noticed, release
@@ -60,14 +79,18 @@ class Hooks:
             if run.block != self._block:
                 self._leave_block()
                 self._block = run.block
-                self._block_failure = self._before("block", f"block {run.block}", self._results, variables(block=run.block))
+                self._block_failure = self._before(
+                    "block", f"block {run.block}", self._results, variables(block=run.block)
+                )
             if run.cell.variant != self._variant and not self._block_failure:
                 self._enter_variant(run)
         return self._block_failure or self._variant_failure
 
     def before_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> str:
         """Why the run can't be done; empty where it can."""
-        return self._before("run", f"run {name}", directory, self._of_run(run, name, directory, target))
+        return self._before(
+            "run", f"run {name}", directory, self._of_run(run, name, directory, target)
+        )
 
     def after_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> None:
         """Once its load ended, its files still there."""
@@ -80,17 +103,22 @@ class Hooks:
         self._after("study", "the study", self._results, variables())
 
     def _of_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> dict[str, str]:
-        return variables(run=name, cell=run.cell, block=run.block, directory=directory, target=target)
+        return variables(
+            run=name, cell=run.cell, block=run.block, directory=directory, target=target
+        )
 
     def _enter_variant(self, run: PlannedRun) -> None:
         self._variant, self._cell = run.cell.variant, run.cell
         title, words = f"variant {self._variant}", self._of_variant()
-        self._variant_failure = (self._before("variant", title, self._results, words)
-                                 or self._all(self._setup()[0], f"setup of {title}", self._results, words))
+        self._variant_failure = self._before("variant", title, self._results, words) or self._all(
+            self._setup()[0], f"setup of {title}", self._results, words
+        )
 
     def _leave_variant(self, coming: PlannedRun | None) -> None:
         if self._variant is not None:
-            if self._has_commands(self._variant) or (coming is not None and self._has_commands(coming.cell.variant)):
+            if self._has_commands(self._variant) or (
+                coming is not None and self._has_commands(coming.cell.variant)
+            ):
                 self._release(coming)
             title, words = f"variant {self._variant}", self._of_variant()
             self._all_noted(self._setup()[1], f"teardown of {title}", self._results, words)
@@ -100,11 +128,15 @@ class Hooks:
     def _has_commands(self, variant: str) -> bool:
         """Whether something runs when the study comes to a variant or leaves it."""
         hooks = self._study.hooks
-        return any(self._study.variant_hooks.get(variant, ())) or bool(hooks.before.get("variant") or hooks.after.get("variant"))
+        return any(self._study.variant_hooks.get(variant, ())) or bool(
+            hooks.before.get("variant") or hooks.after.get("variant")
+        )
 
     def _leave_block(self) -> None:
         if self._block is not None:
-            self._after("block", f"block {self._block}", self._results, variables(block=self._block))
+            self._after(
+                "block", f"block {self._block}", self._results, variables(block=self._block)
+            )
         self._block, self._block_failure = None, ""
 
     def _setup(self) -> tuple[tuple[Command, ...], tuple[Command, ...]]:
@@ -118,23 +150,37 @@ class Hooks:
         return variables(cell=self._cell, block=self._block, target=target, factors=False)
 
     def _before(self, level: Level, title: str, directory: Path, words: Mapping[str, str]) -> str:
-        return self._all(self._study.hooks.before.get(level, ()), f"before {title}", directory, words)
+        return self._all(
+            self._study.hooks.before.get(level, ()), f"before {title}", directory, words
+        )
 
     def _after(self, level: Level, title: str, directory: Path, words: Mapping[str, str]) -> None:
         self._all_noted(self._study.hooks.after.get(level, ()), f"after {title}", directory, words)
 
-    def _all(self, commands: Iterable[Command], title: str, directory: Path, words: Mapping[str, str]) -> str:
+    def _all(
+        self, commands: Iterable[Command], title: str, directory: Path, words: Mapping[str, str]
+    ) -> str:
         """Run commands in order up to the first that fails; its failure in words."""
         for command in commands:
-            end = self._commands.run(command, title, directory, words, lambda: self._interrupts.stop_now)
+            end = self._commands.run(
+                command, title, directory, words, lambda: self._interrupts.stop_now
+            )
             if end.failure:
                 return f"{title}: '{command.text}': {end.failure}"
         return ""
 
-    def _all_noted(self, commands: Iterable[Command], title: str, directory: Path, words: Mapping[str, str]) -> None:
+    def _all_noted(
+        self, commands: Iterable[Command], title: str, directory: Path, words: Mapping[str, str]
+    ) -> None:
         """Run all commands, whatever becomes of the ones before: they put things back."""
         for command in commands:
             presses = self._interrupts.presses
-            end = self._commands.run(command, title, directory, words, lambda at=presses: self._interrupts.presses >= at + 2)  # type: ignore[misc]
+            end = self._commands.run(
+                command,
+                title,
+                directory,
+                words,
+                lambda at=presses: self._interrupts.presses >= at + 2,
+            )  # type: ignore[misc]
             if end.failure:
                 self._noticed(f"{title}: '{command.text}': {end.failure}")

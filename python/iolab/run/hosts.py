@@ -40,8 +40,14 @@ class How:
         return Permissions(self.destructive, self.force)
 
 
-def run_on_hosts(path: Path, output: Path, hosts: Mapping[str, Host], listeners: Mapping[str, ProgressListener], how: How,
-                 interrupts: Interrupts | None = None) -> dict[str, IolabError]:
+def run_on_hosts(
+    path: Path,
+    output: Path,
+    hosts: Mapping[str, Host],
+    listeners: Mapping[str, ProgressListener],
+    how: How,
+    interrupts: Interrupts | None = None,
+) -> dict[str, IolabError]:
     """Do a study on every host, each in `output/<host>`, a whole results directory with its own lock, journal and manifest.
 
     Args:
@@ -56,9 +62,20 @@ def run_on_hosts(path: Path, output: Path, hosts: Mapping[str, Host], listeners:
 
     def work(name: str, host: Host, stops: Interrupts) -> None:
         try:
-            run_study(path, output / name, listener=listeners[name], host=host, clock=getattr(host, "clock", None),
-                      interrupts=SameInterrupts(stops), changes=how.changes, resume=how.resume, fail_fast=how.fail_fast,
-                      destructive=how.destructive, force=how.force, trusted=how.trusted)
+            run_study(
+                path,
+                output / name,
+                listener=listeners[name],
+                host=host,
+                clock=getattr(host, "clock", None),
+                interrupts=SameInterrupts(stops),
+                changes=how.changes,
+                resume=how.resume,
+                fail_fast=how.fail_fast,
+                destructive=how.destructive,
+                force=how.force,
+                trusted=how.trusted,
+            )
         except BaseException as error:  # told where all are waited for
             ends[name] = error
 
@@ -67,7 +84,10 @@ def run_on_hosts(path: Path, output: Path, hosts: Mapping[str, Host], listeners:
             listener.noticed("stopping after this run; press Ctrl-C again to stop now")
 
     with interrupts or Interrupts(said) as stops:
-        threads = [threading.Thread(target=work, args=(name, host, stops), name=name) for name, host in hosts.items()]
+        threads = [
+            threading.Thread(target=work, args=(name, host, stops), name=name)
+            for name, host in hosts.items()
+        ]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
@@ -82,18 +102,42 @@ def run_on_hosts(path: Path, output: Path, hosts: Mapping[str, Host], listeners:
 def _begin(path: Path, output: Path, hosts: Mapping[str, Host], how: How) -> None:
     refuse_other(output)
     if (output / MANIFEST_FILE).exists():
-        raise UsageError("holds results of one host", where=output, hint="choose another directory with -o for several")
+        raise UsageError(
+            "holds results of one host",
+            where=output,
+            hint="choose another directory with -o for several",
+        )
     known = read_hosts(output) if output.is_dir() else None
     if known is not None and not how.resume:
         for name in known.words:
             check_free(output / name)
-        raise UsageError("holds results already", where=output,
-                         hint="go on with them by --resume, choose another directory with -o, or remove it first")
-    words = {**(known.words if known is not None else {}), **{name: str(getattr(host, "words", name)) for name, host in hosts.items()}}
+        raise UsageError(
+            "holds results already",
+            where=output,
+            hint="go on with them by --resume, choose another directory with -o, or remove it first",
+        )
+    words = {
+        **(known.words if known is not None else {}),
+        **{name: str(getattr(host, "words", name)) for name, host in hosts.items()},
+    }
     output.mkdir(parents=True, exist_ok=True)
     flags = ["--destructive"] if how.destructive else []
-    write_hosts(output, Hosts(words, ["iolab", "run", str(path), "-o", str(output), *how.changes.arguments(), *flags,
-                                      *(part for word in words.values() for part in ("--host", word))]))
+    write_hosts(
+        output,
+        Hosts(
+            words,
+            [
+                "iolab",
+                "run",
+                str(path),
+                "-o",
+                str(output),
+                *how.changes.arguments(),
+                *flags,
+                *(part for word in words.values() for part in ("--host", word)),
+            ],
+        ),
+    )
 
 
 def forget_if_unused(output: Path) -> None:

@@ -45,13 +45,21 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         # Only the main thread may set handlers; elsewhere the caller presses by itself.
         if threading.current_thread() is threading.main_thread():
-            for number, handler in ((signal.SIGINT, self._interrupt), (signal.SIGTERM, self._terminate),
-                                    (signal.SIGHUP, self._terminate)):
+            for number, handler in (
+                (signal.SIGINT, self._interrupt),
+                (signal.SIGTERM, self._terminate),
+                (signal.SIGHUP, self._terminate),
+            ):
                 if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
                     self._previous[number] = signal.signal(number, handler)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for number, previous in self._previous.items():
             signal.signal(number, previous)
         self._previous.clear()
@@ -82,5 +90,10 @@ class SameInterrupts(Interrupts):
     def __enter__(self) -> SameInterrupts:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Nothing was taken over."""

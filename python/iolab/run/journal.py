@@ -33,7 +33,9 @@ class Journal:
             if event not in EVENTS:
                 raise ValueError(f"no event is called {event}")
             noted.append({"event": event, "time_ns": self._clock.realtime_ns(), **data})
-        with os.fdopen(open_for_writing(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+") as file:
+        with os.fdopen(
+            open_for_writing(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+"
+        ) as file:
             torn = b""
             if file.tell() != self._size:
                 # of an earlier attempt, or a write that the disk refused in its midst
@@ -41,7 +43,9 @@ class Journal:
                 before = file.read()
                 torn = b"\n" if before and not before.endswith(b"\n") else b""
                 self._lines = before.count(b"\n") + len(torn)
-            lines = [checked_line(event, number) for number, event in enumerate(noted, self._lines + 1)]
+            lines = [
+                checked_line(event, number) for number, event in enumerate(noted, self._lines + 1)
+            ]
             file.write(torn + b"".join(lines))
             file.flush()
             os.fsync(file.fileno())

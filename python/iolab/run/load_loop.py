@@ -37,12 +37,26 @@ _GRACE, _PATIENCE, _LOOK = 0.5, 1.0, 0.05
 class LoadRunner:
     """Runs jobs on one host and watches them."""
 
-    def __init__(self, host: Host, clock: Clock, interrupts: Interrupts, starts: Starts, noticed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        clock: Clock,
+        interrupts: Interrupts,
+        starts: Starts,
+        noticed: Callable[[str], None],
+    ) -> None:
         self._host, self._clock, self._interrupts = host, clock, interrupts
         self._starts, self._noticed = starts, noticed
 
-    def run(self, directory: Path, job: Job, load: Load, sources: Sequence[Source], actions: Actions,
-            waiting: Callable[[float, float, Mapping[str, float]], None]) -> RunEnd:
+    def run(
+        self,
+        directory: Path,
+        job: Job,
+        load: Load,
+        sources: Sequence[Source],
+        actions: Actions,
+        waiting: Callable[[float, float, Mapping[str, float]], None],
+    ) -> RunEnd:
         """Run the job to its end or its limit. RunError where it can't be started, OSError where evidence can't be written.
 
         `directory` bears the run's name.
@@ -60,7 +74,11 @@ class LoadRunner:
                 def poll(passed: float) -> float:
                     self._poll(watched)
                     actions.poll()
-                    waiting(passed, load.ramp + load.runtime, {name: value for one in watched for name, value in one.latest().items()})
+                    waiting(
+                        passed,
+                        load.ramp + load.runtime,
+                        {name: value for one in watched for name, value in one.latest().items()},
+                    )
                     return min([actions.due(), *(source.due() for source in watched)])
 
                 cut, kernel = self._watch(process, job.limit, load.ramp + load.runtime, poll)
@@ -70,7 +88,15 @@ class LoadRunner:
                 process.end()
                 raise
         status, reason = cut or _end_of(exit_code, directory / STDERR_FILE)
-        return RunEnd(status, reason + hung, exit_code, job=job, pid=process.pid, pid_started=process.started, hung=bool(hung))
+        return RunEnd(
+            status,
+            reason + hung,
+            exit_code,
+            job=job,
+            pid=process.pid,
+            pid_started=process.started,
+            hung=bool(hung),
+        )
 
     def lay_out(self, directory: Path, job: Job) -> RunEnd:
         """Run a layout to its end. RunError where it can't be started."""
@@ -84,17 +110,28 @@ class LoadRunner:
             raise
         status, reason = cut or _end_of(exit_code, directory / f"{LAYOUT}{STDERR_FILE}")
         reason += hung
-        return RunEnd(status, f"the files can't be laid out: {reason}" if status == "failed" else reason, hung=bool(hung))
+        return RunEnd(
+            status,
+            f"the files can't be laid out: {reason}" if status == "failed" else reason,
+            hung=bool(hung),
+        )
 
     def _start(self, directory: Path, job: Job, prefix: str) -> Process:
         for name, text in job.files.items():
             (directory / name).write_text(text, "utf-8")
         (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")
-        return self._host.start(job.command, cwd=directory, stdout=directory / f"{prefix}{STDOUT_FILE}",
-                                stderr=directory / f"{prefix}{STDERR_FILE}", environment=self._starts.environment, folders=job.folders)
+        return self._host.start(
+            job.command,
+            cwd=directory,
+            stdout=directory / f"{prefix}{STDOUT_FILE}",
+            stderr=directory / f"{prefix}{STDERR_FILE}",
+            environment=self._starts.environment,
+            folders=job.folders,
+        )
 
-    def _watch(self, process: Process, limit: float, expected: float,
-               poll: Callable[[float], float]) -> tuple[tuple[Status, str] | None, KernelWait]:
+    def _watch(
+        self, process: Process, limit: float, expected: float, poll: Callable[[float], float]
+    ) -> tuple[tuple[Status, str] | None, KernelWait]:
         """Wait for the load; (status, reason) where it must be ended, None where it ended itself; and what was seen of it.
 
         `poll` gets the seconds passed and yields the monotonic second when it wants to be called next at the latest. A load that waits in
@@ -116,15 +153,24 @@ class LoadRunner:
                 if seconds > (STUCK if late else STUCK_EARLY):
                     waits = True
                     if not said:
-                        planned = f"{expected:g} s were planned" if expected < limit else f"at most {limit:.0f} s were planned"
-                        self._noticed(f"the load does not end ({passed:.0f} s, {planned}): {kernel.words()} has waited in the kernel for "
-                                      f"{seconds:.0f} s. Is the file system frozen, or the device suspended? Ctrl-C stops the study; "
-                                      f"else the load is given up after {limit:.0f} s")
+                        planned = (
+                            f"{expected:g} s were planned"
+                            if expected < limit
+                            else f"at most {limit:.0f} s were planned"
+                        )
+                        self._noticed(
+                            f"the load does not end ({passed:.0f} s, {planned}): {kernel.words()} has waited in the kernel for "
+                            f"{seconds:.0f} s. Is the file system frozen, or the device suspended? Ctrl-C stops the study; "
+                            f"else the load is given up after {limit:.0f} s"
+                        )
                     said = True
             if self._interrupts.stop_now or (waits and self._interrupts.stop_after_run):
                 return ("interrupted", "stopped by the user"), kernel
             if passed > limit:
-                return ("failed", f"hung: ended after {passed:.0f} s, {expected:g} s were planned"), kernel
+                return (
+                    "failed",
+                    f"hung: ended after {passed:.0f} s, {expected:g} s were planned",
+                ), kernel
             due = poll(passed)
 
     def _ended(self, process: Process, kernel: KernelWait) -> tuple[int | None, str]:
@@ -139,7 +185,12 @@ class LoadRunner:
             if self._clock.monotonic() >= limit:
                 return None, f"; {words} waits in the kernel and could not be ended"
             self._clock.sleep(_LOOK)
-        return code, "" if code is not None else f"; process {process.pid} waits in the kernel and could not be ended"
+        return (
+            code,
+            ""
+            if code is not None
+            else f"; process {process.pid} waits in the kernel and could not be ended",
+        )
 
     def _poll(self, watched: list[Source]) -> None:
         """A source that fails is left where it stopped: its gate judges what it has."""
@@ -152,13 +203,17 @@ class LoadRunner:
 
 
 def _end_of(exit_code: int | None, errors: Path) -> tuple[Status, str]:
-    return ("failed", f"exit code {exit_code}{_last_words(errors)}") if exit_code else ("finished", "")
+    return (
+        ("failed", f"exit code {exit_code}{_last_words(errors)}") if exit_code else ("finished", "")
+    )
 
 
 def _last_words(path: Path) -> str:
     """The load's last line on standard error, for a message."""
     try:
-        lines = [line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()]
+        lines = [
+            line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()
+        ]
     except OSError:
         return ""
     return f": {lines[-1][:200]}" if lines else ""

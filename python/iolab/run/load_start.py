@@ -29,7 +29,10 @@ def age_of_jobs(host: Host, pid: int) -> float | None:
         threads = host.list_directory(f"/proc/{pid}/task")
     except OSError:
         return None
-    jobs = [f"/proc/{child}/stat" for child in (text_or_none(host, f"/proc/{pid}/task/{pid}/children") or "").split()]
+    jobs = [
+        f"/proc/{child}/stat"
+        for child in (text_or_none(host, f"/proc/{pid}/task/{pid}/children") or "").split()
+    ]
     if not jobs and len(threads) > _OWN_THREADS:
         ids = sorted(int(thread) for thread in threads if thread.isdecimal())[_OWN_THREADS:]
         jobs = [f"/proc/{pid}/task/{thread}/stat" for thread in ids]

@@ -75,8 +75,16 @@ class _Kept:
     damaged: int
 
 
-def keep_ios(run_dir: Path, load: Load, window: tuple[int, int] | None, host: str, noticed: Callable[[str], None], *,
-             recorder: StudyRecorder | None = None, ahead_ns: int = 0) -> None:
+def keep_ios(
+    run_dir: Path,
+    load: Load,
+    window: tuple[int, int] | None,
+    host: str,
+    noticed: Callable[[str], None],
+    *,
+    recorder: StudyRecorder | None = None,
+    ahead_ns: int = 0,
+) -> None:
     """Take the logs of a run that finished into the recording of its host; nothing to do where it has none.
 
     `recorder`: of the study, None without one; `ahead_ns`: by how much its recording is ahead of the clock that told log and window.
@@ -87,35 +95,61 @@ def keep_ios(run_dir: Path, load: Load, window: tuple[int, int] | None, host: st
     if not folder.is_dir():
         return
     try:
-        found = _taken(run_dir, io_logs(folder, NAME), load, window, _Place(host, recorder, ahead_ns))
-    except (IolabError, OSError, ValueError) as error:  # pyarrow's words about damage are a ValueError
+        found = _taken(
+            run_dir, io_logs(folder, NAME), load, window, _Place(host, recorder, ahead_ns)
+        )
+    except (
+        IolabError,
+        OSError,
+        ValueError,
+    ) as error:  # pyarrow's words about damage are a ValueError
         found = {"problem": str(error)}
     kept = found.get("problem") or found.get("differs")
     if kept:
         noticed(f"run {run_dir.name}: {kept}; fio's log of every I/O stays in {FOLDER}/")
-    write_atomically(run_dir / IO_LOG_FILE, json.dumps({"schema": SCHEMA, **found, "kept": FOLDER if kept else None}, indent=1) + "\n")
+    write_atomically(
+        run_dir / IO_LOG_FILE,
+        json.dumps({"schema": SCHEMA, **found, "kept": FOLDER if kept else None}, indent=1) + "\n",
+    )
     if not kept:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _taken(run_dir: Path, logs: Sequence[IoLog], load: Load, window: tuple[int, int] | None, at: _Place) -> dict[str, Any]:
+def _taken(
+    run_dir: Path, logs: Sequence[IoLog], load: Load, window: tuple[int, int] | None, at: _Place
+) -> dict[str, Any]:
     """Ingest, look at what the recording holds, and write the logs per second; what `log_ios.json` says of it."""
     logs = [log for log in logs if log.path.stat().st_size]
     if not logs:
         return {"problem": "fio logged no I/O"}
     kept = _ingested(run_dir, logs, window, at)
-    held = _held(kept, {log.job: log.prefix for log in logs}, window, STEP_LOG_MSEC if "steps" in load.facts else SECOND_MSEC,
-                 at.ahead_ns)
+    held = _held(
+        kept,
+        {log.job: log.prefix for log in logs},
+        window,
+        STEP_LOG_MSEC if "steps" in load.facts else SECOND_MSEC,
+        at.ahead_ns,
+    )
     if load.runtime >= SHORTEST_LOGGED:
         for name, text in second_logs(held.sums, _OPERATIONS).items():
             (run_dir / name).write_text(text, "utf-8")
-    found = {"recording": f"{RECORDINGS}/{kept.place.name}", "label": kept.label, "from_ns": kept.span[0], "until_ns": kept.span[1],
-             "events": held.events, "damaged": kept.damaged,
-             "latency": {operation: _percentiles(buckets) for operation, buckets in held.buckets.items()}}
+    found = {
+        "recording": f"{RECORDINGS}/{kept.place.name}",
+        "label": kept.label,
+        "from_ns": kept.span[0],
+        "until_ns": kept.span[1],
+        "events": held.events,
+        "damaged": kept.damaged,
+        "latency": {
+            operation: _percentiles(buckets) for operation, buckets in held.buckets.items()
+        },
+    }
     return {**found, **_checked(run_dir, held, kept.damaged)}
 
 
-def _ingested(run_dir: Path, logs: Sequence[IoLog], window: tuple[int, int] | None, at: _Place) -> _Kept:
+def _ingested(
+    run_dir: Path, logs: Sequence[IoLog], window: tuple[int, int] | None, at: _Place
+) -> _Kept:
     """Seal the logs' events in the host's recording. RunError or ResultsError where it can't be written."""
     from ..recording.base.layout import is_recording
     from ..recording.read.trace import Trace
@@ -127,13 +161,29 @@ def _ingested(run_dir: Path, logs: Sequence[IoLog], window: tuple[int, int] | No
     def ingest(writer: RecordingWriter, label: str) -> _Kept:
         first, until = _around(span_ns(logs), window) or (None, None)
         first, until = (None if each is None else each + at.ahead_ns for each in (first, until))
-        done = ingest_run(writer, label, [(Trace(log.path, "fio-lat"), log.job) for log in logs], source="fio", shift_ns=at.ahead_ns,
-                          link=f"runs/{run_dir.name}", facts={"run": run_dir.name}, from_ns=first, until_ns=until)
+        done = ingest_run(
+            writer,
+            label,
+            [(Trace(log.path, "fio-lat"), log.job) for log in logs],
+            source="fio",
+            shift_ns=at.ahead_ns,
+            link=f"runs/{run_dir.name}",
+            facts={"run": run_dir.name},
+            from_ns=first,
+            until_ns=until,
+        )
         begin, end = done.span or (0, 0)
-        return _Kept(place, label, (begin if first is None else first, end if until is None else until), done.damaged)
+        return _Kept(
+            place,
+            label,
+            (begin if first is None else first, end if until is None else until),
+            done.damaged,
+        )
 
     def create(path: Path) -> RecordingWriter:
-        return RecordingWriter.create(path, host=at.host, clock="realtime", origin={"kind": "run"}, live=False)
+        return RecordingWriter.create(
+            path, host=at.host, clock="realtime", origin={"kind": "run"}, live=False
+        )
 
     if at.recorder is not None and at.recorder.is_recording:
         beside = run_dir / FOLDER / _BESIDE
@@ -148,7 +198,11 @@ def _ingested(run_dir: Path, logs: Sequence[IoLog], window: tuple[int, int] | No
                 raise
         # it died: nobody writes there now, and the log is still there
         shutil.rmtree(beside, ignore_errors=True)
-    with RecordingWriter.reopen(place, live=False) if is_recording(place) else create(place) as writer:
+    with (
+        RecordingWriter.reopen(place, live=False)
+        if is_recording(place)
+        else create(place) as writer
+    ):
         return ingest(writer, _label(writer, run_dir.name))
 
 
@@ -170,7 +224,13 @@ def _label(writer: RecordingWriter, run: str) -> str:
     return label
 
 
-def _held(kept: _Kept, prefixes: Mapping[str, str], window: tuple[int, int] | None, every_ms: int, ahead_ns: int) -> _Held:
+def _held(
+    kept: _Kept,
+    prefixes: Mapping[str, str],
+    window: tuple[int, int] | None,
+    every_ms: int,
+    ahead_ns: int,
+) -> _Held:
     """Read back what was sealed under a label: what is there counts, not what was sent. Sums are by the clock of the log."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -178,16 +238,27 @@ def _held(kept: _Kept, prefixes: Mapping[str, str], window: tuple[int, int] | No
     from ..recording.read.recording import Recording
 
     found = _Held()
-    segments = [each for each in Recording(kept.place).segments() if each.facts.get("label") == kept.label]
+    segments = [
+        each for each in Recording(kept.place).segments() if each.facts.get("label") == kept.label
+    ]
     origin, last = _span_ms(segments, window, ahead_ns)
     for segment in segments:
         file = pq.ParquetFile(segment.path)
         for group in range(file.num_row_groups):
-            table = file.read_row_group(group, columns=["time_ns", "latency_ns", "latency_bucket", "size_bytes", "op", "job"])
-            op, job = (table.column(name).unify_dictionaries().combine_chunks() for name in ("op", "job"))
-            time_ms = pc.divide(pc.subtract(table.column("time_ns"), ahead_ns), 1_000_000).to_numpy()
-            latency, bucket, size = (pc.fill_null(table.column(name), 0).to_numpy()
-                                     for name in ("latency_ns", "latency_bucket", "size_bytes"))
+            table = file.read_row_group(
+                group,
+                columns=["time_ns", "latency_ns", "latency_bucket", "size_bytes", "op", "job"],
+            )
+            op, job = (
+                table.column(name).unify_dictionaries().combine_chunks() for name in ("op", "job")
+            )
+            time_ms = pc.divide(
+                pc.subtract(table.column("time_ns"), ahead_ns), 1_000_000
+            ).to_numpy()
+            latency, bucket, size = (
+                pc.fill_null(table.column(name), 0).to_numpy()
+                for name in ("latency_ns", "latency_bucket", "size_bytes")
+            )
             operations = op.indices.to_numpy()
             for number, operation in enumerate(op.dictionary.to_pylist()):
                 inside = operations == number
@@ -212,9 +283,13 @@ def _sections(job: Any, prefixes: Mapping[str, str]) -> Iterator[tuple[str, NDAr
             yield section, np.isin(numbers, own)
 
 
-def _span_ms(segments: Sequence[Segment], window: tuple[int, int] | None, ahead_ns: int) -> tuple[int, int]:
+def _span_ms(
+    segments: Sequence[Segment], window: tuple[int, int] | None, ahead_ns: int
+) -> tuple[int, int]:
     """From before the first I/O to the last, and the window: milliseconds since the epoch, as fio stamps its logs."""
-    first = (min((each.first_ns for each in segments), default=ahead_ns) - ahead_ns) // 1_000_000 - 1
+    first = (
+        min((each.first_ns for each in segments), default=ahead_ns) - ahead_ns
+    ) // 1_000_000 - 1
     last = (max((each.last_ns for each in segments), default=ahead_ns) - ahead_ns) // 1_000_000
     if window is None:
         return first, last
@@ -228,7 +303,11 @@ def _checked(run_dir: Path, held: _Held, damaged: int) -> dict[str, str]:
     except (OSError, FormatError) as error:
         return {"differs": f"{OUTPUT_FILE} can't be read to hold the recording against: {error}"}
     directions: Mapping[str, FioDirection] = pool_jobs(fio.jobs).directions if fio.jobs else {}
-    wrong = [words for operation in ("read", "write", "trim") if (words := counted(operation, held.events.get(operation, 0), directions))]
+    wrong = [
+        words
+        for operation in ("read", "write", "trim")
+        if (words := counted(operation, held.events.get(operation, 0), directions))
+    ]
     if damaged:
         wrong.append(f"{damaged} lines of the log are damaged")
     return {"differs": "; ".join(wrong)} if wrong else {}
@@ -236,7 +315,12 @@ def _checked(run_dir: Path, held: _Held, damaged: int) -> dict[str, str]:
 
 def _percentiles(buckets: NDArray[np.int64]) -> dict[str, int | None]:
     index = np.flatnonzero(buckets)
-    values = _core.quantiles(index.tolist(), buckets[index].tolist(), [float(each) / 100 for each in PERCENTILES], LATENCY_BITS)
+    values = _core.quantiles(
+        index.tolist(),
+        buckets[index].tolist(),
+        [float(each) / 100 for each in PERCENTILES],
+        LATENCY_BITS,
+    )
     return dict(zip(PERCENTILES, values, strict=True))
 
 
@@ -244,6 +328,6 @@ def _added(one: NDArray[np.int64] | None, other: NDArray[np.int64]) -> NDArray[n
     if one is None:
         return other.astype(np.int64)
     total = np.zeros(max(len(one), len(other)), dtype=np.int64)
-    total[:len(one)] += one
-    total[:len(other)] += other
+    total[: len(one)] += one
+    total[: len(other)] += other
     return total

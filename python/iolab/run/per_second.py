@@ -64,5 +64,7 @@ def second_logs(sections: Mapping[str, Sums], operations: Sequence[str]) -> dict
                 rows["bw"].append((end, number, round(size[place] / length / 1024)))
                 rows["lat"].append((end, number, round(latency[place] / ios[place])))
         for kind, listed in rows.items():
-            found[f"{prefix}_{kind}.log"] = "".join(f"{end}, {value}, {number}, 0, 0\n" for end, number, value in sorted(listed))
+            found[f"{prefix}_{kind}.log"] = "".join(
+                f"{end}, {value}, {number}, 0, 0\n" for end, number, value in sorted(listed)
+            )
     return found

@@ -32,14 +32,26 @@ def read_picture(run_dir: Path, noticed: Callable[[str], None]) -> None:
     try:
         canvas = drawn_in(run_dir)
         recording = Recording(run_dir.parent.parent / found["recording"])
-        counts = heat(recording, canvas.map, from_ns=found["from_ns"], until_ns=found["until_ns"] + 1, interval_ns=_STEP_NS, source="fio",
-                      buckets=_OFFSETS if canvas.map == "offset" else None)
+        counts = heat(
+            recording,
+            canvas.map,
+            from_ns=found["from_ns"],
+            until_ns=found["until_ns"] + 1,
+            interval_ns=_STEP_NS,
+            source="fio",
+            buckets=_OFFSETS if canvas.map == "offset" else None,
+        )
         seen = read_back(counts, canvas)
     except IolabError as error:
         noticed(f"run {run_dir.name}: the picture can't be read back: {error}")
         return
     noticed(f"run {run_dir.name}: {canvas.map} picture: {seen.words()}")
-    numbers = {"share": seen.share, "area": seen.area, "contrast": seen.contrast, "correlation": seen.correlation}
+    numbers = {
+        "share": seen.share,
+        "area": seen.area,
+        "contrast": seen.contrast,
+        "correlation": seen.correlation,
+    }
     known = {name: value if math.isfinite(value) else None for name, value in numbers.items()}
     told = {"schema": 1, "map": canvas.map, **known, "ios": seen.total, "seen": seen.rows()}
     write_atomically(run_dir / PICTURE_READ_FILE, json.dumps(told, indent=1) + "\n")

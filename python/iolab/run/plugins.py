@@ -33,18 +33,35 @@ SCRATCH = "scratch"
 class Equipment:
     """Targets and workloads of a study's cells. Cells whose target tables are equal share one target."""
 
-    def __init__(self, study: Study, host: Host, clock: Clock, directory: Path, noticed: Callable[[str], None],
-                 permissions: Permissions = NOTHING_ALLOWED) -> None:
+    def __init__(
+        self,
+        study: Study,
+        host: Host,
+        clock: Clock,
+        directory: Path,
+        noticed: Callable[[str], None],
+        permissions: Permissions = NOTHING_ALLOWED,
+    ) -> None:
         self._study, self._host, self._clock, self._directory = study, host, clock, directory
         self._noticed, self._permissions = noticed, permissions
         self._left_out: set[str] = set()
-        wanted = Wanted.of(study.sources, {name: registry.load("source", name) for name in study.sources})
+        wanted = Wanted.of(
+            study.sources, {name: registry.load("source", name) for name in study.sources}
+        )
         marked = {MARK: str(directory.absolute())}
-        self.recorder = None if wanted is None else StudyRecorder(wanted, host, clock, directory, marked, noticed)
-        self.profiler = None if study.profiling is None else Profiler(study.profiling, host, clock, directory)
+        self.recorder = (
+            None
+            if wanted is None
+            else StudyRecorder(wanted, host, clock, directory, marked, noticed)
+        )
+        self.profiler = (
+            None if study.profiling is None else Profiler(study.profiling, host, clock, directory)
+        )
         self._targets: dict[str, Target] = {}
-        self._workloads = {id(cell): cast(Workload, registry.load("workload", cell.workload_kind)(cell.workload))
-                           for cell in study.cells}
+        self._workloads = {
+            id(cell): cast(Workload, registry.load("workload", cell.workload_kind)(cell.workload))
+            for cell in study.cells
+        }
         self._target_keys = {id(cell): _target_key(cell) for cell in study.cells}
         for cell in study.cells:
             self._make_target(cell)
@@ -66,7 +83,12 @@ class Equipment:
         """Fresh sources for one run of the cell, those that have something to read; why others haven't is said once."""
         fit = []
         for name, options in self._study.sources.items():
-            source = cast(Source, registry.load("source", name)(options, self._host, self._clock, self.target(cell).devices()))
+            source = cast(
+                Source,
+                registry.load("source", name)(
+                    options, self._host, self._clock, self.target(cell).devices()
+                ),
+            )
             if isinstance(source, RecordedSource) and self.recorder is not None:
                 source.attach(str(self.recorder.directory), self.recorder.keeper)
             reason = source.unfit()
@@ -86,8 +108,14 @@ class Equipment:
         if self.recorder is not None:
             self.recorder.check()
         for kind in self._kinds():
-            registry.load("workload", kind).check(self._host, {cell.label(): self.workload(cell) for cell in self._study.cells
-                                                               if cell.workload_kind == kind})
+            registry.load("workload", kind).check(
+                self._host,
+                {
+                    cell.label(): self.workload(cell)
+                    for cell in self._study.cells
+                    if cell.workload_kind == kind
+                },
+            )
         return found
 
     def versions(self) -> Mapping[str, str]:
@@ -103,11 +131,17 @@ class Equipment:
     def notes(self) -> list[str]:
         """What a user should know about targets and loads, each thing once."""
         loads = (note for workload in self._workloads.values() for note in workload.notes())
-        return list(dict.fromkeys([*(note for target in self.targets for note in target.notes()), *loads]))
+        return list(
+            dict.fromkeys([*(note for target in self.targets for note in target.notes()), *loads])
+        )
 
     def room(self, target: Target) -> int:
         """Largest room that a cell of the target asks for, in bytes."""
-        return max(self.workload(cell).load().space_bytes for cell in self._study.cells if self.target(cell) is target)
+        return max(
+            self.workload(cell).load().space_bytes
+            for cell in self._study.cells
+            if self.target(cell) is target
+        )
 
     def problems(self) -> list[str]:
         """All by which a run would be refused as things are, in words: tools and jobs, each target, the room of all together."""
@@ -132,16 +166,23 @@ class Equipment:
         for point, (place, size) in wanted.items():
             free = self._host.free_bytes(place)
             if free < size:
-                raise RunError(f"loop files of {format_quantity(size, 'B', 3)} are asked for by {len(self.targets)} targets, "
-                               f"{format_quantity(free, 'B', 3)} is free", where=point,
-                               hint="lower target.loop.size, sweep fewer levels of the target, or name a roomier target.loop.directory")
+                raise RunError(
+                    f"loop files of {format_quantity(size, 'B', 3)} are asked for by {len(self.targets)} targets, "
+                    f"{format_quantity(free, 'B', 3)} is free",
+                    where=point,
+                    hint="lower target.loop.size, sweep fewer levels of the target, or name a roomier target.loop.directory",
+                )
 
     def seconds(self, cell: Cell) -> float:
         """Estimated wall time of one run of the cell; a set of files takes what its bytes take."""
         load = self.workload(cell).load()
         if "files" in load.facts:
             return run_seconds(0.0, load.ramp, load.space_bytes + (load.layout_bytes or 0))
-        return run_seconds(load.runtime, load.ramp, load.space_bytes if load.layout_bytes is None else load.layout_bytes)
+        return run_seconds(
+            load.runtime,
+            load.ramp,
+            load.space_bytes if load.layout_bytes is None else load.layout_bytes,
+        )
 
     def _make_target(self, cell: Cell) -> None:
         key = self._target_keys[id(cell)]
@@ -149,8 +190,21 @@ class Equipment:
             number = len(self._targets) + 1
             scratch = self._directory / (SCRATCH if number == 1 else f"{SCRATCH}-{number}")
             plugin = registry.load("target", cell.target_kind)
-            writes = any(self.workload(other).load().writes for other in self._study.cells if self._target_keys[id(other)] == key)
-            self._targets[key] = cast(Target, plugin(cell.target, self._host, scratch_on(self._host, scratch), self._permissions, writes))
+            writes = any(
+                self.workload(other).load().writes
+                for other in self._study.cells
+                if self._target_keys[id(other)] == key
+            )
+            self._targets[key] = cast(
+                Target,
+                plugin(
+                    cell.target,
+                    self._host,
+                    scratch_on(self._host, scratch),
+                    self._permissions,
+                    writes,
+                ),
+            )
 
 
 def _target_key(cell: Cell) -> str:

@@ -44,12 +44,24 @@ class Starts:
 
     def note(self, event: str, process: Process, **data: Any) -> None:
         """Put a start on record, on disk before this returns. OSError leaves its number to the next start."""
-        self._journal.write(event, **data, host=self._host.name, pid=process.pid, pid_started_ticks=process.started, start=self._number)
+        self._journal.write(
+            event,
+            **data,
+            host=self._host.name,
+            pid=process.pid,
+            pid_started_ticks=process.started,
+            start=self._number,
+        )
         self._number += 1
 
 
-def end_left_running(events: Sequence[Mapping[str, Any]], directory: Path, journal: Journal, host: Host,
-                     noticed: Callable[[str], None]) -> None:
+def end_left_running(
+    events: Sequence[Mapping[str, Any]],
+    directory: Path,
+    journal: Journal,
+    host: Host,
+    noticed: Callable[[str], None],
+) -> None:
     """End what the latest attempt left running: what it has on record as begun and not as ended, and what it began last of all.
 
     HungError where something of it can't be ended: what it works on would make whoever touches it wait too.
@@ -78,13 +90,19 @@ def end_left_running(events: Sequence[Mapping[str, Any]], directory: Path, journ
             left = {pid: one for pid, one in left.items() if one[0] != event.get("run")}
     results = str(attempt.get("results", directory.absolute()))
     # ids and start times hold within a boot alone
-    if attempt.get("boot") is None or attempt["boot"] != boot_id(host) or _runs_elsewhere(Path(results), directory):
+    if (
+        attempt.get("boot") is None
+        or attempt["boot"] != boot_id(host)
+        or _runs_elsewhere(Path(results), directory)
+    ):
         return
 
     def ended(of: str, pids: Sequence[int]) -> None:
         if pids:
             journal.write("ended-leftover", of=of, pids=list(pids))
-            noticed(f"ended {len(pids)} process{'es' if len(pids) > 1 else ''} that the killed study had left (of {of})")
+            noticed(
+                f"ended {len(pids)} process{'es' if len(pids) > 1 else ''} that the killed study had left (of {of})"
+            )
 
     mark = f"{MARK}={results}"
     for pid, (of, started, number) in left.items():
@@ -92,14 +110,21 @@ def end_left_running(events: Sequence[Mapping[str, Any]], directory: Path, journ
         still = host.end_leftover(pid, started, mark, grace=0.0)
         if of in hung and "attempt" in attempt:  # jobs whose parent has ended
             still += host.end_marked((mark, f"{START}={attempt['attempt']}.{number}"), grace=1.0)
-            still = still and host.end_marked((mark, f"{START}={attempt['attempt']}.{number}"), grace=0.0)
+            still = still and host.end_marked(
+                (mark, f"{START}={attempt['attempt']}.{number}"), grace=0.0
+            )
         if still:
-            raise HungError(f"process {still[0]} of an earlier attempt (of {of}) waits in the kernel and can't be ended",
-                            where=str(directory), hint=
-                            "go on once it is gone: see whether its file system is frozen (fsfreeze --unfreeze) or its device is suspended "
-                            "(dmsetup resume)")
+            raise HungError(
+                f"process {still[0]} of an earlier attempt (of {of}) waits in the kernel and can't be ended",
+                where=str(directory),
+                hint="go on once it is gone: see whether its file system is frozen (fsfreeze --unfreeze) or its device is suspended "
+                "(dmsetup resume)",
+            )
     if "attempt" in attempt:
-        ended("a start that was not on record yet", host.end_marked((mark, f"{START}={attempt['attempt']}.{last + 1}")))
+        ended(
+            "a start that was not on record yet",
+            host.end_marked((mark, f"{START}={attempt['attempt']}.{last + 1}")),
+        )
 
 
 def _runs_elsewhere(results: Path, directory: Path) -> bool:

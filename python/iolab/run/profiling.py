@@ -54,8 +54,10 @@ class Profiler:
         """Why this host gives no profile, and what to do, in words; None where it does. Tries it for a moment, keeping nothing."""
         where = f"host '{self._host.name}'"
         if self._host.which("perf") is None:
-            return (f"perf is not installed on {where}: apt install linux-perf (Debian), linux-tools-generic (Ubuntu), dnf install perf "
-                    "(Fedora)")
+            return (
+                f"perf is not installed on {where}: apt install linux-perf (Debian), linux-tools-generic (Ubuntu), dnf install perf "
+                "(Fedora)"
+            )
         try:
             tried = self._host.run(self._record("/dev/null", ["true"]))
         except RunError as error:
@@ -63,10 +65,16 @@ class Profiler:
         if tried.exit_code == 0:
             return None
         level = text_or_none(self._host, "/proc/sys/kernel/perf_event_paranoid")
-        refused = "perf_event_paranoid" in tried.stderr or "limited" in tried.stderr or "permi" in tried.stderr.lower()
+        refused = (
+            "perf_event_paranoid" in tried.stderr
+            or "limited" in tried.stderr
+            or "permi" in tried.stderr.lower()
+        )
         if refused:
-            return (f"perf may not sample all CPUs of {where}, where kernel.perf_event_paranoid is {level or 'unknown'}: measure there "
-                    f"as root, or have root say sysctl kernel.perf_event_paranoid={_OPEN} kernel.kptr_restrict=0")
+            return (
+                f"perf may not sample all CPUs of {where}, where kernel.perf_event_paranoid is {level or 'unknown'}: measure there "
+                f"as root, or have root say sysctl kernel.perf_event_paranoid={_OPEN} kernel.kptr_restrict=0"
+            )
         return f"perf can't sample on {where}: {_words(tried)}"
 
     def action(self, load: Load) -> Action:
@@ -84,11 +92,22 @@ class Profiler:
         """Remove what perf wrote; what is still there, in words. Safe to call twice."""
         return self._made.undo(self._host)
 
-    def collect(self, run_dir: Path, load: Load, commands: CommandRunner, interrupts: Interrupts) -> None:
+    def collect(
+        self, run_dir: Path, load: Load, commands: CommandRunner, interrupts: Interrupts
+    ) -> None:
         """Fold what was sampled into the run's evidence. RunError where there is nothing, or it can't be read."""
         after, planned = self._span(load)
-        command = ["perf", "script", "-i", f"{self._scratch}/{_DATA}", "-F", "comm,tid,time,event,ip,sym,dso"]
-        running = commands.start(Command(tuple(command), shlex.join(command)), "what perf sampled, as text", run_dir, {})
+        command = [
+            "perf",
+            "script",
+            "-i",
+            f"{self._scratch}/{_DATA}",
+            "-F",
+            "comm,tid,time,event,ip,sym,dso",
+        ]
+        running = commands.start(
+            Command(tuple(command), shlex.join(command)), "what perf sampled, as text", run_dir, {}
+        )
         text = run_dir / OUTPUTS / f"{running.number:02d}.out"
         try:
             end = self._ended(running, commands, interrupts)
@@ -104,19 +123,40 @@ class Profiler:
         action = self.action(load)
         assert action.command is not None
         facts: dict[str, Any] = {
-            "schema": SCHEMA, "frequency": self._wanted.frequency, "after": after, "seconds": round(table.seconds or planned, 6),
-            "event": table.event, "samples": table.samples, "damaged": table.damaged, "lost": self._lost(run_dir),
-            "cpus": host_facts(self._host).facts.get("cpus"), "tool": self._version(),
-            "commands": [list(action.command.arguments), command]}
+            "schema": SCHEMA,
+            "frequency": self._wanted.frequency,
+            "after": after,
+            "seconds": round(table.seconds or planned, 6),
+            "event": table.event,
+            "samples": table.samples,
+            "damaged": table.damaged,
+            "lost": self._lost(run_dir),
+            "cpus": host_facts(self._host).facts.get("cpus"),
+            "tool": self._version(),
+            "commands": [list(action.command.arguments), command],
+        }
         write_atomically(run_dir / FACTS_FILE, json.dumps(facts, indent=1) + "\n")
 
     def _span(self, load: Load) -> tuple[float, float]:
         return self._wanted.span(load.runtime, by_size=not load.facts.get("time_based", True))
 
     def _record(self, data: str, command: list[str]) -> list[str]:
-        return ["perf", "record", "-F", str(self._wanted.frequency), "-a", "-g", "-o", data, "--", *command]
+        return [
+            "perf",
+            "record",
+            "-F",
+            str(self._wanted.frequency),
+            "-a",
+            "-g",
+            "-o",
+            data,
+            "--",
+            *command,
+        ]
 
-    def _ended(self, running: Running, commands: CommandRunner, interrupts: Interrupts) -> CommandEnd:
+    def _ended(
+        self, running: Running, commands: CommandRunner, interrupts: Interrupts
+    ) -> CommandEnd:
         """Let it come to its end; a user who stops the study, and too long a time, end it."""
         begin = self._clock.monotonic()
         while running.process.wait(LONGEST_WAIT) is None:
@@ -128,7 +168,9 @@ class Profiler:
 
     def _lost(self, run_dir: Path) -> int:
         """Chunks of samples that perf record says it lost."""
-        said = "".join(path.read_text("utf-8", "replace") for path in sorted((run_dir / OUTPUTS).glob("*.err")))
+        said = "".join(
+            path.read_text("utf-8", "replace") for path in sorted((run_dir / OUTPUTS).glob("*.err"))
+        )
         return sum(int(count) for count in _LOST.findall(said))
 
     def _version(self) -> str:
@@ -138,6 +180,9 @@ class Profiler:
 
 
 def _words(tried: Completed) -> str:
-    lines = [line.strip() for line in tried.stderr.splitlines() if line.strip() and line.strip() != "Error:"]
+    lines = [
+        line.strip()
+        for line in tried.stderr.splitlines()
+        if line.strip() and line.strip() != "Error:"
+    ]
     return lines[0][:200] if lines else f"exit code {tried.exit_code}"
-

@@ -46,14 +46,23 @@ class ProgressListener(Protocol):
         """A run starts; `name` is its identity, `0042-1a2b3c4d`."""
         ...
 
-    def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]) -> None:
+    def waiting(
+        self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
+    ) -> None:
         """A run goes on: seconds since its start, and how long it is expected to take. Several times a second.
 
         `latest`: the sources' newest readings, such as `device.iops`; empty before there are any.
         """
         ...
 
-    def ended(self, run: PlannedRun, status: Status, reason: str, left_seconds: float, values: Mapping[str, float]) -> None:
+    def ended(
+        self,
+        run: PlannedRun,
+        status: Status,
+        reason: str,
+        left_seconds: float,
+        values: Mapping[str, float],
+    ) -> None:
         """A run ended; `reason` says why where it didn't finish. `left_seconds`: estimate for the rest of the study.
 
         `values`: its main metrics in base units, as they are derived from its evidence; empty where it didn't finish.
@@ -78,10 +87,19 @@ class Silence:
     def started(self, run: PlannedRun, name: str) -> None:
         """Nothing."""
 
-    def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]) -> None:
+    def waiting(
+        self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
+    ) -> None:
         """Nothing."""
 
-    def ended(self, run: PlannedRun, status: Status, reason: str, left_seconds: float, values: Mapping[str, float]) -> None:
+    def ended(
+        self,
+        run: PlannedRun,
+        status: Status,
+        reason: str,
+        left_seconds: float,
+        values: Mapping[str, float],
+    ) -> None:
         """Nothing."""
 
     def noticed(self, text: str) -> None:

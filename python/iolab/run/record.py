@@ -38,14 +38,33 @@ class RunEnd:
     tracing: Sequence[str] = ()
 
 
-def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, tools: Mapping[str, str], sources: Sequence[Source],
-            devices: Sequence[str], cold: bool = False) -> RunPlan:
+def plan_of(
+    run: PlannedRun,
+    name: str,
+    load: Load,
+    end: RunEnd,
+    *,
+    host: str,
+    tools: Mapping[str, str],
+    sources: Sequence[Source],
+    devices: Sequence[str],
+    cold: bool = False,
+) -> RunPlan:
     """`run.json` of a run that ended; `cold`: nothing of its files was in the host's memory when it began."""
     extra: dict[str, Any] = {
-        "options": dict(load.options), "time_based": True, **load.facts, "job": end.job.files[end.job.main] if end.job else "",
+        "options": dict(load.options),
+        "time_based": True,
+        **load.facts,
+        "job": end.job.files[end.job.main] if end.job else "",
         "sources": [source.name for source in sources],
-        "readings": {source.name: {"taken": source.readings, "lost": source.lost,
-                                   **({"trouble": source.trouble} if source.trouble else {})} for source in sources},
+        "readings": {
+            source.name: {
+                "taken": source.readings,
+                "lost": source.lost,
+                **({"trouble": source.trouble} if source.trouble else {}),
+            }
+            for source in sources
+        },
         "devices": list(devices),
     }
     if cold:
@@ -62,7 +81,22 @@ def plan_of(run: PlannedRun, name: str, load: Load, end: RunEnd, *, host: str, t
         extra["profile"] = True
     if end.reason:
         extra["failure"] = end.reason
-    return RunPlan(run=name, variant=run.cell.variant, factors=dict(run.cell.factors), repetition=run.repetition, block=run.block,
-                   status=end.status, host=host, jobs=load.jobs, depth=load.depth, runtime=load.runtime, ramp=load.ramp,
-                   offered_iops=load.offered_iops, window=end.window, command=end.job.command if end.job else (),
-                   exit_code=end.exit_code, tools=dict(tools), extra=extra)
+    return RunPlan(
+        run=name,
+        variant=run.cell.variant,
+        factors=dict(run.cell.factors),
+        repetition=run.repetition,
+        block=run.block,
+        status=end.status,
+        host=host,
+        jobs=load.jobs,
+        depth=load.depth,
+        runtime=load.runtime,
+        ramp=load.ramp,
+        offered_iops=load.offered_iops,
+        window=end.window,
+        command=end.job.command if end.job else (),
+        exit_code=end.exit_code,
+        tools=dict(tools),
+        extra=extra,
+    )

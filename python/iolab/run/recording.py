@@ -46,11 +46,20 @@ class Wanted:
     @classmethod
     def of(cls, sources: Mapping[str, Any], plugins: Mapping[str, type]) -> Wanted | None:
         """From a study's sources with their options; None where nothing is recorded."""
-        recorded = {name: options for name, options in sources.items() if issubclass(plugins[name], RecordedSource)}
+        recorded = {
+            name: options
+            for name, options in sources.items()
+            if issubclass(plugins[name], RecordedSource)
+        }
         if not recorded:
             return None
-        return cls(tuple(recorded), *(tuple(word for options in recorded.values() for word in getattr(options, key, ()))
-                                      for key in ("devices", "fs")))
+        return cls(
+            tuple(recorded),
+            *(
+                tuple(word for options in recorded.values() for word in getattr(options, key, ()))
+                for key in ("devices", "fs")
+            ),
+        )
 
 
 class StudyRecorder:
@@ -59,8 +68,15 @@ class StudyRecorder:
     The recorder runs on this machine, the `keeper`, wherever the study does; on another host it has a probe over a connection of its own.
     """
 
-    def __init__(self, wanted: Wanted, host: Host, clock: Clock, results: Path, environment: Mapping[str, str],
-                 noticed: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        host: Host,
+        clock: Clock,
+        results: Path,
+        environment: Mapping[str, str],
+        noticed: Callable[[str], None],
+    ) -> None:
         self._wanted, self._host, self._clock, self._noticed = wanted, host, clock, noticed
         self._environment = environment
         self._far = elsewhere(host)
@@ -82,14 +98,29 @@ class StudyRecorder:
             need_root_for(sources)
             checked(self._host, str(probe_path()), sources)
         else:
-            raise RunError(f"{' and '.join(sources)} can't be recorded on host '{self._host.name}'",
-                           hint="leave them out of the study's sources")
+            raise RunError(
+                f"{' and '.join(sources)} can't be recorded on host '{self._host.name}'",
+                hint="leave them out of the study's sources",
+            )
 
     def start(self, targets: Sequence[Target]) -> None:
         """Begin to record; RunError with the recorder's words where that fails."""
         self._targets = targets
-        command = [sys.executable, "-m", "iolab.cli", "record", *self._wanted.sources, "-o", str(self.directory), "--quiet",
-                   "--keep", "all", "--keep-for", "ever", *self._of_host()]
+        command = [
+            sys.executable,
+            "-m",
+            "iolab.cli",
+            "record",
+            *self._wanted.sources,
+            "-o",
+            str(self.directory),
+            "--quiet",
+            "--keep",
+            "all",
+            "--keep-for",
+            "ever",
+            *self._of_host(),
+        ]
         for device in self._devices(targets):
             command += ["--device", device]
         for mount in self._mounts(targets):
@@ -99,8 +130,13 @@ class StudyRecorder:
         limit = self._clock.monotonic() + (_BEGIN if self._far is None else _BEGIN_FAR)
         while True:
             # SUDO_UID: where the study runs as root so must its recorder, whose files lie among the study's own
-            self._process = self.keeper.start(command, cwd=self.directory.parent, stdout=Path(os.devnull), stderr=words,
-                                             environment={**self._environment, "SUDO_UID": ""})
+            self._process = self.keeper.start(
+                command,
+                cwd=self.directory.parent,
+                stdout=Path(os.devnull),
+                stderr=words,
+                environment={**self._environment, "SUDO_UID": ""},
+            )
             said = self._await(self._process, words, limit)
             if said is None:
                 break
@@ -122,26 +158,54 @@ class StudyRecorder:
         self._before = self._cut()
         self._begun_ns = self._clock.realtime_ns()
 
-    def end(self, run: str, window: tuple[int, int] | None, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def end(
+        self, run: str, window: tuple[int, int] | None, facts: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """A run's load ended: its mark, and what `run.json` says of it: where it is, its span, events and losses by source, and
         in words what interrupted it, if anything did.
 
         The span is by the recording's time. Where that was ahead of the clock by which `window` is told, `ahead_ns` says by how much.
         Trouble is no harm to what was measured: it is said, and the gate sees it.
         """
-        found: dict[str, Any] = {"path": self._link, "mark": run, "from_ns": self._begun_ns, "until_ns": self._clock.realtime_ns()}
+        found: dict[str, Any] = {
+            "path": self._link,
+            "mark": run,
+            "from_ns": self._begun_ns,
+            "until_ns": self._clock.realtime_ns(),
+        }
         asked = self._clock.monotonic()
         try:
             now = say(self.directory, {"word": "status"})
             late_ns = round((self._clock.monotonic() - asked) * 1e9)
-            before = self._before if "now_ns" in self._before else {**now, "now_ns": self._begun_ns + int(now["ahead_ns"])}
+            before = (
+                self._before
+                if "now_ns" in self._before
+                else {**now, "now_ns": self._begun_ns + int(now["ahead_ns"])}
+            )
             from_ns = int(before["now_ns"])
             until_ns = max(from_ns, int(now["now_ns"]) - late_ns)
-            ahead_ns = _ahead(window, (from_ns, until_ns), (int(before["ahead_ns"]), int(now["ahead_ns"])))
-            found |= {"from_ns": from_ns, "until_ns": until_ns, **({"ahead_ns": ahead_ns} if ahead_ns else {})}
+            ahead_ns = _ahead(
+                window, (from_ns, until_ns), (int(before["ahead_ns"]), int(now["ahead_ns"]))
+            )
+            found |= {
+                "from_ns": from_ns,
+                "until_ns": until_ns,
+                **({"ahead_ns": ahead_ns} if ahead_ns else {}),
+            }
             own = {"window": [each + ahead_ns for each in window]} if window else {}
-            say(self.directory, {"word": "mark", "label": run, "from_ns": from_ns, "until_ns": until_ns, "own": True, "kind": "run",
-                                 "link": f"runs/{run}", "facts": {**facts, **own}})
+            say(
+                self.directory,
+                {
+                    "word": "mark",
+                    "label": run,
+                    "from_ns": from_ns,
+                    "until_ns": until_ns,
+                    "own": True,
+                    "kind": "run",
+                    "link": f"runs/{run}",
+                    "facts": {**facts, **own},
+                },
+            )
         except RunError as error:
             return {**found, "problem": str(error)}
         after = self._cut()
@@ -152,8 +216,15 @@ class StudyRecorder:
         away = int(after.get("deaths", 0)) - int(self._before.get("deaths", 0))
         if away > 0:
             found["interrupted"] = [str(words) for words in after.get("troubles", [])][-away:]
-        return {**found, **{key: {name: _of(after, key, name) - _of(self._before, key, name) for name in counted}
-                            for key in ("events", "lost")}}
+        return {
+            **found,
+            **{
+                key: {
+                    name: _of(after, key, name) - _of(self._before, key, name) for name in counted
+                }
+                for key in ("events", "lost")
+            },
+        }
 
     @property
     def is_recording(self) -> bool:
@@ -162,8 +233,17 @@ class StudyRecorder:
 
     def take_in(self, origin: Path, label: str, span: tuple[int, int]) -> None:
         """Have the segments of another recording moved into this one; see `RecordingWriter.take_in`. RunError where it can't be."""
-        say(self.directory, {"word": "take", "path": str(origin.absolute()), "label": label, "from_ns": span[0], "until_ns": span[1]},
-            timeout=_SETTLE)
+        say(
+            self.directory,
+            {
+                "word": "take",
+                "path": str(origin.absolute()),
+                "label": label,
+                "from_ns": span[0],
+                "until_ns": span[1],
+            },
+            timeout=_SETTLE,
+        )
 
     def stop(self) -> None:
         """End the recording. Never raises."""
@@ -177,7 +257,9 @@ class StudyRecorder:
         words = self.directory.parent / f"{self.directory.name}.log"
         code = process.wait(0)
         if code:
-            self._noticed(f"the recorder ended with exit code {code}: {' '.join(_lines(words)[-1:])}")
+            self._noticed(
+                f"the recorder ended with exit code {code}: {' '.join(_lines(words)[-1:])}"
+            )
 
     def _cut(self) -> dict[str, Any]:
         """Wait until everything up to now is sealed; the recorder's counts, or the `problem`."""
@@ -196,15 +278,22 @@ class StudyRecorder:
     def _devices(self, targets: Sequence[Target]) -> list[str]:
         if "block" not in self._wanted.sources:
             return []
-        names = self._wanted.devices or tuple(dict.fromkeys(name for target in targets for name in target.devices()))
+        names = self._wanted.devices or tuple(
+            dict.fromkeys(name for target in targets for name in target.devices())
+        )
         if not names:
-            raise RunError("block: the target has no block devices to record", hint="name them: sources.block.devices = [\"sdb\"]")
+            raise RunError(
+                "block: the target has no block devices to record",
+                hint='name them: sources.block.devices = ["sdb"]',
+            )
         return [device.name for device in find_devices(self._host, names)]
 
     def _mounts(self, targets: Sequence[Target]) -> list[str]:
         if "syscall" not in self._wanted.sources:
             return []
-        points = (target.facts().facts.get("filesystem", {}).get("mounted_at") for target in targets)
+        points = (
+            target.facts().facts.get("filesystem", {}).get("mounted_at") for target in targets
+        )
         return list(self._wanted.mounts or dict.fromkeys(str(point) for point in points if point))
 
     def _await(self, process: Process, words: Path, limit: float) -> str | None:
@@ -221,7 +310,11 @@ class StudyRecorder:
 def _ahead(window: tuple[int, int] | None, span: tuple[int, int], ahead: Sequence[int]) -> int:
     """By how much the recording is ahead of the clock that told the window: as at the begin of the run, or as at its end where that alone
     has the window within the span."""
-    fitting = [each for each in ahead if window is not None and span[0] <= window[0] + each and window[1] + each <= span[1]]
+    fitting = [
+        each
+        for each in ahead
+        if window is not None and span[0] <= window[0] + each and window[1] + each <= span[1]
+    ]
     return [*fitting, *ahead][0]
 
 

@@ -71,7 +71,9 @@ def begun(directory: Path) -> bool:
     return (directory / MANIFEST_FILE).exists()
 
 
-def recorded_study(directory: Path, path: Path, changes: Changes | None, host: Host | None) -> Study:
+def recorded_study(
+    directory: Path, path: Path, changes: Changes | None, host: Host | None
+) -> Study:
     """The study as it was begun, from its kept text and changes.
 
     UsageError where `path` says something else by now, where `changes` differ from those it was begun with, or where these are no
@@ -84,15 +86,25 @@ def recorded_study(directory: Path, path: Path, changes: Changes | None, host: H
     try:
         same = read_regular(kept) == path.read_bytes()
     except OSError as error:
-        raise ResultsError(f"can't be read: {error.strerror or error}", where=error.filename or kept) from None
+        raise ResultsError(
+            f"can't be read: {error.strerror or error}", where=error.filename or kept
+        ) from None
     if not same:
-        raise UsageError("is not the study that these results were begun with", where=path,
-                         hint=f"{kept} is; run the changed study into another directory with -o")
+        raise UsageError(
+            "is not the study that these results were begun with",
+            where=path,
+            hint=f"{kept} is; run the changed study into another directory with -o",
+        )
     before = Changes.from_data(manifest.study.get("changes", {}))
     if changes and changes.as_data() != before.as_data():
-        raise UsageError(f"these results were begun with {_words(before)}, not with {_words(changes)}", where=directory,
-                         hint="leave such flags out with --resume: they are kept with the results")
-    return load_study(kept, before, host=host, directory=Path(manifest.study.get("directory", path.parent)))
+        raise UsageError(
+            f"these results were begun with {_words(before)}, not with {_words(changes)}",
+            where=directory,
+            hint="leave such flags out with --resume: they are kept with the results",
+        )
+    return load_study(
+        kept, before, host=host, directory=Path(manifest.study.get("directory", path.parent))
+    )
 
 
 def read_past(directory: Path) -> Past:
@@ -103,9 +115,17 @@ def read_past(directory: Path) -> Past:
         plan, number = _plan(run_dir), run_number(run_dir.name)
         if plan is not None and plan.status == "finished" and number is not None:
             done[number], host = run_dir.name, plan.host
-    planned = {number: event["run"] for event in events
-               if event["event"] == "planned" and (number := run_number(str(event.get("run", "")))) is not None}
-    said = [event["host"] for event in events if event["event"] in ("opened", "resumed", "started") and isinstance(event.get("host"), str)]
+    planned = {
+        number: event["run"]
+        for event in events
+        if event["event"] == "planned"
+        and (number := run_number(str(event.get("run", "")))) is not None
+    }
+    said = [
+        event["host"]
+        for event in events
+        if event["event"] in ("opened", "resumed", "started") and isinstance(event.get("host"), str)
+    ]
     return Past(events, done, planned, said[-1] if said else host or _begun_on(directory))
 
 
@@ -123,14 +143,23 @@ def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
         return
     what = f"the study was begun on host '{past.host}', not on '{host.name}'"
     if any(directory.glob(f"*{MADE}")):
-        raise UsageError(f"{what}, and what it left over there can be removed from there alone", where=directory,
-                         hint="go on there: name that host with --host")
+        raise UsageError(
+            f"{what}, and what it left over there can be removed from there alone",
+            where=directory,
+            hint="go on there: name that host with --host",
+        )
     if not force:
-        raise UsageError(what, where=directory, hint="go on there: name that host with --host; run here into another directory with -o; or "
-                                                     "go on here with --force: later runs are marked as of another environment")
+        raise UsageError(
+            what,
+            where=directory,
+            hint="go on there: name that host with --host; run here into another directory with -o; or "
+            "go on here with --force: later runs are marked as of another environment",
+        )
 
 
-def clear(directory: Path, past: Past, journal: Journal, host: Host, noticed: Callable[[str], None]) -> None:
+def clear(
+    directory: Path, past: Past, journal: Journal, host: Host, noticed: Callable[[str], None]
+) -> None:
     """End what a killed study left running, remove what its targets left, and set unfinished runs aside.
 
     Only what targets have on record is removed; see `starts` for which processes are ended.
@@ -149,11 +178,19 @@ def clear(directory: Path, past: Past, journal: Journal, host: Host, noticed: Ca
         why = status or "killed in flight"
         journal.write("aside", run=run_dir.name, to=f"{ASIDE}/{place.name}", why=why)
         run_dir.rename(place)
-        noticed(f"run {run_dir.name} ({why}) is done again; what it left is in {ASIDE}/{place.name}")
+        noticed(
+            f"run {run_dir.name} ({why}) is done again; what it left is in {ASIDE}/{place.name}"
+        )
 
 
-def check_surroundings(past: Past, names: Mapping[int, str], surroundings: Mapping[str, Any], manifest: Manifest, study: Study,
-                       force: bool) -> list[str]:
+def check_surroundings(
+    past: Past,
+    names: Mapping[int, str],
+    surroundings: Mapping[str, Any],
+    manifest: Manifest,
+    study: Study,
+    force: bool,
+) -> list[str]:
     """What changed since the runs that are there were planned, in words; none where all is as it was at any of them.
 
     Args:
@@ -162,16 +199,21 @@ def check_surroundings(past: Past, names: Mapping[int, str], surroundings: Mappi
     Raises UsageError naming it, unless `force`: runs from then on carry another hash, and the environment gate judges them.
     """
     known = [event["surroundings"] for event in past.events if "surroundings" in event]
-    if all(past.planned.get(number, name) == name for number, name in names.items()) or surroundings in known:
+    if (
+        all(past.planned.get(number, name) == name for number, name in names.items())
+        or surroundings in known
+    ):
         return []
     changed = drifted(past.surroundings, surroundings)
     if not changed and json.loads(json.dumps(study.resolved(), default=str)) != manifest.study:
         changed = [f"the study comes out with other parameters than under iolab {manifest.iolab}"]
     changed = changed or ["the runs were planned under other parameters"]
     if not force:
-        raise UsageError(f"the environment is another one than the results': {'; '.join(changed)}",
-                         hint="put it back, run into another directory with -o, or go on with --force: later runs are marked as of another "
-                              "environment")
+        raise UsageError(
+            f"the environment is another one than the results': {'; '.join(changed)}",
+            hint="put it back, run into another directory with -o, or go on with --force: later runs are marked as of another "
+            "environment",
+        )
     return changed
 
 
@@ -182,7 +224,9 @@ def drifted(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         old, new = before.get(part, {}), now.get(part, {})
         for name in dict.fromkeys([*old, *new]):
             if old.get(name) != new.get(name):
-                found.append(f"{name}: {old.get(name, 'unknown')} became {new.get(name, 'unknown')}")
+                found.append(
+                    f"{name}: {old.get(name, 'unknown')} became {new.get(name, 'unknown')}"
+                )
     return list(dict.fromkeys(found))
 
 
@@ -209,5 +253,3 @@ def _free_place(aside: Path, name: str) -> Path:
 
 def _words(changes: Changes) -> str:
     return " ".join(changes.arguments()) or "no changes"
-
-

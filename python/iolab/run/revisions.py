@@ -51,6 +51,9 @@ def revision(host: Host, name: str, path: str) -> str:
     text = answer.stdout.strip()
     if answer.exit_code or not text:
         said = answer.stderr.strip().splitlines()
-        raise RunError(f"revision of '{name}' cannot be determined: {said[-1] if said else 'git says nothing'}", where=path,
-                       hint="name a git work tree under study.revisions, or take it out")
+        raise RunError(
+            f"revision of '{name}' cannot be determined: {said[-1] if said else 'git says nothing'}",
+            where=path,
+            hint="name a git work tree under study.revisions, or take it out",
+        )
     return text

@@ -65,14 +65,25 @@ class _Ground:
 class StudyRunner:
     """Does one study in one results directory, whose lock the caller holds."""
 
-    def __init__(self, study: Study, directory: Path, listener: ProgressListener, clock: Clock, host: Host,
-                 options: RunnerOptions | None = None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        directory: Path,
+        listener: ProgressListener,
+        clock: Clock,
+        host: Host,
+        options: RunnerOptions | None = None,
+    ) -> None:
         self._study, self._directory, self._listener = study, directory, listener
         self._clock, self._host, self._options = clock, host, options or RunnerOptions()
         self._journal = Journal(directory, clock)
         self._starts = Starts(directory, host, self._journal)
-        self._commands = CommandRunner(host, clock, self._journal, self._starts, study.directory, listener.noticed)
-        self._equipment = Equipment(study, host, clock, directory, listener.noticed, self._options.permissions)
+        self._commands = CommandRunner(
+            host, clock, self._journal, self._starts, study.directory, listener.noticed
+        )
+        self._equipment = Equipment(
+            study, host, clock, directory, listener.noticed, self._options.permissions
+        )
         self._hung = False
 
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
@@ -142,42 +153,100 @@ class StudyRunner:
         return plan_runs(self._study, self._equipment.seconds, profiles=problem is None)
 
     def _ground(self, missing: Sequence[PlannedRun], tools: Mapping[str, str]) -> _Ground:
-        ground = _Ground(gather(self._host, self._equipment.targets, tools, self._study.revisions), tools, {})
+        ground = _Ground(
+            gather(self._host, self._equipment.targets, tools, self._study.revisions), tools, {}
+        )
         surroundings = ground.surroundings
         return replace(ground, names={run.number: run.identity(surroundings) for run in missing})
 
     def _write_head(self, reproduce: Sequence[str]) -> None:
         """The manifest last: with it the study counts as begun, on this host."""
         write_atomically(self._directory / STUDY_FILE, self._study.text)
-        write_manifest(self._directory, Manifest(
-            name=self._study.name, description=self._study.description, origin="run", created_ns=self._clock.realtime_ns(),
-            iolab=__version__, baseline=self._study.baseline, variants=list(self._study.variants),
-            factors=list(self._study.factors), study=self._study.resolved(), source=None, layout=None, host=self._host.name,
-            reproduce=list(reproduce)))
+        write_manifest(
+            self._directory,
+            Manifest(
+                name=self._study.name,
+                description=self._study.description,
+                origin="run",
+                created_ns=self._clock.realtime_ns(),
+                iolab=__version__,
+                baseline=self._study.baseline,
+                variants=list(self._study.variants),
+                factors=list(self._study.factors),
+                study=self._study.resolved(),
+                source=None,
+                layout=None,
+                host=self._host.name,
+                reproduce=list(reproduce),
+            ),
+        )
 
     def _take_back_head(self, kind: type[BaseException] | None, *_: object) -> None:
         """Where nothing could be measured at all, nothing is left, unless something is over there still."""
-        if kind is not None and issubclass(kind, Exception) and not any(self._directory.glob(f"*{MADE}")):
+        if (
+            kind is not None
+            and issubclass(kind, Exception)
+            and not any(self._directory.glob(f"*{MADE}"))
+        ):
             for name in (MANIFEST_FILE, STUDY_FILE):
                 (self._directory / name).unlink(missing_ok=True)
 
-    def _go_on(self, past: Past, plan: Plan, missing: Sequence[PlannedRun], ground: _Ground) -> None:
-        changed = check_surroundings(past, ground.names, ground.surroundings, read_manifest(self._directory), self._study,
-                                     self._options.permissions.force)
+    def _go_on(
+        self, past: Past, plan: Plan, missing: Sequence[PlannedRun], ground: _Ground
+    ) -> None:
+        changed = check_surroundings(
+            past,
+            ground.names,
+            ground.surroundings,
+            read_manifest(self._directory),
+            self._study,
+            self._options.permissions.force,
+        )
         self._note_ground("resumed", missing, ground, past.planned, left=len(missing))
         for change in changed:
             self._listener.noticed(f"another environment than the runs before: {change}")
-        self._listener.noticed(f"resumed: {len(plan.runs) - len(missing)} of {len(plan.runs)} runs are there, "
-                               f"{len(missing)} are done now")
+        self._listener.noticed(
+            f"resumed: {len(plan.runs) - len(missing)} of {len(plan.runs)} runs are there, "
+            f"{len(missing)} are done now"
+        )
 
-    def _note_ground(self, event: str, missing: Sequence[PlannedRun], ground: _Ground, planned: Mapping[int, str], **data: Any) -> None:
+    def _note_ground(
+        self,
+        event: str,
+        missing: Sequence[PlannedRun],
+        ground: _Ground,
+        planned: Mapping[int, str],
+        **data: Any,
+    ) -> None:
         """The event with what runs are done on, and under which names the missing ones are planned by now."""
-        self._journal.write_all([
-            (event, {"study": self._study.name, "host": self._host.name, **self._starts.facts, "surroundings": ground.surroundings,
-                     **data}),
-            *(("planned", {"run": ground.names[run.number], "variant": run.cell.variant, "factors": dict(run.cell.factors),
-                           "block": run.block, **({"profile": True} if run.profile else {})})
-              for run in missing if planned.get(run.number) != ground.names[run.number])])
+        self._journal.write_all(
+            [
+                (
+                    event,
+                    {
+                        "study": self._study.name,
+                        "host": self._host.name,
+                        **self._starts.facts,
+                        "surroundings": ground.surroundings,
+                        **data,
+                    },
+                ),
+                *(
+                    (
+                        "planned",
+                        {
+                            "run": ground.names[run.number],
+                            "variant": run.cell.variant,
+                            "factors": dict(run.cell.factors),
+                            "block": run.block,
+                            **({"profile": True} if run.profile else {}),
+                        },
+                    )
+                    for run in missing
+                    if planned.get(run.number) != ground.names[run.number]
+                ),
+            ]
+        )
 
     def _nothing_to_do(self, plan: Plan, past: Past) -> Outcome:
         if not past.events or past.events[-1]["event"] != "closed":
@@ -187,30 +256,75 @@ class StudyRunner:
         self._listener.outcome(outcome)
         return outcome
 
-    def _do(self, plan: Plan, missing: Sequence[PlannedRun], past: Past, ground: _Ground, interrupts: Interrupts) -> Outcome:
+    def _do(
+        self,
+        plan: Plan,
+        missing: Sequence[PlannedRun],
+        past: Past,
+        ground: _Ground,
+        interrupts: Interrupts,
+    ) -> Outcome:
         begin = self._clock.monotonic()
         warm_up()
-        hooks = Hooks(self._study, self._commands, self._directory, interrupts, self._listener.noticed, self._release)
+        hooks = Hooks(
+            self._study,
+            self._commands,
+            self._directory,
+            interrupts,
+            self._listener.noticed,
+            self._release,
+        )
         with ExitStack() as stack:
             stack.callback(hooks.finish)
             failure = hooks.begin_study()
             if failure and not interrupts.stop_now:
-                raise RunError(failure, hint="hooks.jsonl in the results has its output; go on with --resume once it works")
+                raise RunError(
+                    failure,
+                    hint="hooks.jsonl in the results has its output; go on with --resume once it works",
+                )
             kernel_log = self._host.kernel_log()
             if kernel_log is not None:
                 stack.callback(kernel_log.close)
-            executor = Executor(self._host, self._clock, interrupts, hooks, self._commands, starts=self._starts,
-                                waiting=self._listener.waiting, noticed=self._listener.noticed, kernel_log=kernel_log,
-                                recorder=self._equipment.recorder)
+            executor = Executor(
+                self._host,
+                self._clock,
+                interrupts,
+                hooks,
+                self._commands,
+                starts=self._starts,
+                waiting=self._listener.waiting,
+                noticed=self._listener.noticed,
+                kernel_log=kernel_log,
+                recorder=self._equipment.recorder,
+            )
             ends = self._runs(plan, missing, ground, interrupts, hooks, executor, begin)
-        finished = sum(run.number in past.done for run in plan.runs) + sum(end.status == "finished" for end in ends)
+        finished = sum(run.number in past.done for run in plan.runs) + sum(
+            end.status == "finished" for end in ends
+        )
         failed = sum(end.status == "failed" for end in ends)
         left = len(plan.runs) - finished - failed
-        self._journal.write("stopped" if left else "closed", finished=finished, failed=failed, left=left)
-        return Outcome(self._directory, finished, failed, left, interrupts.stop_after_run, self._clock.monotonic() - begin)
+        self._journal.write(
+            "stopped" if left else "closed", finished=finished, failed=failed, left=left
+        )
+        return Outcome(
+            self._directory,
+            finished,
+            failed,
+            left,
+            interrupts.stop_after_run,
+            self._clock.monotonic() - begin,
+        )
 
-    def _runs(self, plan: Plan, missing: Sequence[PlannedRun], ground: _Ground, interrupts: Interrupts, hooks: Hooks,
-              executor: Executor, begin: float) -> list[RunEnd]:
+    def _runs(
+        self,
+        plan: Plan,
+        missing: Sequence[PlannedRun],
+        ground: _Ground,
+        interrupts: Interrupts,
+        hooks: Hooks,
+        executor: Executor,
+        begin: float,
+    ) -> list[RunEnd]:
         seconds = dict(zip((run.number for run in plan.runs), plan.run_seconds, strict=True))
         rest = Plan(tuple(missing), tuple(seconds[run.number] for run in missing))
         ends: list[RunEnd] = []
@@ -225,15 +339,29 @@ class StudyRunner:
             end = self._one(run, ground, executor, failure)
             ends.append(end)
             name = ground.names[run.number]
-            values = headline(self._directory / RUNS / name) if end.status == "finished" and not run.profile else {}
-            self._listener.ended(run, end.status, end.reason, rest.left(len(ends), self._clock.monotonic() - begin), values)
+            values = (
+                headline(self._directory / RUNS / name)
+                if end.status == "finished" and not run.profile
+                else {}
+            )
+            self._listener.ended(
+                run,
+                end.status,
+                end.reason,
+                rest.left(len(ends), self._clock.monotonic() - begin),
+                values,
+            )
             if end.hung:
                 self._hung = True
-                self._listener.noticed("stopped: what a run's load works on does not answer. Its files are left as they are; --resume "
-                                       "removes them and goes on, once it answers again")
+                self._listener.noticed(
+                    "stopped: what a run's load works on does not answer. Its files are left as they are; --resume "
+                    "removes them and goes on, once it answers again"
+                )
                 break
             if end.status == "failed" and self._options.fail_fast:
-                self._listener.noticed("stopped at the first failed run; --resume continues with it")
+                self._listener.noticed(
+                    "stopped at the first failed run; --resume continues with it"
+                )
                 break
         return ends
 
@@ -242,12 +370,25 @@ class StudyRunner:
         self._listener.started(run, name)
         place = self._directory / (PROFILES if run.profile else RUNS) / name
         setting = RunSetting(
-            run, name, place, self._equipment.target(run.cell), self._equipment.workload(run.cell),
-            () if failure else self._equipment.sources(run.cell), ground.tools, ground.environment, self._study.actions,
-            self._equipment.profiler if run.profile else None)
+            run,
+            name,
+            place,
+            self._equipment.target(run.cell),
+            self._equipment.workload(run.cell),
+            () if failure else self._equipment.sources(run.cell),
+            ground.tools,
+            ground.environment,
+            self._study.actions,
+            self._equipment.profiler if run.profile else None,
+        )
         end = executor.refuse(setting, failure) if failure else executor.execute(setting)
-        self._journal.write(end.status, run=name, exit_code=end.exit_code, **({"reason": end.reason} if end.reason else {}),
-                            **({"hung": True} if end.hung else {}))
+        self._journal.write(
+            end.status,
+            run=name,
+            exit_code=end.exit_code,
+            **({"reason": end.reason} if end.reason else {}),
+            **({"hung": True} if end.hung else {}),
+        )
         return end
 
     def _look_again(self, missing: Sequence[PlannedRun], ground: _Ground) -> _Ground:

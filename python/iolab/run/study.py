@@ -24,10 +24,21 @@ from .resume import begun, recorded_study
 from .runner import RunnerOptions, StudyRunner
 
 
-def run_study(path: Path, output: Path | None = None, *, listener: ProgressListener | None = None, clock: Clock | None = None,
-              host: Host | None = None, interrupts: Interrupts | None = None, changes: Changes | None = None,
-              resume: bool = False, fail_fast: bool = False, destructive: bool = False, force: bool = False,
-              trusted: bool = False) -> Path:
+def run_study(
+    path: Path,
+    output: Path | None = None,
+    *,
+    listener: ProgressListener | None = None,
+    clock: Clock | None = None,
+    host: Host | None = None,
+    interrupts: Interrupts | None = None,
+    changes: Changes | None = None,
+    resume: bool = False,
+    fail_fast: bool = False,
+    destructive: bool = False,
+    force: bool = False,
+    trusted: bool = False,
+) -> Path:
     """Do a study and return its results directory.
 
     Args:
@@ -63,50 +74,87 @@ def run_study(path: Path, output: Path | None = None, *, listener: ProgressListe
             where = host or LocalHost()
             runner = StudyRunner(study, directory, heard, clock or SystemClock(), where, options)
             with interrupts or Interrupts(
-                    lambda: heard.noticed("stopping after this run; press Ctrl-C again to stop now")) as stops:
+                lambda: heard.noticed("stopping after this run; press Ctrl-C again to stop now")
+            ) as stops:
                 if isinstance(where, LocalHost):
                     where.stopping = lambda: stops.stop_now
                 runner.run(stops, reproduce=_command_line(path, output, study, options, host))
     except OSError as error:
-        hint = ("what was measured is kept: make room, then go on with --resume" if begun(directory)
-                else "choose another directory with -o")
-        raise RunError(f"can't be written: {error.strerror or error}", where=error.filename or directory, hint=hint) from None
+        hint = (
+            "what was measured is kept: make room, then go on with --resume"
+            if begun(directory)
+            else "choose another directory with -o"
+        )
+        raise RunError(
+            f"can't be written: {error.strerror or error}",
+            where=error.filename or directory,
+            hint=hint,
+        ) from None
     finally:
         _forget_if_unused(directory, fresh)
     return directory
 
 
-def _command_line(path: Path, output: Path | None, study: Study, options: RunnerOptions, host: Host | None) -> list[str]:
+def _command_line(
+    path: Path, output: Path | None, study: Study, options: RunnerOptions, host: Host | None
+) -> list[str]:
     flags = ["--destructive"] if options.permissions.destructive else []
     flags += ["--host", str(words)] if (words := getattr(host, "words", None)) else []
-    return ["iolab", "run", str(path), *(["-o", str(output)] if output is not None else []), *study.changes.arguments(), *flags]
+    return [
+        "iolab",
+        "run",
+        str(path),
+        *(["-o", str(output)] if output is not None else []),
+        *study.changes.arguments(),
+        *flags,
+    ]
 
 
 def refuse_other(directory: Path) -> None:
     """UsageError where results can't be written to a path, as a file or a recording is there."""
     if directory.exists() and not directory.is_dir():
-        raise UsageError("is a file, not a directory", where=directory, hint="choose another directory with -o")
+        raise UsageError(
+            "is a file, not a directory", where=directory, hint="choose another directory with -o"
+        )
     if is_recording(directory):
-        raise UsageError("is a recording, not a results directory", where=directory, hint="choose another directory with -o")
+        raise UsageError(
+            "is a recording, not a results directory",
+            where=directory,
+            hint="choose another directory with -o",
+        )
 
 
 def _check_output(directory: Path, resume: bool) -> None:
     refuse_other(directory)
     if (directory / HOSTS_FILE).exists():
-        raise UsageError("holds results of several hosts", where=directory,
-                         hint="name all of them with --host, or choose another directory with -o")
+        raise UsageError(
+            "holds results of several hosts",
+            where=directory,
+            hint="name all of them with --host, or choose another directory with -o",
+        )
     runs = directory / RUNS
     if not (directory / MANIFEST_FILE).exists() and runs.is_dir() and any(runs.iterdir()):
-        raise UsageError("holds runs but no manifest.json", where=directory, hint="choose another directory with -o")
+        raise UsageError(
+            "holds runs but no manifest.json",
+            where=directory,
+            hint="choose another directory with -o",
+        )
     if not resume and (directory / MANIFEST_FILE).exists():
-        raise UsageError("holds results already", where=directory,
-                         hint="go on with them by --resume, choose another directory with -o, or remove it first")
+        raise UsageError(
+            "holds results already",
+            where=directory,
+            hint="go on with them by --resume, choose another directory with -o, or remove it first",
+        )
 
 
 def _forget_if_unused(directory: Path, fresh: bool) -> None:
     """Take back a directory that was made here and in which nothing was written."""
     try:
-        if fresh and directory.is_dir() and {entry.name for entry in directory.iterdir()} <= {LOCK_FILE}:
+        if (
+            fresh
+            and directory.is_dir()
+            and {entry.name for entry in directory.iterdir()} <= {LOCK_FILE}
+        ):
             (directory / LOCK_FILE).unlink(missing_ok=True)
             directory.rmdir()
     except OSError:

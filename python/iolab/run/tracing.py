@@ -22,7 +22,10 @@ def active_tracing(host: Host, results: str) -> list[str]:
     Args:
         results: the results' directory; what this study itself records into it is no news.
     """
-    root = next((place for place in _TRACEFS if text_or_none(host, f"{place}/current_tracer") is not None), None)
+    root = next(
+        (place for place in _TRACEFS if text_or_none(host, f"{place}/current_tracer") is not None),
+        None,
+    )
     if root is None:
         return []
     try:
@@ -32,7 +35,9 @@ def active_tracing(host: Host, results: str) -> list[str]:
     found = _told(host, root, "the kernel's own buffer")
     for name in instances:
         maker = _OWN.match(name)
-        if maker is None or f"{MARK}={results}" not in (text_or_none(host, f"/proc/{maker[1]}/environ") or "").split("\0"):
+        if maker is None or f"{MARK}={results}" not in (
+            text_or_none(host, f"/proc/{maker[1]}/environ") or ""
+        ).split("\0"):
             found += _told(host, f"{root}/instances/{name}", f"instance {name}")
     return found
 

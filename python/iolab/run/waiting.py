@@ -33,7 +33,9 @@ class KernelWait:
                 switches = self._asleep(task)
                 if switches is not None:
                     before = self._since.get(task)
-                    found[task] = before if before is not None and before[0] == switches else (switches, now)
+                    found[task] = (
+                        before if before is not None and before[0] == switches else (switches, now)
+                    )
             self._since = found
         return max((now - since for _, since in self._since.values()), default=0.0)
 
@@ -50,7 +52,9 @@ class KernelWait:
 
     def remaining(self) -> str:
         """The words for what waited when it was looked at last and still does; empty where nothing does."""
-        self._since = {task: found for task, found in self._since.items() if self._asleep(task) is not None}
+        self._since = {
+            task: found for task, found in self._since.items() if self._asleep(task) is not None
+        }
         return self.words() if self._since else ""
 
     def _tasks(self) -> list[str]:
@@ -70,7 +74,9 @@ class KernelWait:
 
     def _asleep(self, task: str) -> str | None:
         """How often the kernel has switched a task that can't be interrupted; None for another one."""
-        if ((text_or_none(self._host, f"{task}/stat") or "").rpartition(")")[2].split() or [""])[0] != "D":
+        if ((text_or_none(self._host, f"{task}/stat") or "").rpartition(")")[2].split() or [""])[
+            0
+        ] != "D":
             return None
         status = text_or_none(self._host, f"{task}/status") or ""
         return " ".join(re.findall(r"ctxt_switches:\s*(\d+)", status))

@@ -74,7 +74,13 @@ class Beside(ABC):
         self.trouble = ""
         self._log, self._errors = log, log.parent / f".{self.name}.stderr"
         self._origin = self._seen = self._clock.monotonic()
-        self._process = self._host.start(list(command), cwd=log.parent, stdout=log, stderr=self._errors, environment=dict(environment))
+        self._process = self._host.start(
+            list(command),
+            cwd=log.parent,
+            stdout=log,
+            stderr=self._errors,
+            environment=dict(environment),
+        )
 
     def _look(self, process: Process) -> None:
         if not self.trouble and (code := process.wait(0)) is not None:

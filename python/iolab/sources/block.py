@@ -14,8 +14,13 @@ from .recorded import RecordedSource
 class BlockOptions(CounterOptions):
     """`[sources.block]`."""
 
-    devices: Annotated[list[str], Field(
-        default_factory=list, description="devices to record, such as [\"sdb\"]; default: those behind the target")]
+    devices: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            description='devices to record, such as ["sdb"]; default: those behind the target',
+        ),
+    ]
 
 
 class BlockSource(RecordedSource):

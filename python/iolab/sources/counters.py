@@ -26,7 +26,9 @@ from ..hosts.base.options import Duration, Options
 class CounterOptions(Options):
     """What every source of counters lets a study choose."""
 
-    interval: Annotated[Duration, Field(gt=0, description="time between readings; the gates expect a second")] = 1.0
+    interval: Annotated[
+        Duration, Field(gt=0, description="time between readings; the gates expect a second")
+    ] = 1.0
 
 
 class CounterSource(ABC):
@@ -36,7 +38,9 @@ class CounterSource(ABC):
     options: ClassVar[type[Options]] = CounterOptions
     trouble = ""
 
-    def __init__(self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         self._interval, self._host, self._clock = options.interval, host, clock
         self._file: TextIO | None = None
         self._origin = 0.0
@@ -55,7 +59,9 @@ class CounterSource(ABC):
         """What `live` needs of a reading, by a name of its own; ValueError or LookupError for odd lines."""
         return {}
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """What two readings `passed` seconds apart tell whoever watches, base units."""
         return {}
 
@@ -114,7 +120,9 @@ class CounterSource(ABC):
             self.lost += 1
             return
         self._last = self._clock.monotonic()
-        self._file.write("".join([f"@ {self._clock.realtime_ns()} {round(self._last * 1e9)}\n", *lines]))
+        self._file.write(
+            "".join([f"@ {self._clock.realtime_ns()} {round(self._last * 1e9)}\n", *lines])
+        )
         # Handed to the kernel at once: a killed study keeps its readings.
         self._file.flush()
         self.readings += 1
@@ -132,7 +140,9 @@ class _SetSource(CounterSource):
 
     counters: ClassVar[type[CounterSet]]
 
-    def __init__(self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         super().__init__(options, host, clock, devices)
         self._set = self.counters()
 
@@ -144,7 +154,9 @@ class _SetSource(CounterSource):
         """The set's counts."""
         return self._set.counts(lines)
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """What the set shows live."""
         return self._set.live(passed, before, now)
 
@@ -156,4 +168,8 @@ class _SetSource(CounterSource):
 @cache
 def source_of(counters: type[CounterSet]) -> type[CounterSource]:
     """The source that polls a counter set, with its name and description."""
-    return type(f"{counters.__name__}Source", (_SetSource,), {"name": counters.name, "counters": counters, "__doc__": counters.__doc__})
+    return type(
+        f"{counters.__name__}Source",
+        (_SetSource,),
+        {"name": counters.name, "counters": counters, "__doc__": counters.__doc__},
+    )

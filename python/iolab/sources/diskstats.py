@@ -24,8 +24,13 @@ _SECTOR = 512
 class DiskstatsOptions(CounterOptions):
     """`[sources.diskstats]`."""
 
-    devices: Annotated[list[str], Field(
-        default_factory=list, description="kernel names to watch, such as [\"sdb\"]; default: those behind the target")]
+    devices: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            description='kernel names to watch, such as ["sdb"]; default: those behind the target',
+        ),
+    ]
 
 
 class DiskstatsSource(CounterSource):
@@ -34,7 +39,9 @@ class DiskstatsSource(CounterSource):
     name: ClassVar[str] = "diskstats"
     options: ClassVar[type[Options]] = DiskstatsOptions
 
-    def __init__(self, options: DiskstatsOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: DiskstatsOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         super().__init__(options, host, clock, devices)
         self._devices = frozenset(options.devices or devices)
 
@@ -51,17 +58,28 @@ class DiskstatsSource(CounterSource):
 
     def lines(self) -> list[str]:
         """The devices' lines."""
-        return [line for line in self._host.read_text(_PROC).splitlines(keepends=True) if _device(line) in self._devices]
+        return [
+            line
+            for line in self._host.read_text(_PROC).splitlines(keepends=True)
+            if _device(line) in self._devices
+        ]
 
     def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
         """Completed reads and writes (fields 1 and 5) and their sectors (3 and 7), over all devices."""
         fields = [[int(field) for field in line.split()[3:10]] for line in lines]
-        return {"ios": sum(one[0] + one[4] for one in fields), "sectors": sum(one[2] + one[6] for one in fields)}
+        return {
+            "ios": sum(one[0] + one[4] for one in fields),
+            "sectors": sum(one[2] + one[6] for one in fields),
+        }
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """I/Os and bytes per second over all devices."""
-        return {"device.iops": (now["ios"] - before["ios"]) / passed,
-                "device.bw": _SECTOR * (now["sectors"] - before["sectors"]) / passed}
+        return {
+            "device.iops": (now["ios"] - before["ios"]) / passed,
+            "device.bw": _SECTOR * (now["sectors"] - before["sectors"]) / passed,
+        }
 
 
 def _device(line: str) -> str:

@@ -25,9 +25,16 @@ FILE = "iostat.json"
 class IostatOptions(Options):
     """`[sources.iostat]`."""
 
-    interval: Annotated[int, Field(ge=1, description="whole seconds between reports; the gates expect one")] = 1
-    devices: Annotated[list[str], Field(
-        default_factory=list, description="kernel names to watch, such as [\"sdb\"]; default: those behind the target")]
+    interval: Annotated[
+        int, Field(ge=1, description="whole seconds between reports; the gates expect one")
+    ] = 1
+    devices: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            description='kernel names to watch, such as ["sdb"]; default: those behind the target',
+        ),
+    ]
 
 
 class IostatSource(Beside):
@@ -39,7 +46,9 @@ class IostatSource(Beside):
     mark = re.compile(b'"timestamp"')
     ended_by = Signals.SIGINT
 
-    def __init__(self, options: IostatOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: IostatOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         super().__init__(options.interval, host, clock)
         self._devices = tuple(options.devices or devices)
 
@@ -53,5 +62,8 @@ class IostatSource(Beside):
 
     def start(self, run_dir: Path) -> None:
         """Start iostat; RunError where it can't be started."""
-        self._begin(["iostat", "-o", "JSON", "-xdt", str(self._interval), *self._devices], run_dir / FILE,
-                    {"LC_ALL": "C", "S_TIME_FORMAT": "ISO"})
+        self._begin(
+            ["iostat", "-o", "JSON", "-xdt", str(self._interval), *self._devices],
+            run_dir / FILE,
+            {"LC_ALL": "C", "S_TIME_FORMAT": "ISO"},
+        )

@@ -24,7 +24,9 @@ _END = "end\n"
 class _PoolKstat(CounterSource):
     options: ClassVar[type[Options]] = PoolOptions
 
-    def __init__(self, options: PoolOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: PoolOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         super().__init__(options, host, clock, devices)
         self._pool = options.pool
         self._pools: Sequence[str] = ()
@@ -56,7 +58,10 @@ class DmuTxAssignSource(_PoolKstat):
 
     def lines_of(self, pool: str) -> list[str]:
         """The counts up to the largest that isn't 0: none before the first wait."""
-        return [f"{pool}\t{line}" for line in named_lines(self._host.read_text(f"{KSTATS}/{pool}/{self.name}"))]
+        return [
+            f"{pool}\t{line}"
+            for line in named_lines(self._host.read_text(f"{KSTATS}/{pool}/{self.name}"))
+        ]
 
 
 class ObjsetSource(_PoolKstat):
@@ -77,8 +82,19 @@ class ObjsetSource(_PoolKstat):
             lines = named_lines(self._host.read_text(path))
         except OSError:  # unmounted since the directory was listed
             return []
-        name = next((line.split(None, 2)[2].rstrip("\n") for line in lines if line.startswith("dataset_name ")), "")
-        return [f"{name}\t{line}" for line in lines if not line.startswith("dataset_name ")] if name else []
+        name = next(
+            (
+                line.split(None, 2)[2].rstrip("\n")
+                for line in lines
+                if line.startswith("dataset_name ")
+            ),
+            "",
+        )
+        return (
+            [f"{name}\t{line}" for line in lines if not line.startswith("dataset_name ")]
+            if name
+            else []
+        )
 
 
 class TxgsSource(_PoolKstat):
@@ -90,7 +106,9 @@ class TxgsSource(_PoolKstat):
 
     name: ClassVar[str] = "txgs"
 
-    def __init__(self, options: PoolOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: PoolOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         super().__init__(options, host, clock, devices)
         self._seen: dict[str, tuple[int, int]] = {}
         self._missed = 0
@@ -98,7 +116,11 @@ class TxgsSource(_PoolKstat):
     def unfit(self) -> str | None:
         """Without OpenZFS, or where it keeps no history, there is nothing to read."""
         kept = text_or_none(self._host, "/sys/module/zfs/parameters/zfs_txg_history")
-        return super().unfit() or ("zfs_txg_history is 0: no history of transaction groups is kept" if kept == "0" else None)
+        return super().unfit() or (
+            "zfs_txg_history is 0: no history of transaction groups is kept"
+            if kept == "0"
+            else None
+        )
 
     def start(self, run_dir: Path) -> None:
         """Forget what was seen, write the head and the first reading."""
@@ -107,8 +129,11 @@ class TxgsSource(_PoolKstat):
 
     def lines_of(self, pool: str) -> list[str]:
         """The groups that are new or were not done yet."""
-        rows = [(int(line.split(None, 1)[0]), line) for line in self._host.read_text(f"{KSTATS}/{pool}/txgs").splitlines(keepends=True)
-                if line[:1].isdecimal()]
+        rows = [
+            (int(line.split(None, 1)[0]), line)
+            for line in self._host.read_text(f"{KSTATS}/{pool}/txgs").splitlines(keepends=True)
+            if line[:1].isdecimal()
+        ]
         # a raw kstat has a line of its own numbers above the titles in some releases; groups have twelve fields
         rows = [(txg, line) for txg, line in rows if len(line.split()) == 12]
         if not rows:

@@ -23,7 +23,9 @@ class RecordedSource(CounterSource):
 
     recorded: ClassVar[bool] = True
 
-    def __init__(self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: CounterOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         super().__init__(options, host, clock, devices)
         self._keeper: Host = host
         self._status: str | None = None
@@ -55,13 +57,18 @@ class RecordedSource(CounterSource):
 
     def counted(self, status: Mapping[str, object]) -> list[str]:
         """What the recorder took in and lost, a line each."""
-        return [f"events {_count(status, 'events', self.name)}\n", f"lost {_count(status, 'lost', self.name)}\n"]
+        return [
+            f"events {_count(status, 'events', self.name)}\n",
+            f"lost {_count(status, 'lost', self.name)}\n",
+        ]
 
     def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
         """Each count."""
         return {line.split()[0]: float(line.split()[1]) for line in lines}
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """Events per second."""
         return {f"{self.name}.events": (now["events"] - before["events"]) / passed}
 
@@ -80,7 +87,11 @@ class RecordedSource(CounterSource):
         """Remember what befell it since the run began."""
         begun, troubles = self._begun or {}, status.get("troubles")
         deaths = [each.get("deaths") for each in (begun, status)]
-        if isinstance(troubles, list) and troubles and (deaths[0] != deaths[1] or status.get("state") == "ended"):
+        if (
+            isinstance(troubles, list)
+            and troubles
+            and (deaths[0] != deaths[1] or status.get("state") == "ended")
+        ):
             self.trouble = str(troubles[-1])
 
 

@@ -18,6 +18,8 @@ class RecordedCounters(RecordedSource):
         samples = status.get("samples")
         return [f"samples {samples if isinstance(samples, int) and samples >= 0 else 0}\n"]
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """Nothing that a reader of one run would look for."""
         return {}

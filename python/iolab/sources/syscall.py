@@ -14,8 +14,13 @@ from .recorded import RecordedSource
 class SyscallOptions(CounterOptions):
     """`[sources.syscall]`."""
 
-    fs: Annotated[list[str], Field(
-        default_factory=list, description="mount points whose files are recorded; default: the target's")]
+    fs: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            description="mount points whose files are recorded; default: the target's",
+        ),
+    ]
 
 
 class SyscallSource(RecordedSource):

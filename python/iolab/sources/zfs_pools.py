@@ -17,13 +17,23 @@ _OURS = "iolab-"
 class PoolOptions(CounterOptions):
     """What every source of a pool lets a study choose."""
 
-    pool: str = Field("", description="pool to watch; default: those that iolab made, else every imported one")
+    pool: str = Field(
+        "", description="pool to watch; default: those that iolab made, else every imported one"
+    )
 
 
 def watched(host: Host, pool: str) -> Sequence[str]:
     """Names of the pools to watch, sorted; OSError where none of them is imported."""
-    found = [name for name in host.list_directory(KSTATS) if (name == pool or not pool) and host.is_directory(f"{KSTATS}/{name}")]
+    found = [
+        name
+        for name in host.list_directory(KSTATS)
+        if (name == pool or not pool) and host.is_directory(f"{KSTATS}/{name}")
+    ]
     chosen = [name for name in found if name.startswith(_OURS)] or found
     if not chosen:
-        raise FileNotFoundError(2, "no such pool is imported" if pool else "no pool is imported", f"{KSTATS}/{pool}".rstrip("/"))
+        raise FileNotFoundError(
+            2,
+            "no such pool is imported" if pool else "no pool is imported",
+            f"{KSTATS}/{pool}".rstrip("/"),
+        )
     return chosen

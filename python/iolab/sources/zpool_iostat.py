@@ -21,10 +21,13 @@ _STAMP = r"""read -r up _ </proc/uptime
   echo "@ $(date +%s%N) ${up%.*}${up#*.}0000000"
 """
 
-_RATES = _STAMP + r"""every=$1; shift
+_RATES = (
+    _STAMP
+    + r"""every=$1; shift
 for pool; do printf 'pool\t%s\n' "$pool"; done
 exec zpool iostat -HpyL -T u -l -v "$@" "$every"
 """
+)
 
 _COUNTS = r"""every=$(($1 * 100)); shift; next=
 while :; do

@@ -19,8 +19,12 @@ from .zfs_pools import watched
 class ZpoolOptions(Options):
     """`[sources.zpool-iostat]` and its kin."""
 
-    interval: Annotated[int, Field(ge=1, description="whole seconds between readings; the gates expect one")] = 1
-    pool: str = Field("", description="pool to watch; default: those that iolab made, else every imported one")
+    interval: Annotated[
+        int, Field(ge=1, description="whole seconds between readings; the gates expect one")
+    ] = 1
+    pool: str = Field(
+        "", description="pool to watch; default: those that iolab made, else every imported one"
+    )
 
 
 class ZpoolProcess(Beside):
@@ -30,7 +34,9 @@ class ZpoolProcess(Beside):
     script: ClassVar[str]
     """Run with the interval and the pools' names as `$1`, `$2`..., after the head was written."""
 
-    def __init__(self, options: ZpoolOptions, host: Host, clock: Clock, devices: Sequence[str]) -> None:
+    def __init__(
+        self, options: ZpoolOptions, host: Host, clock: Clock, devices: Sequence[str]
+    ) -> None:
         super().__init__(options.interval, host, clock)
         self._pool = options.pool
 
@@ -45,8 +51,14 @@ class ZpoolProcess(Beside):
         try:
             pools = watched(self._host, self._pool)
         except OSError as error:
-            raise RunError(f"{self.name} has nothing to watch: {error.strerror or error}", where=error.filename,
-                           hint="import a pool, or leave the source out") from None
+            raise RunError(
+                f"{self.name} has nothing to watch: {error.strerror or error}",
+                where=error.filename,
+                hint="import a pool, or leave the source out",
+            ) from None
         head = f"echo '# iolab {self.name} 1'"
-        self._begin(["sh", "-c", f"{head}\n{self.script}", self.name, str(self._interval), *pools], run_dir / f"{self.name}.log",
-                    {"LC_ALL": "C"})
+        self._begin(
+            ["sh", "-c", f"{head}\n{self.script}", self.name, str(self._interval), *pools],
+            run_dir / f"{self.name}.log",
+            {"LC_ALL": "C"},
+        )

@@ -85,7 +85,11 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
             p = float(p_values[i])
         else:
             p = 1.0 if value == 0 else 2.0 ** (1 - n)
-        low, high, sd = value - float(half[i]), value + float(half[i]), float(np.sqrt(used_variance[i]))
+        low, high, sd = (
+            value - float(half[i]),
+            value + float(half[i]),
+            float(np.sqrt(used_variance[i])),
+        )
         found.append(MeanInterval(value, low, high, p, n, float(used_df[i]), sd, bool(pooled[i])))
     return found
 

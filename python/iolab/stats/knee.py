@@ -98,11 +98,15 @@ def knee(throughput: Values, latency: Values) -> Knee | NoKnee:
     bend = _scaled(x) - _scaled(y)
     top = int(np.argmax(bend))
     if bend[top] < SENSITIVITY / (len(x) - 1):
-        return NoKnee("latency rises about as evenly as throughput: no bend wider than the distance between loads")
+        return NoKnee(
+            "latency rises about as evenly as throughput: no bend wider than the distance between loads"
+        )
     if top == 0:
         return NoKnee("the lowest load is already the best: the knee lies below what was measured")
     if bend[top] - bend[top:].min() < SENSITIVITY / (len(x) - 1):
-        return NoKnee("the highest loads are still the best: the knee lies beyond what was measured")
+        return NoKnee(
+            "the highest loads are still the best: the knee lies beyond what was measured"
+        )
     return Knee(top, float(x[top]), float(y[top]), float(bend[top]))
 
 
@@ -110,7 +114,9 @@ def _scaled(values: Floats) -> Floats:
     return np.asarray((values - values.min()) / np.ptp(values))
 
 
-def knee_over_repetitions(curves: Sequence[tuple[Values, Values]], loads: Values) -> KneeEstimate | NoKnee:
+def knee_over_repetitions(
+    curves: Sequence[tuple[Values, Values]], loads: Values
+) -> KneeEstimate | NoKnee:
     """The knee with the range over which the repetitions scatter it.
 
     Every repetition gives a knee of its own. The range is that of the repetitions and no confidence interval: knees are
@@ -138,7 +144,11 @@ def knee_over_repetitions(curves: Sequence[tuple[Values, Values]], loads: Values
     if 2 * len(knees) < len(answers):
         reasons = [answer.reason for answer in answers if isinstance(answer, NoKnee)]
         reason = max(reasons, key=reasons.count)
-        return NoKnee(reason if len(answers) == 1 else f"{len(knees)} of {len(answers)} repetitions have one; {reason}")
+        return NoKnee(
+            reason
+            if len(answers) == 1
+            else f"{len(knees)} of {len(answers)} repetitions have one; {reason}"
+        )
     at = np.sort([levels[each.index] for each in knees])
     throughputs, latencies = [each.throughput for each in knees], [each.latency for each in knees]
     several = len(knees) > 1

@@ -36,7 +36,9 @@ def _half_width(values: Floats, confidence: float) -> float | None:
     return float(special.stdtrit(n - 1, (1 + confidence) / 2) * values.std(ddof=1) / math.sqrt(n))
 
 
-def log_mean_interval(values: Values, confidence: float = 0.95) -> tuple[float, float | None, float | None]:
+def log_mean_interval(
+    values: Values, confidence: float = 0.95
+) -> tuple[float, float | None, float | None]:
     """Geometric mean with its t interval on logarithms: (mean, low, high); low and high None below two values.
 
     Raises:
@@ -52,7 +54,9 @@ def log_mean_interval(values: Values, confidence: float = 0.95) -> tuple[float, 
         return math.exp(middle), float(np.exp(middle - half)), float(np.exp(middle + half))
 
 
-def mean_interval(values: Values, confidence: float = 0.95) -> tuple[float, float | None, float | None]:
+def mean_interval(
+    values: Values, confidence: float = 0.95
+) -> tuple[float, float | None, float | None]:
     """Arithmetic mean with its t interval: (mean, low, high); low and high None below two values.
 
     Raises:

@@ -95,7 +95,9 @@ def detectable(sd: float, n: int, alpha: float = 0.05, power: float = 0.8) -> fl
     if sd == 0:
         return 0.0
 
-    from scipy import optimize  # slow to load, and most comparisons have too few blocks to come here
+    from scipy import (
+        optimize,
+    )  # slow to load, and most comparisons have too few blocks to come here
 
     def missing(effect: float) -> float:
         return power_of(effect, 1.0, n, alpha) - power

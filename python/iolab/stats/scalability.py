@@ -66,8 +66,10 @@ class UslFit:
 
     def throughput(self, concurrency: float) -> float:
         """Throughput of the fitted law at a concurrency."""
-        return self.lam * concurrency / (
-            1 + self.sigma * (concurrency - 1) + self.kappa * concurrency * (concurrency - 1)
+        return (
+            self.lam
+            * concurrency
+            / (1 + self.sigma * (concurrency - 1) + self.kappa * concurrency * (concurrency - 1))
         )
 
 
@@ -101,12 +103,25 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
     elif 1 - sigma < _INVISIBLE:
         sigma = 1.0
     kappa = 0.0 if kappa < _INVISIBLE * (1 + sigma * (n.max() - 1)) else kappa / pairs
-    errors = _standard_errors(curve.slopes(best), curve.cost(best), [True, 0 < sigma < 1, kappa > 0])
+    errors = _standard_errors(
+        curve.slopes(best), curve.cost(best), [True, 0 < sigma < 1, kappa > 0]
+    )
     relative = float(np.sqrt(np.mean(np.expm1(-curve.residuals(best)) ** 2)))
     lam = math.exp(scale)
     peak = max(math.sqrt((1 - sigma) / kappa), 1.0) if kappa > 0 else None
-    fit = UslFit(lam, sigma, kappa, None if errors[0] is None else errors[0] * lam, errors[1],
-                 None if errors[2] is None else errors[2] / pairs, peak, None, relative, levels, float(n.max()))
+    fit = UslFit(
+        lam,
+        sigma,
+        kappa,
+        None if errors[0] is None else errors[0] * lam,
+        errors[1],
+        None if errors[2] is None else errors[2] / pairs,
+        peak,
+        None,
+        relative,
+        levels,
+        float(n.max()),
+    )
     top = fit.throughput(peak) if peak is not None else (lam / sigma if sigma > 0 else None)
     return UslFit(**{**fit.__dict__, "peak_throughput": top})
 
@@ -145,10 +160,14 @@ class _Curve:
         for _ in range(_MOST_STEPS):
             slopes = self.slopes(here)
             downhill = -(self.residuals(here) @ slopes)
-            free = np.flatnonzero(~(((here <= _LOW) & (downhill < 0)) | ((here >= _HIGH) & (downhill > 0))))
+            free = np.flatnonzero(
+                ~(((here <= _LOW) & (downhill < 0)) | ((here >= _HIGH) & (downhill > 0)))
+            )
             curvature = (slopes.T @ slopes)[np.ix_(free, free)]
             step = np.zeros_like(here)
-            step[free] = np.linalg.solve(curvature + damping * np.diag(np.diag(curvature)), downhill[free])
+            step[free] = np.linalg.solve(
+                curvature + damping * np.diag(np.diag(curvature)), downhill[free]
+            )
             there = np.minimum(np.maximum(here + step, _LOW), _HIGH)
             reached = self.cost(there)
             is_still = bool((np.abs(there - here) <= _STILL * (_STILL + np.abs(here))).all())
@@ -163,11 +182,15 @@ class _Curve:
     def starts(self) -> list[Floats]:
         """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two plain guesses beside it."""
         n, x = self._n, self._x
-        a, b, c = _without_negatives(np.stack([np.ones_like(n), *self._terms], axis=1) * (x / n)[:, None])
+        a, b, c = _without_negatives(
+            np.stack([np.ones_like(n), *self._terms], axis=1) * (x / n)[:, None]
+        )
         first = math.log(float(x[np.argmin(n)] / n.min()))
         starts = [np.array([first, 0.1, 0.1]), np.array([first, 0.9, 1.0])]
         if a > 0:
-            starts.insert(0, np.array([-math.log(a), min(max(b / a, 1e-6), 1 - 1e-6), max(c / a, 1e-6)]))
+            starts.insert(
+                0, np.array([-math.log(a), min(max(b / a, 1e-6), 1 - 1e-6), max(c / a, 1e-6)])
+            )
         return starts
 
 

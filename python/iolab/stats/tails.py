@@ -72,11 +72,18 @@ def pooled_quantiles(
     spread = np.array([_read(every, weights @ table, bits, quantiles) for weights in drawn])
     # One nanosecond more keeps the logarithm of an empty latency finite and moves nothing else.
     logs = np.log1p(spread)
-    half = float(special.stdtrit(n - 1, (1 + confidence) / 2)) * math.sqrt(n / (n - 1)) * logs.std(axis=0, ddof=1)
+    half = (
+        float(special.stdtrit(n - 1, (1 + confidence) / 2))
+        * math.sqrt(n / (n - 1))
+        * logs.std(axis=0, ddof=1)
+    )
     middle = np.log1p(values)
     with np.errstate(over="ignore"):
         lows, highs = np.expm1(np.maximum(middle - half, 0.0)), np.expm1(middle + half)
-    return [(value, min(float(low), value), max(float(high), value)) for value, low, high in zip(values, lows, highs, strict=True)]
+    return [
+        (value, min(float(low), value), max(float(high), value))
+        for value, low, high in zip(values, lows, highs, strict=True)
+    ]
 
 
 def _checked(histogram: Histogram) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -45,27 +45,58 @@ class Changes:
 
     def as_data(self) -> dict[str, Any]:
         """As plain data, for the manifest; what isn't changed is missing."""
-        found: dict[str, Any] = {"only": {name: list(levels) for name, levels in self.only.items()}, "variants": list(self.variants),
-                                 "repetitions": self.repetitions, "runtime": self.runtime, "seed": self.seed,
-                                 "target": dict(self.target), "workload": dict(self.workload), "again": self.again}
-        return {key: value for key, value in found.items() if value or (value is not None and type(value) is int)}
+        found: dict[str, Any] = {
+            "only": {name: list(levels) for name, levels in self.only.items()},
+            "variants": list(self.variants),
+            "repetitions": self.repetitions,
+            "runtime": self.runtime,
+            "seed": self.seed,
+            "target": dict(self.target),
+            "workload": dict(self.workload),
+            "again": self.again,
+        }
+        return {
+            key: value
+            for key, value in found.items()
+            if value or (value is not None and type(value) is int)
+        }
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Changes:
         """What `as_data` wrote."""
-        return cls(only={name: tuple(levels) for name, levels in data.get("only", {}).items()},
-                   variants=tuple(data.get("variants", ())), repetitions=data.get("repetitions"), runtime=data.get("runtime"),
-                   seed=data.get("seed"), target=dict(data.get("target", {})), again=bool(data.get("again", False)),
-                   workload=dict(data.get("workload", {})))
+        return cls(
+            only={name: tuple(levels) for name, levels in data.get("only", {}).items()},
+            variants=tuple(data.get("variants", ())),
+            repetitions=data.get("repetitions"),
+            runtime=data.get("runtime"),
+            seed=data.get("seed"),
+            target=dict(data.get("target", {})),
+            again=bool(data.get("again", False)),
+            workload=dict(data.get("workload", {})),
+        )
 
     def arguments(self) -> list[str]:
         """As arguments of `iolab run`."""
-        found = [part for name, levels in self.only.items() for part in ("--only", f"{name}={','.join(levels)}")]
+        found = [
+            part
+            for name, levels in self.only.items()
+            for part in ("--only", f"{name}={','.join(levels)}")
+        ]
         found += [part for name in self.variants for part in ("--variant", name)]
-        for flag, value in (("--repetitions", self.repetitions), ("--runtime", self.runtime), ("--seed", self.seed)):
+        for flag, value in (
+            ("--repetitions", self.repetitions),
+            ("--runtime", self.runtime),
+            ("--seed", self.seed),
+        ):
             found += [flag, str(value)] if value is not None else []
-        found += [part for key, value in self.target.items() for part in ("--target", f"{key}={value}")]
-        found += [part for key, value in self.workload.items() for part in ("--workload", f"{key}={value}")]
+        found += [
+            part for key, value in self.target.items() for part in ("--target", f"{key}={value}")
+        ]
+        found += [
+            part
+            for key, value in self.workload.items()
+            for part in ("--workload", f"{key}={value}")
+        ]
         return [*found, *(["--a-a"] if self.again else [])]
 
 
@@ -76,7 +107,11 @@ def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
         name, equals, levels = text.partition("=")
         parts = tuple(part.strip() for part in levels.split(","))
         if not equals or not name.strip() or not all(parts):
-            raise UsageError(f"'{text}' names no level", where="--only", hint="write factor=level or factor=level,level")
+            raise UsageError(
+                f"'{text}' names no level",
+                where="--only",
+                hint="write factor=level or factor=level,level",
+            )
         found[name.strip()] = (*found.get(name.strip(), ()), *parts)
     return found
 
@@ -87,7 +122,11 @@ def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not all(part.strip() for part in key.split(".")):
-            raise UsageError(f"'{text}' is not a key=value", where=flag, hint="such as path=/mnt/x; 'key=' takes a key out")
+            raise UsageError(
+                f"'{text}' is not a key=value",
+                where=flag,
+                hint="such as path=/mnt/x; 'key=' takes a key out",
+            )
         if key.strip() in found:
             raise UsageError(f"'{key.strip()}' is given twice", where=flag)
         found[key.strip()] = value.strip()
@@ -127,7 +166,11 @@ def _set_runtime(data: dict[str, Any], runtime: str) -> None:
         if not isinstance(workload, dict) or (place > 0 and "runtime" not in workload):
             continue
         if "{" in str(workload.get("runtime", "")):
-            raise UsageError("the study sweeps workload.runtime as a factor", where="--runtime", hint="choose a level with --only")
+            raise UsageError(
+                "the study sweeps workload.runtime as a factor",
+                where="--runtime",
+                hint="choose a level with --only",
+            )
         workload["runtime"] = runtime
 
 
@@ -141,8 +184,11 @@ def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> No
     for key, text in changes.items():
         for variant, table in _variant_tables(data).items():
             if _value_at(table, (kind, *key.split("."))) is not None:
-                raise UsageError(f"variant '{variant}' sets {kind}.{key} itself", where=f"--{kind}",
-                                 hint="it is what the study compares; change the file instead")
+                raise UsageError(
+                    f"variant '{variant}' sets {kind}.{key} itself",
+                    where=f"--{kind}",
+                    hint="it is what the study compares; change the file instead",
+                )
         *above, last = key.split(".")
         table = whole
         for part in above:
@@ -169,10 +215,16 @@ def _keep_variants(data: dict[str, Any], names: Sequence[str]) -> None:
     known = _variant_tables(data) or {"baseline": {}}
     for name in names:
         if name not in known:
-            raise UsageError(f"no variant is called '{name}'", where="--variant", hint=near(name, list(known)))
+            raise UsageError(
+                f"no variant is called '{name}'", where="--variant", hint=near(name, list(known))
+            )
     data["variants"] = {name: table for name, table in known.items() if name in names}
     study = data["study"]
-    if isinstance(study, dict) and study.get("baseline") in list(known) and study["baseline"] not in names:
+    if (
+        isinstance(study, dict)
+        and study.get("baseline") in list(known)
+        and study["baseline"] not in names
+    ):
         del study["baseline"]
 
 
@@ -184,7 +236,11 @@ def _add_again(data: dict[str, Any]) -> None:
         return  # the study's own mistake, told with its line
     name = f"{baseline}{AGAIN}"
     if name in variants:
-        raise UsageError(f"the study has a variant '{name}' of its own", where="--a-a", hint="rename that variant")
+        raise UsageError(
+            f"the study has a variant '{name}' of its own",
+            where="--a-a",
+            hint="rename that variant",
+        )
     data["variants"] = {**variants, name: copy.deepcopy(variants[baseline])}
 
 

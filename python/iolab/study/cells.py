@@ -39,8 +39,10 @@ class Cell:
 
     def resolved(self) -> dict[str, Any]:
         """Its tables as plain data."""
-        return {"target": {"kind": self.target_kind, **self.target.model_dump(mode="json")},
-                "workload": {"kind": self.workload_kind, **self.workload.model_dump(mode="json")}}
+        return {
+            "target": {"kind": self.target_kind, **self.target.model_dump(mode="json")},
+            "workload": {"kind": self.workload_kind, **self.workload.model_dump(mode="json")},
+        }
 
     def identity(self) -> str:
         """A word that is the same for the same cell of the same variant."""
@@ -55,8 +57,17 @@ class Cell:
 class CellBuilder:
     """Builds cells and gathers what is wrong with them."""
 
-    def __init__(self, file: StudyFile, places: Places, problems: list[Problem], sweeps: Sequence[Sweep], *,
-                 facts: Mapping[str, Any], directory: Path, left_out: Set[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        file: StudyFile,
+        places: Places,
+        problems: list[Problem],
+        sweeps: Sequence[Sweep],
+        *,
+        facts: Mapping[str, Any],
+        directory: Path,
+        left_out: Set[str] = frozenset(),
+    ) -> None:
         """Takes what all cells share.
 
         Args:
@@ -71,22 +82,38 @@ class CellBuilder:
     def cells_of(self, variant: str) -> Iterator[Cell]:
         """Cells of a variant in the file's order, the first factor slowest; none where its tables are wrong."""
         changes = self._file.variants[variant]
-        tables = {"target": overridden(self._file.target, changes.target),
-                  "workload": overridden(self._file.workload, changes.workload)}
+        tables = {
+            "target": overridden(self._file.target, changes.target),
+            "workload": overridden(self._file.workload, changes.workload),
+        }
         plugins = {kind: self._plugin(variant, kind, tables[kind]) for kind in _KINDS}
         if None in plugins.values():
             return
         for sweep in self._sweeps:
             placed = dict(tables)
-            if not self._place_factors(variant, placed, plugins["workload"], sweep) or self._left_out:
+            if (
+                not self._place_factors(variant, placed, plugins["workload"], sweep)
+                or self._left_out
+            ):
                 self._check_the_rest(variant, placed, plugins, sweep)
                 continue
             for factors in sweep.combinations:
-                options = {kind: self._options(variant, kind, filled(placed[kind], factors), plugins[kind], factors)
-                           for kind in _KINDS}
+                options = {
+                    kind: self._options(
+                        variant, kind, filled(placed[kind], factors), plugins[kind], factors
+                    )
+                    for kind in _KINDS
+                }
                 target, load = options["target"], options["workload"]
                 if target is not None and load is not None:
-                    yield Cell(variant, factors, placed["target"]["kind"], target, placed["workload"]["kind"], load)
+                    yield Cell(
+                        variant,
+                        factors,
+                        placed["target"]["kind"],
+                        target,
+                        placed["workload"]["kind"],
+                        load,
+                    )
 
     def _plugin(self, variant: str, kind: str, table: Mapping[str, Any]) -> Any:
         name = table.get("kind")
@@ -99,7 +126,9 @@ class CellBuilder:
             self._report(variant, (kind, "kind"), error.message, error.hint or "")
             return None
 
-    def _place_factors(self, variant: str, tables: dict[str, dict[str, Any]], workload: Any, sweep: Sweep) -> bool:
+    def _place_factors(
+        self, variant: str, tables: dict[str, dict[str, Any]], workload: Any, sweep: Sweep
+    ) -> bool:
         """Give factors that nothing mentions their option; report mentions of nothing and factors without effect."""
         mentioned: set[str] = set()
         named: set[str] = set()
@@ -111,21 +140,42 @@ class CellBuilder:
                     continue
                 sound = False
                 if name in self._known:
-                    self._note(sweep.key, f"has no factor '{name}', which {kind}.{'.'.join(path)} mentions", "give it a level here as well")
+                    self._note(
+                        sweep.key,
+                        f"has no factor '{name}', which {kind}.{'.'.join(path)} mentions",
+                        "give it a level here as well",
+                    )
                 else:
-                    self._report(variant, (kind, *path), f"mentions {{{name}}}, which is not a factor",
-                                 near(name, self._known) if self._known else "factors stand in [factors]; write '{{' for a brace")
-            named.update(name for path, text in texts(tables[kind]) if takes_size(path[-1]) for name in names_in(text))
+                    self._report(
+                        variant,
+                        (kind, *path),
+                        f"mentions {{{name}}}, which is not a factor",
+                        near(name, self._known)
+                        if self._known
+                        else "factors stand in [factors]; write '{{' for a brace",
+                    )
+            named.update(
+                name
+                for path, text in texts(tables[kind])
+                if takes_size(path[-1])
+                for name in names_in(text)
+            )
         for name in sweep.names:
             if name in mentioned:
                 continue
             place = workload.place_of(name)
-            if place is None and name in named:  # in the expression of a size, which takes an option's place from no factor
+            if (
+                place is None and name in named
+            ):  # in the expression of a size, which takes an option's place from no factor
                 continue
             if place is None:
                 sound = False
-                self._report(variant, (*sweep.key, name), "is used nowhere",
-                             f"{guess(name, workload.factors())}write \"{{{name}}}\" in an option")
+                self._report(
+                    variant,
+                    (*sweep.key, name),
+                    "is used nowhere",
+                    f'{guess(name, workload.factors())}write "{{{name}}}" in an option',
+                )
                 continue
             table = tables["workload"] = dict(tables["workload"])
             for part in place[:-1]:
@@ -135,21 +185,40 @@ class CellBuilder:
             if place[-1] in table:
                 sound = False
                 key = ".".join(("workload", *place))
-                self._report(variant, (*sweep.key, name), f"{key} is set as well",
-                             f"take {key} out, or write \"{{{name}}}\" there")
+                self._report(
+                    variant,
+                    (*sweep.key, name),
+                    f"{key} is set as well",
+                    f'take {key} out, or write "{{{name}}}" there',
+                )
                 continue
             table[place[-1]] = f"{{{name}}}"
         return sound
 
-    def _check_the_rest(self, variant: str, tables: Mapping[str, Mapping[str, Any]], plugins: Mapping[str, Any],
-                        sweep: Sweep) -> None:
+    def _check_the_rest(
+        self,
+        variant: str,
+        tables: Mapping[str, Mapping[str, Any]],
+        plugins: Mapping[str, Any],
+        sweep: Sweep,
+    ) -> None:
         """With factors in the wrong place there are no cells; what stands there without a factor can still be checked."""
         factors = next(iter(sweep.combinations), {})
         for kind in _KINDS:
-            self._options(variant, kind, filled(tables[kind], factors), plugins[kind], factors, unfilled=True)
+            self._options(
+                variant, kind, filled(tables[kind], factors), plugins[kind], factors, unfilled=True
+            )
 
-    def _options(self, variant: str, kind: str, table: dict[str, Any], plugin: Any, factors: Mapping[str, Scalar], *,
-                 unfilled: bool = False) -> Options | None:
+    def _options(
+        self,
+        variant: str,
+        kind: str,
+        table: dict[str, Any],
+        plugin: Any,
+        factors: Mapping[str, Scalar],
+        *,
+        unfilled: bool = False,
+    ) -> Options | None:
         """A plugin's options, or None with its complaints reported; `unfilled`: not those about a value with a `{`."""
         given = {key: value for key, value in table.items() if key != "kind"}
         wrong: list[Complaint] = []
@@ -171,18 +240,38 @@ class CellBuilder:
         if self._places.has(own) or self._places.has(path):
             self._note(own if self._places.has(own) else path, wrong, allowed, path)
             return
-        factor = next((key for sweep in self._sweeps if self._places.has(key := (*sweep.key, path[-1]))), None)
-        self._problems.append(Problem(self._places.line(path, *([factor] if factor else [])), ".".join(path), wrong, allowed))
+        factor = next(
+            (key for sweep in self._sweeps if self._places.has(key := (*sweep.key, path[-1]))), None
+        )
+        self._problems.append(
+            Problem(
+                self._places.line(path, *([factor] if factor else [])),
+                ".".join(path),
+                wrong,
+                allowed,
+            )
+        )
 
-    def _note(self, key: tuple[str, ...], wrong: str, allowed: str, *others: tuple[str, ...]) -> None:
-        self._problems.append(Problem(self._places.line(key, *others), ".".join(key), wrong, allowed))
+    def _note(
+        self, key: tuple[str, ...], wrong: str, allowed: str, *others: tuple[str, ...]
+    ) -> None:
+        self._problems.append(
+            Problem(self._places.line(key, *others), ".".join(key), wrong, allowed)
+        )
 
 
-def sized(table: Any, names: Mapping[str, Any], wrong: list[Complaint], path: tuple[str, ...] = ()) -> Any:
+def sized(
+    table: Any, names: Mapping[str, Any], wrong: list[Complaint], path: tuple[str, ...] = ()
+) -> Any:
     """The table with every size that is an expression computed; what can't be is left and complained of."""
     if isinstance(table, Mapping):
         return {key: sized(below, names, wrong, (*path, str(key))) for key, below in table.items()}
-    if not isinstance(table, str) or not path or not takes_size(path[-1]) or not is_expression(table, names):
+    if (
+        not isinstance(table, str)
+        or not path
+        or not takes_size(path[-1])
+        or not is_expression(table, names)
+    ):
         return table
     try:
         return size_of(table, names)

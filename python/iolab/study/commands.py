@@ -65,7 +65,11 @@ def _problem(given: Any) -> str | None:
 
 
 def _made(given: str | list[str]) -> Command:
-    return Command(("sh", "-c", given), given) if isinstance(given, str) else Command(tuple(given), shlex.join(given))
+    return (
+        Command(("sh", "-c", given), given)
+        if isinstance(given, str)
+        else Command(tuple(given), shlex.join(given))
+    )
 
 
 def _one(given: Any) -> Command:
@@ -84,7 +88,11 @@ def _many(given: Any) -> tuple[Command, ...]:
         given = [given]
     if not isinstance(given, list):
         raise problems_error([OptionProblem((), "is not a list of commands", _MANY)])
-    wrong = [OptionProblem((str(place),), said, _ONE) for place, each in enumerate(given) if (said := _problem(each)) is not None]
+    wrong = [
+        OptionProblem((str(place),), said, _ONE)
+        for place, each in enumerate(given)
+        if (said := _problem(each)) is not None
+    ]
     if wrong:
         raise problems_error(wrong)
     return tuple(_made(each) for each in given)
@@ -96,6 +104,9 @@ _ONE_SCHEMA = {"anyOf": [_WORD, {"type": "array", "items": {"type": "string"}, "
 OneCommand = Annotated[Command, PlainValidator(_one), WithJsonSchema(_ONE_SCHEMA)]
 """A command of a study file: a text goes to the shell (`sh -c`), a list is executed as it stands."""
 
-CommandList = Annotated[tuple[Command, ...], PlainValidator(_many),
-                        WithJsonSchema({"anyOf": [_WORD, {"type": "array", "items": _ONE_SCHEMA}]})]
+CommandList = Annotated[
+    tuple[Command, ...],
+    PlainValidator(_many),
+    WithJsonSchema({"anyOf": [_WORD, {"type": "array", "items": _ONE_SCHEMA}]}),
+]
 """Commands in order: a text is one, a list holds one in each place."""

@@ -17,7 +17,9 @@ from ..units import parse_fio_size
 FACTS = ("memory", "cpus")
 """Names of the host's facts that an expression may use."""
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[A-Za-z]+)?|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[-+*/()]))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[A-Za-z]+)?|(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<sign>[-+*/()]))"
+)
 _WORD = re.compile(r"(?<![A-Za-z0-9_.{])[A-Za-z_][A-Za-z0-9_]*")
 _SIZE_KEYS = {"offset", "offset_increment", "io_limit"}
 _DEEPEST = 50
@@ -144,8 +146,10 @@ class _Parser:
 
     def _named(self, name: str) -> float:
         if name not in self._names:
-            raise ExpressionError(f"'{self._text}' names '{name}', which is neither a fact nor a factor",
-                                  f"there are: {', '.join(dict.fromkeys((*FACTS, *self._names)))}")
+            raise ExpressionError(
+                f"'{self._text}' names '{name}', which is neither a fact nor a factor",
+                f"there are: {', '.join(dict.fromkeys((*FACTS, *self._names)))}",
+            )
         value = self._names[name]
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
@@ -154,8 +158,13 @@ class _Parser:
         except UsageError:
             pass
         if value is None:
-            raise ExpressionError(f"'{self._text}' needs the host's {name}, which it doesn't tell", "write a size")
-        raise ExpressionError(f"'{self._text}' needs a number, and {name} is {value!r}", "a factor whose levels are numbers or sizes")
+            raise ExpressionError(
+                f"'{self._text}' needs the host's {name}, which it doesn't tell", "write a size"
+            )
+        raise ExpressionError(
+            f"'{self._text}' needs a number, and {name} is {value!r}",
+            "a factor whose levels are numbers or sizes",
+        )
 
     def _sign(self, *signs: str) -> str | None:
         if self._at < len(self._tokens) and self._tokens[self._at]["sign"] in signs:
@@ -164,4 +173,6 @@ class _Parser:
         return None
 
     def _error(self, wrong: str) -> ExpressionError:
-        return ExpressionError(f"'{self._text}' {wrong}", "such as \"0.25 * memory\" or \"2 * memory / numjobs\"")
+        return ExpressionError(
+            f"'{self._text}' {wrong}", 'such as "0.25 * memory" or "2 * memory / numjobs"'
+        )

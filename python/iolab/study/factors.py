@@ -18,7 +18,17 @@ from .problems import near
 
 Scalar = str | int | float | bool
 
-RESERVED_FACTORS = {"variant", "run", "block", "repetition", "metric", "value", "unit", "verdict", "status"}
+RESERVED_FACTORS = {
+    "variant",
+    "run",
+    "block",
+    "repetition",
+    "metric",
+    "value",
+    "unit",
+    "verdict",
+    "status",
+}
 """Words that tables of results use for something else."""
 RESERVED_NAMES = {"memory", "cpus"}
 """Words that expressions use for the host's facts."""
@@ -27,26 +37,45 @@ RESERVED_NAMES = {"memory", "cpus"}
 class FactorSet(BaseModel):
     """Factors whose levels are combined with each other: `name = [levels]`."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra={"propertyNames": {"pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}})
+    model_config = ConfigDict(
+        extra="allow",
+        json_schema_extra={"propertyNames": {"pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}},
+    )
     __pydantic_extra__: dict[str, list[Scalar]]
 
     zip: list[list[str]] = Field(
-        default_factory=list, description="groups of factors whose levels go in step, the first of one with the first of "
-                                          "the others: [[\"recordsize\", \"bs\"]]")
+        default_factory=list,
+        description="groups of factors whose levels go in step, the first of one with the first of "
+        'the others: [["recordsize", "bs"]]',
+    )
     exclude: list[dict[str, Scalar | list[Scalar]]] = Field(
-        default_factory=list, description="combinations left out, each a table of levels: [{numjobs = 64, bs = \"1m\"}]; a list "
-                                          "means any of these; factors not named may be anything")
+        default_factory=list,
+        description='combinations left out, each a table of levels: [{numjobs = 64, bs = "1m"}]; a list '
+        "means any of these; factors not named may be anything",
+    )
 
     @field_validator("exclude", mode="after")
     @classmethod
-    def _exclude_something(cls, exclude: list[dict[str, Scalar | list[Scalar]]]) -> list[dict[str, Scalar | list[Scalar]]]:
+    def _exclude_something(
+        cls, exclude: list[dict[str, Scalar | list[Scalar]]]
+    ) -> list[dict[str, Scalar | list[Scalar]]]:
         if not all(exclude):
-            raise problems_error([OptionProblem((), "has an empty table, which would leave out everything", "name levels")])
+            raise problems_error(
+                [
+                    OptionProblem(
+                        (), "has an empty table, which would leave out everything", "name levels"
+                    )
+                ]
+            )
         return exclude
 
     @model_validator(mode="after")
     def _sound(self) -> FactorSet:
-        found = [problem for name, levels in self.levels.items() if (problem := _problem(name, levels)) is not None]
+        found = [
+            problem
+            for name, levels in self.levels.items()
+            if (problem := _problem(name, levels)) is not None
+        ]
         if not found:
             found = [*self._zip_problems(), *self._exclude_problems()]
         if not found:
@@ -85,10 +114,18 @@ class FactorSet(BaseModel):
         zipped = {name for group in self.zip for name in group}
         for name, levels in self.levels.items():
             if name not in zipped and _repeats([_as_size(name, level)] for level in levels):
-                yield OptionProblem((name,), f"has a level twice: {levels}", "each level once; repetitions make runs repeat")
+                yield OptionProblem(
+                    (name,),
+                    f"has a level twice: {levels}",
+                    "each level once; repetitions make runs repeat",
+                )
         for place, group in enumerate(self.zip):
             if _repeats(zip(*(self.levels[name] for name in group), strict=True)):
-                yield OptionProblem(("zip", str(place)), "has a combination twice", "each once; repetitions make runs repeat")
+                yield OptionProblem(
+                    ("zip", str(place)),
+                    "has a combination twice",
+                    "each once; repetitions make runs repeat",
+                )
 
     def _nothing_left(self) -> Iterator[OptionProblem]:
         if next(self.combinations(), None) is None:
@@ -100,26 +137,45 @@ class FactorSet(BaseModel):
             key = ("zip", str(place))
             unknown = [name for name in group if name not in self.levels]
             if unknown:
-                yield OptionProblem(key, f"names '{unknown[0]}', which is not a factor of this set", near(unknown[0], list(self.levels)))
+                yield OptionProblem(
+                    key,
+                    f"names '{unknown[0]}', which is not a factor of this set",
+                    near(unknown[0], list(self.levels)),
+                )
             elif len(group) < 2 or len(set(group)) < len(group):
-                yield OptionProblem(key, "names fewer than two different factors", "the factors that go in step")
+                yield OptionProblem(
+                    key, "names fewer than two different factors", "the factors that go in step"
+                )
             elif seen & set(group):
-                yield OptionProblem(key, f"names '{min(seen & set(group))}' again", "each factor in one group at most")
+                yield OptionProblem(
+                    key,
+                    f"names '{min(seen & set(group))}' again",
+                    "each factor in one group at most",
+                )
             elif len({len(self.levels[name]) for name in group}) > 1:
                 counts = ", ".join(f"{name} {len(self.levels[name])}" for name in group)
-                yield OptionProblem(key, f"has factors of different length: {counts}", "as many levels for each")
+                yield OptionProblem(
+                    key, f"has factors of different length: {counts}", "as many levels for each"
+                )
             seen.update(group)
 
     def _exclude_problems(self) -> Iterator[OptionProblem]:
         for place, table in enumerate(self.exclude):
             for name, levels in table.items():
                 if name not in self.levels:
-                    yield OptionProblem(("exclude", str(place), name), "is not a factor of this set", near(name, list(self.levels)))
+                    yield OptionProblem(
+                        ("exclude", str(place), name),
+                        "is not a factor of this set",
+                        near(name, list(self.levels)),
+                    )
                     continue
                 for level in levels if isinstance(levels, list) else [levels]:
                     if not any(_same(name, level, each) for each in self.levels[name]):
-                        yield OptionProblem(("exclude", str(place), name), f"is {level!r}, which is not a level of it",
-                                            f"one of {', '.join(level_text(each) for each in self.levels[name])}")
+                        yield OptionProblem(
+                            ("exclude", str(place), name),
+                            f"is {level!r}, which is not a level of it",
+                            f"one of {', '.join(level_text(each) for each in self.levels[name])}",
+                        )
 
 
 @dataclass(frozen=True)
@@ -136,7 +192,9 @@ class Sweep:
     combinations: tuple[Mapping[str, Scalar], ...]
 
 
-def sweeps(sets: Sequence[FactorSet], only: Mapping[str, Sequence[str]], *, plain: bool) -> list[Sweep]:
+def sweeps(
+    sets: Sequence[FactorSet], only: Mapping[str, Sequence[str]], *, plain: bool
+) -> list[Sweep]:
     """The combinations of every set, each once over all sets: what an earlier set has is not measured again for a later.
 
     Args:
@@ -146,8 +204,10 @@ def sweeps(sets: Sequence[FactorSet], only: Mapping[str, Sequence[str]], *, plai
     Raises UsageError where `only` names a factor or level that isn't there, or leaves nothing.
     """
     spelt: dict[tuple[str, Scalar], Scalar] = {}
-    everything = [(place, each, [_one_spelling(combination, spelt) for combination in each.combinations()])
-                  for place, each in enumerate(sets)]
+    everything = [
+        (place, each, [_one_spelling(combination, spelt) for combination in each.combinations()])
+        for place, each in enumerate(sets)
+    ]
     _check_only(only, [combination for _, _, found in everything for combination in found])
     seen: set[str] = set()
     result = []
@@ -155,15 +215,20 @@ def sweeps(sets: Sequence[FactorSet], only: Mapping[str, Sequence[str]], *, plai
         kept = []
         for combination in found:
             identity = repr(sorted(combination.items()))
-            if identity not in seen and all(_is_among(name, combination[name], levels) if name in combination else False
-                                            for name, levels in only.items()):
+            if identity not in seen and all(
+                _is_among(name, combination[name], levels) if name in combination else False
+                for name, levels in only.items()
+            ):
                 seen.add(identity)
                 kept.append(combination)
         key = ("factors",) if plain else ("factors", str(place))
         result.append(Sweep(key, tuple(each.levels), tuple(kept)))
     if only and not any(sweep.combinations for sweep in result):
-        raise UsageError("leaves nothing of the study", where="--only",
-                         hint="the study has these levels, but no combination of them")
+        raise UsageError(
+            "leaves nothing of the study",
+            where="--only",
+            hint="the study has these levels, but no combination of them",
+        )
     return result
 
 
@@ -177,29 +242,46 @@ def levels_of(found: Iterable[Sweep]) -> dict[str, tuple[Scalar, ...]]:
     return {name: tuple(level for _, level in values) for name, values in levels.items()}
 
 
-def _check_only(only: Mapping[str, Sequence[str]], combinations: Sequence[Mapping[str, Scalar]]) -> None:
-    known = {name: {level_text(each[name]): None for each in combinations if name in each}
-             for name in dict.fromkeys(name for each in combinations for name in each)}
+def _check_only(
+    only: Mapping[str, Sequence[str]], combinations: Sequence[Mapping[str, Scalar]]
+) -> None:
+    known = {
+        name: {level_text(each[name]): None for each in combinations if name in each}
+        for name in dict.fromkeys(name for each in combinations for name in each)
+    }
     for name, levels in only.items():
         if name not in known:
-            raise UsageError(f"'{name}' is not a factor of the study", where="--only",
-                             hint=near(name, list(known)) if known else "it has none")
+            raise UsageError(
+                f"'{name}' is not a factor of the study",
+                where="--only",
+                hint=near(name, list(known)) if known else "it has none",
+            )
         for level in levels:
             if not any(_is_among(name, each, [level]) for each in known[name]):
-                raise UsageError(f"there is no {name}={level}", where="--only", hint=f"{name} is one of {', '.join(known[name])}")
+                raise UsageError(
+                    f"there is no {name}={level}",
+                    where="--only",
+                    hint=f"{name} is one of {', '.join(known[name])}",
+                )
 
 
 def _problem(name: str, levels: list[Scalar]) -> OptionProblem | None:
     if not name.isascii() or not name.replace("-", "_").isidentifier():
         return OptionProblem((name,), "is not a name for a factor", "letters, digits, '_' and '-'")
     if name in RESERVED_FACTORS | RESERVED_NAMES:
-        return OptionProblem((name,), "is a word of iolab's own", f"not one of {', '.join(sorted(RESERVED_FACTORS | RESERVED_NAMES))}")
+        return OptionProblem(
+            (name,),
+            "is a word of iolab's own",
+            f"not one of {', '.join(sorted(RESERVED_FACTORS | RESERVED_NAMES))}",
+        )
     if not levels:
         return OptionProblem((name,), "has no levels", "at least one, such as [1, 2, 4]")
     return None
 
 
-def _one_spelling(combination: Mapping[str, Scalar], spelt: dict[tuple[str, Scalar], Scalar]) -> dict[str, Scalar]:
+def _one_spelling(
+    combination: Mapping[str, Scalar], spelt: dict[tuple[str, Scalar], Scalar]
+) -> dict[str, Scalar]:
     """The combination with equal sizes spelt alike, so that they are one level: in fio's shortest form, or as the first of them is.
 
     Args:
@@ -211,7 +293,10 @@ def _one_spelling(combination: Mapping[str, Scalar], spelt: dict[tuple[str, Scal
         if size is None:
             found[name] = level
         else:
-            found[name] = spelt.setdefault((name, size), _shortest(size) if isinstance(level, str) and not level.isdecimal() else level)
+            found[name] = spelt.setdefault(
+                (name, size),
+                _shortest(size) if isinstance(level, str) and not level.isdecimal() else level,
+            )
     return found
 
 
@@ -223,7 +308,9 @@ def _shortest(size: int) -> str:
 
 def _is_among(name: str, level: Scalar, texts: Sequence[str]) -> bool:
     """Whether a level is one of those that were typed; a size however it is spelt."""
-    return level_text(level) in texts or any(_as_size(name, level) == _as_size(name, text) for text in texts)
+    return level_text(level) in texts or any(
+        _as_size(name, level) == _as_size(name, text) for text in texts
+    )
 
 
 def _repeats(rows: Iterable[Sequence[Scalar]]) -> bool:
@@ -249,10 +336,17 @@ def _size(name: str, level: Scalar) -> int | None:
 
 def matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list[Scalar]]) -> bool:
     """Whether a combination has one of the levels that a table names, for each factor in it; all of these are in the combination."""
-    return all(any(_same(name, combination[name], each) for each in (levels if isinstance(levels, list) else [levels]))
-               for name, levels in table.items())
+    return all(
+        any(
+            _same(name, combination[name], each)
+            for each in (levels if isinstance(levels, list) else [levels])
+        )
+        for name, levels in table.items()
+    )
 
 
 def _same(name: str, one: Scalar, other: Scalar) -> bool:
     """Equal levels of a factor as TOML sees them, true is not 1; sizes however they are spelt."""
-    return isinstance(one, bool) == isinstance(other, bool) and (one == other or _as_size(name, one) == _as_size(name, other))
+    return isinstance(one, bool) == isinstance(other, bool) and (
+        one == other or _as_size(name, one) == _as_size(name, other)
+    )

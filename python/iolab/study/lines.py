@@ -72,7 +72,7 @@ class _Scanner:
                 start = self._at
                 while self._peek() and self._peek() not in ".=] \t\n":
                     self._step()
-                parts.append(self._text[start:self._at])
+                parts.append(self._text[start : self._at])
             self._skip_spaces()
             if self._peek() != ".":
                 return tuple(parts)
@@ -131,7 +131,7 @@ class _Scanner:
         start = self._at
         while self._peek() and not self._text.startswith(quote * 3, self._at):
             self._step(2 if quote == '"' and self._peek() == "\\" else 1)
-        inside = self._text[start:self._at]
+        inside = self._text[start : self._at]
         self._step(3)
         while self._peek() == quote:  # up to two quotes may stand right before the closing three
             self._step()
@@ -141,7 +141,7 @@ class _Scanner:
         self._found.setdefault(path, self._line)
 
     def _peek(self) -> str:
-        return self._text[self._at:self._at + 1]
+        return self._text[self._at : self._at + 1]
 
     def _step(self, count: int = 1) -> None:
         self._line += self._text.count("\n", self._at, self._at + count)

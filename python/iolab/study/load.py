@@ -60,7 +60,9 @@ class Study:
     cells: tuple[Cell, ...]
     sources: Mapping[str, Options]
     hooks: Hooks = field(default_factory=Hooks)
-    variant_hooks: Mapping[str, tuple[tuple[Command, ...], tuple[Command, ...]]] = field(default_factory=dict)
+    variant_hooks: Mapping[str, tuple[tuple[Command, ...], tuple[Command, ...]]] = field(
+        default_factory=dict
+    )
     actions: tuple[Action, ...] = ()
     revisions: Mapping[str, str] = field(default_factory=dict)
     directory: Path = Path()
@@ -70,33 +72,73 @@ class Study:
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
         return {
-            "study": {"name": self.name, "description": self.description, "baseline": self.baseline,
-                      "repetitions": self.repetitions, "seed": self.seed, "order": self.order, "revisions": dict(self.revisions)},
+            "study": {
+                "name": self.name,
+                "description": self.description,
+                "baseline": self.baseline,
+                "repetitions": self.repetitions,
+                "seed": self.seed,
+                "order": self.order,
+                "revisions": dict(self.revisions),
+            },
             "factors": {name: list(levels) for name, levels in self.factors.items()},
-            "sources": {name: options.model_dump(mode="json") for name, options in self.sources.items()},
-            "hooks": {when: {level: [command.text for command in commands] for level, commands in below.items()}
-                      for when, below in (("before", self.hooks.before), ("after", self.hooks.after)) if below},
-            "variants": {name: {"setup": [command.text for command in self.variant_hooks[name][0]],
-                                "teardown": [command.text for command in self.variant_hooks[name][1]]}
-                         if name in self.variant_hooks else {} for name in self.variants},
-            "actions": [{"at": action.at, "mark": action.mark, "command": action.command.text if action.command else None}
-                        for action in self.actions],
+            "sources": {
+                name: options.model_dump(mode="json") for name, options in self.sources.items()
+            },
+            "hooks": {
+                when: {
+                    level: [command.text for command in commands]
+                    for level, commands in below.items()
+                }
+                for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
+                if below
+            },
+            "variants": {
+                name: {
+                    "setup": [command.text for command in self.variant_hooks[name][0]],
+                    "teardown": [command.text for command in self.variant_hooks[name][1]],
+                }
+                if name in self.variant_hooks
+                else {}
+                for name in self.variants
+            },
+            "actions": [
+                {
+                    "at": action.at,
+                    "mark": action.mark,
+                    "command": action.command.text if action.command else None,
+                }
+                for action in self.actions
+            ],
             **({} if self.profiling is None else {"profile": self.profiling.as_data()}),
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
-            "cells": [{"variant": cell.variant, "factors": dict(cell.factors), **cell.resolved()} for cell in self.cells],
+            "cells": [
+                {"variant": cell.variant, "factors": dict(cell.factors), **cell.resolved()}
+                for cell in self.cells
+            ],
         }
-
 
     @property
     def commands(self) -> tuple[tuple[str, Command], ...]:
         """Every command that the study would run, with where it stands, such as `hooks.block.before`."""
-        found = [(f"hooks.{level}.{when}", command) for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
-                 for level, commands in below.items() for command in commands]
+        found = [
+            (f"hooks.{level}.{when}", command)
+            for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
+            for level, commands in below.items()
+            for command in commands
+        ]
         for variant, parts in self.variant_hooks.items():
-            found += [(f"variants.{variant}.{name}", command) for name, commands in zip(("setup", "teardown"), parts, strict=True)
-                      for command in commands]
-        found += [(f"actions, at {action.at:g} s", action.command) for action in self.actions if action.command is not None]
+            found += [
+                (f"variants.{variant}.{name}", command)
+                for name, commands in zip(("setup", "teardown"), parts, strict=True)
+                for command in commands
+            ]
+        found += [
+            (f"actions, at {action.at:g} s", action.command)
+            for action in self.actions
+            if action.command is not None
+        ]
         return tuple(found)
 
 
@@ -112,7 +154,13 @@ def study_name(path: Path) -> str:
     return name if isinstance(name, str) else ""
 
 
-def load_study(path: Path, changes: Changes | None = None, *, host: Host | None = None, directory: Path | None = None) -> Study:
+def load_study(
+    path: Path,
+    changes: Changes | None = None,
+    *,
+    host: Host | None = None,
+    directory: Path | None = None,
+) -> Study:
     """Read and check a study file.
 
     Args:
@@ -137,21 +185,46 @@ def load_study(path: Path, changes: Changes | None = None, *, host: Host | None 
     variants = tuple(file.variants)
     baseline = file.study.baseline or variants[0]
     if baseline not in variants:
-        problems.append(Problem(places.line(("study", "baseline")), "study.baseline", f"no variant is called '{baseline}'",
-                                near(baseline, variants)))
+        problems.append(
+            Problem(
+                places.line(("study", "baseline")),
+                "study.baseline",
+                f"no variant is called '{baseline}'",
+                near(baseline, variants),
+            )
+        )
     sources = _sources(file, places, problems)
     swept = sweeps(file.factors, {} if left_out else wanted.only, plain=plain)
     home = directory if directory is not None else path.parent.absolute()
-    builder = CellBuilder(file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out)
+    builder = CellBuilder(
+        file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out
+    )
     cells = tuple(itertools.chain.from_iterable(builder.cells_of(variant) for variant in variants))
     _check_actions(file, cells, places, problems)
     profiling = _profiling(file, cells, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
-    return Study(path, text, name, file.study.description, baseline, file.study.repetitions, file.study.seed, file.study.order,
-                 variants, levels_of(swept), cells, sources, file.hooks_given(), file.variant_hooks(),
-                 tuple(sorted((table.action() for table in file.actions), key=lambda action: action.at)),
-                 file.study.revisions, home, wanted, profiling)
+    return Study(
+        path,
+        text,
+        name,
+        file.study.description,
+        baseline,
+        file.study.repetitions,
+        file.study.seed,
+        file.study.order,
+        variants,
+        levels_of(swept),
+        cells,
+        sources,
+        file.hooks_given(),
+        file.variant_hooks(),
+        tuple(sorted((table.action() for table in file.actions), key=lambda action: action.at)),
+        file.study.revisions,
+        home,
+        wanted,
+        profiling,
+    )
 
 
 def _facts(host: Host | None) -> dict[str, Any]:
@@ -159,23 +232,41 @@ def _facts(host: Host | None) -> dict[str, Any]:
     return {"memory": facts.get("memory_bytes"), "cpus": facts.get("cpus")}
 
 
-def _check_actions(file: StudyFile, cells: Sequence[Cell], places: Places, problems: list[Problem]) -> None:
+def _check_actions(
+    file: StudyFile, cells: Sequence[Cell], places: Places, problems: list[Problem]
+) -> None:
     """An action must fall within every run's window."""
-    runtimes = [float(runtime) for cell in cells if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)]
+    runtimes = [
+        float(runtime)
+        for cell in cells
+        if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)
+    ]
     for place, table in enumerate(file.actions):
         if runtimes and table.at >= min(runtimes):
             key = ("actions", str(place), "at")
-            problems.append(Problem(places.line(key), ".".join(key), f"{table.at:g} s is not before the end of every run",
-                                    f"less than the runtime, {min(runtimes):g} s"))
+            problems.append(
+                Problem(
+                    places.line(key),
+                    ".".join(key),
+                    f"{table.at:g} s is not before the end of every run",
+                    f"less than the runtime, {min(runtimes):g} s",
+                )
+            )
 
 
-def _profiling(file: StudyFile, cells: Sequence[Cell], places: Places, problems: list[Problem]) -> Profiling | None:
+def _profiling(
+    file: StudyFile, cells: Sequence[Cell], places: Places, problems: list[Problem]
+) -> Profiling | None:
     """What is to be profiled: cells that the file has, at a time within every such run's window."""
     if file.profile is None:
         return None
     profiling = file.profile.profiling()
-    runtimes = [float(runtime) for cell in cells if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)
-                and profiling.takes(cell.factors)]
+    runtimes = [
+        float(runtime)
+        for cell in cells
+        if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)
+        and profiling.takes(cell.factors)
+    ]
     for each in profile_problems(profiling, file.factors, runtimes):
         path = ("profile", *each.key)
         problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
@@ -185,8 +276,14 @@ def _profiling(file: StudyFile, cells: Sequence[Cell], places: Places, problems:
 def _name_from(path: Path, problems: list[Problem]) -> str:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).lstrip(".-_")
     if not name:
-        problems.append(Problem(1, "study.name", f"can't be taken from the file's name '{path.name}'",
-                                "write name = \"...\" in [study]"))
+        problems.append(
+            Problem(
+                1,
+                "study.name",
+                f"can't be taken from the file's name '{path.name}'",
+                'write name = "..." in [study]',
+            )
+        )
     return name
 
 
@@ -197,9 +294,18 @@ def _sources(file: StudyFile, places: Places, problems: list[Problem]) -> dict[s
             model = registry.load("source", name).options
             found[name] = cast(Options, model.model_validate(given))
         except UsageError as error:
-            problems.append(Problem(places.line(("sources", name)), f"sources.{name}", error.message, error.hint or ""))
+            problems.append(
+                Problem(
+                    places.line(("sources", name)),
+                    f"sources.{name}",
+                    error.message,
+                    error.hint or "",
+                )
+            )
         except ValidationError as error:
             for each in complaints(error, model):
                 path = ("sources", name, *each.path)
-                problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
+                problems.append(
+                    Problem(places.line(path), ".".join(path), each.wrong, each.allowed)
+                )
     return found

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
 from ..hosts.base.options import Duration, OptionProblem, problems_error
 from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
@@ -22,43 +29,84 @@ class _Table(BaseModel):
 class StudyTable(_Table):
     """`[study]`: what it is, how often and in which order."""
 
-    name: Annotated[Name | None, Field(
-        description="names the results directory: letters, digits, '.', '_' and '-'; default: the file's name")] = None
+    name: Annotated[
+        Name | None,
+        Field(
+            description="names the results directory: letters, digits, '.', '_' and '-'; default: the file's name"
+        ),
+    ] = None
     description: Annotated[str, Field(description="what is compared and why, for the report")] = ""
-    baseline: Annotated[str | None, Field(description="the variant that others are compared with; default: the first")] = None
-    repetitions: Annotated[int, Field(ge=1, le=10_000, strict=True, description="blocks; each holds every cell once per variant")] = 6
-    seed: Annotated[int, Field(ge=0, strict=True, description="of the order of cells within blocks")] = 1
-    order: Annotated[Literal["balanced", "as-written"], Field(
-        description="balanced: variants AB, BA, BA, AB over the blocks and cells in seeded order; "
-                    "as-written: as in the file")] = "balanced"
-    revisions: Annotated[dict[str, str], Field(
-        description="git work trees whose revision is recorded with the results: name = \"path\"")] = Field(default_factory=dict)
+    baseline: Annotated[
+        str | None,
+        Field(description="the variant that others are compared with; default: the first"),
+    ] = None
+    repetitions: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10_000,
+            strict=True,
+            description="blocks; each holds every cell once per variant",
+        ),
+    ] = 6
+    seed: Annotated[
+        int, Field(ge=0, strict=True, description="of the order of cells within blocks")
+    ] = 1
+    order: Annotated[
+        Literal["balanced", "as-written"],
+        Field(
+            description="balanced: variants AB, BA, BA, AB over the blocks and cells in seeded order; "
+            "as-written: as in the file"
+        ),
+    ] = "balanced"
+    revisions: Annotated[
+        dict[str, str],
+        Field(
+            description='git work trees whose revision is recorded with the results: name = "path"'
+        ),
+    ] = Field(default_factory=dict)
 
 
 class VariantTable(_Table):
     """`[variants.NAME]`: what differs from the study's own tables, and what brings the arm about."""
 
-    target: dict[str, Any] = Field(default_factory=dict, description="keys of [target] with this variant's values")
-    workload: dict[str, Any] = Field(default_factory=dict, description="keys of [workload] with this variant's values")
-    setup: CommandList = Field(default=(), description="commands run whenever the study comes to this variant from "
-                                                                 "another: a text for the shell, or a list of commands")
-    teardown: CommandList = Field(default=(), description="commands run whenever the study leaves this variant, as setup")
+    target: dict[str, Any] = Field(
+        default_factory=dict, description="keys of [target] with this variant's values"
+    )
+    workload: dict[str, Any] = Field(
+        default_factory=dict, description="keys of [workload] with this variant's values"
+    )
+    setup: CommandList = Field(
+        default=(),
+        description="commands run whenever the study comes to this variant from "
+        "another: a text for the shell, or a list of commands",
+    )
+    teardown: CommandList = Field(
+        default=(), description="commands run whenever the study leaves this variant, as setup"
+    )
 
 
 class HookTable(_Table):
     """`[hooks.LEVEL]`: commands around something."""
 
-    before: CommandList = Field(default=(), description="commands run before it: a text for the shell, or a list of them, each a "
-                                                     "text or a list of arguments. Where one fails, the runs behind it fail")
-    after: CommandList = Field(default=(), description="commands run after it, as before; a failure is noted")
+    before: CommandList = Field(
+        default=(),
+        description="commands run before it: a text for the shell, or a list of them, each a "
+        "text or a list of arguments. Where one fails, the runs behind it fail",
+    )
+    after: CommandList = Field(
+        default=(), description="commands run after it, as before; a failure is noted"
+    )
 
 
 class HooksTable(_Table):
     """`[hooks]`: commands around the study and its parts."""
 
     study: HookTable = Field(default_factory=HookTable, description="around the whole study")
-    variant: HookTable = Field(default_factory=HookTable, description="whenever the study comes to any variant from another, and "
-                                                                      "leaves it")
+    variant: HookTable = Field(
+        default_factory=HookTable,
+        description="whenever the study comes to any variant from another, and leaves it",
+    )
     block: HookTable = Field(default_factory=HookTable, description="around each block")
     run: HookTable = Field(default_factory=HookTable, description="around each run")
 
@@ -66,24 +114,38 @@ class HooksTable(_Table):
 class ActionTable(_Table):
     """`[[actions]]`: something done inside every run, a command or a mark."""
 
-    at: Duration = Field(description="time from the start of the measured window: seconds, or with a unit such as \"60s\"")
-    mark: Annotated[str | None, Field(
-        max_length=200,
-        description="its name: the windows before and after it can be compared; default: the command's text")] = None
-    command: Annotated[OneCommand | None, Field(
-        description="what is run: a text for the shell, or a list of arguments; without one only the mark is set")] = None
+    at: Duration = Field(
+        description='time from the start of the measured window: seconds, or with a unit such as "60s"'
+    )
+    mark: Annotated[
+        str | None,
+        Field(
+            max_length=200,
+            description="its name: the windows before and after it can be compared; default: the command's text",
+        ),
+    ] = None
+    command: Annotated[
+        OneCommand | None,
+        Field(
+            description="what is run: a text for the shell, or a list of arguments; without one only the mark is set"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _does_something(self) -> ActionTable:
         if self.mark is not None and not self.mark.strip():
             raise problems_error([OptionProblem(("mark",), "is empty", "a word or more")])
         if self.mark is None and self.command is None:
-            raise problems_error([OptionProblem((), "does nothing", "give a command, a mark or both")])
+            raise problems_error(
+                [OptionProblem((), "does nothing", "give a command, a mark or both")]
+            )
         return self
 
     def action(self) -> Action:
         """As the runner takes it."""
-        return Action(self.at, self.mark or (self.command.text[:200] if self.command else ""), self.command)
+        return Action(
+            self.at, self.mark or (self.command.text[:200] if self.command else ""), self.command
+        )
 
 
 RECORDED = frozenset({"block", "syscall", "counters"})
@@ -97,18 +159,36 @@ def _default_sources() -> dict[str, dict[str, Any]]:
 class StudyFile(_Table):
     """A study file."""
 
-    study: StudyTable = Field(default_factory=StudyTable, description="what it is, how often and in which order")
-    target: dict[str, Any] = Field(default_factory=lambda: {"kind": "directory"}, description="what is measured")
-    workload: dict[str, Any] = Field(description="a table: what drives the target, such as kind = \"fio\"")
-    sources: dict[str, dict[str, Any]] = Field(default_factory=_default_sources,
-                                               description="what is watched meanwhile, a table each, or a list of names")
-    factors: list[FactorSet] = Field(default_factory=lambda: [FactorSet()],
-                                     description="what is swept, name = [levels]; [[factors]] gives several sets, whose cells are joined")
-    variants: dict[str, VariantTable] = Field(default_factory=lambda: {"baseline": VariantTable()},
-                                              description="arms of the comparison")
-    hooks: HooksTable = Field(default_factory=HooksTable, description="commands around the study and its parts")
-    actions: list[ActionTable] = Field(default_factory=list, description="what is done inside every run, by time")
-    profile: ProfileTable | None = Field(default=None, description="what is profiled by perf, in runs of their own after the measured ones")
+    study: StudyTable = Field(
+        default_factory=StudyTable, description="what it is, how often and in which order"
+    )
+    target: dict[str, Any] = Field(
+        default_factory=lambda: {"kind": "directory"}, description="what is measured"
+    )
+    workload: dict[str, Any] = Field(
+        description='a table: what drives the target, such as kind = "fio"'
+    )
+    sources: dict[str, dict[str, Any]] = Field(
+        default_factory=_default_sources,
+        description="what is watched meanwhile, a table each, or a list of names",
+    )
+    factors: list[FactorSet] = Field(
+        default_factory=lambda: [FactorSet()],
+        description="what is swept, name = [levels]; [[factors]] gives several sets, whose cells are joined",
+    )
+    variants: dict[str, VariantTable] = Field(
+        default_factory=lambda: {"baseline": VariantTable()}, description="arms of the comparison"
+    )
+    hooks: HooksTable = Field(
+        default_factory=HooksTable, description="commands around the study and its parts"
+    )
+    actions: list[ActionTable] = Field(
+        default_factory=list, description="what is done inside every run, by time"
+    )
+    profile: ProfileTable | None = Field(
+        default=None,
+        description="what is profiled by perf, in runs of their own after the measured ones",
+    )
 
     @field_validator("target")
     @classmethod
@@ -118,12 +198,18 @@ class StudyFile(_Table):
     @field_validator("sources", mode="before")
     @classmethod
     def _names_alone(cls, sources: Any) -> Any:
-        return {name: {} for name in sources} if isinstance(sources, list) and all(isinstance(name, str) for name in sources) else sources
+        return (
+            {name: {} for name in sources}
+            if isinstance(sources, list) and all(isinstance(name, str) for name in sources)
+            else sources
+        )
 
     @field_validator("sources")
     @classmethod
     def _beside_the_usual(cls, sources: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        return {**_default_sources(), **sources} if sources and sources.keys() <= RECORDED else sources
+        return (
+            {**_default_sources(), **sources} if sources and sources.keys() <= RECORDED else sources
+        )
 
     @field_validator("factors")
     @classmethod
@@ -134,18 +220,37 @@ class StudyFile(_Table):
     @classmethod
     def _variants_sound(cls, variants: dict[str, VariantTable]) -> dict[str, VariantTable]:
         if not variants:
-            raise problems_error([OptionProblem((), "has no variant", "one table per arm, such as [variants.patched]")])
-        bad = [name for name in variants if not name.strip() or any(ord(char) < 32 for char in name)]
+            raise problems_error(
+                [
+                    OptionProblem(
+                        (), "has no variant", "one table per arm, such as [variants.patched]"
+                    )
+                ]
+            )
+        bad = [
+            name for name in variants if not name.strip() or any(ord(char) < 32 for char in name)
+        ]
         if bad:
-            raise problems_error([OptionProblem((name,), "is not a name for a variant", "a word or more") for name in bad])
+            raise problems_error(
+                [
+                    OptionProblem((name,), "is not a name for a variant", "a word or more")
+                    for name in bad
+                ]
+            )
         return variants
 
     def hooks_given(self) -> Hooks:
         """Hooks as the runner takes them."""
         tables: dict[Level, HookTable] = {level: getattr(self.hooks, level) for level in LEVELS}
-        return Hooks(before={level: table.before for level, table in tables.items() if table.before},
-                     after={level: table.after for level, table in tables.items() if table.after})
+        return Hooks(
+            before={level: table.before for level, table in tables.items() if table.before},
+            after={level: table.after for level, table in tables.items() if table.after},
+        )
 
     def variant_hooks(self) -> dict[str, tuple[tuple[Command, ...], tuple[Command, ...]]]:
         """Variant to (setup, teardown), for those that have any."""
-        return {name: (table.setup, table.teardown) for name, table in self.variants.items() if table.setup or table.teardown}
+        return {
+            name: (table.setup, table.teardown)
+            for name, table in self.variants.items()
+            if table.setup or table.teardown
+        }

@@ -94,11 +94,17 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
     """
     runs: list[PlannedRun] = []
     for block in range(1, study.repetitions + 1):
-        runs += [PlannedRun(len(runs) + place, block, cell) for place, cell in enumerate(_cells_of(study, block), 1)]
+        runs += [
+            PlannedRun(len(runs) + place, block, cell)
+            for place, cell in enumerate(_cells_of(study, block), 1)
+        ]
     if profiles and study.profiling is not None:
         last = study.repetitions + 1
         wanted = [cell for cell in _cells_of(study, last) if study.profiling.takes(cell.factors)]
-        runs += [PlannedRun(len(runs) + place, last, cell, profile=True) for place, cell in enumerate(wanted, 1)]
+        runs += [
+            PlannedRun(len(runs) + place, last, cell, profile=True)
+            for place, cell in enumerate(wanted, 1)
+        ]
     return Plan(tuple(runs), tuple(seconds(run.cell) for run in runs))
 
 
@@ -106,10 +112,16 @@ def _cells_of(study: Study, block: int) -> list[Cell]:
     """Every cell once per variant, in the order of that block."""
     if study.order == "as-written":
         return list(study.cells)
-    by_variant = {variant: [cell for cell in study.cells if cell.variant == variant] for variant in study.variants}
+    by_variant = {
+        variant: [cell for cell in study.cells if cell.variant == variant]
+        for variant in study.variants
+    }
     places = range(len(by_variant[study.variants[0]]))
-    return [by_variant[variant][place] for place in cell_order(places, block, study.seed)
-            for variant in variant_order(study.variants, block)]
+    return [
+        by_variant[variant][place]
+        for place in cell_order(places, block, study.seed)
+        for variant in variant_order(study.variants, block)
+    ]
 
 
 def run_seconds(runtime: float, ramp: float, space_bytes: int) -> float:

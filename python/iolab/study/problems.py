@@ -29,17 +29,23 @@ class Problem:
 
     def text(self, file: str) -> str:
         """`file:line: key: what is wrong; what is allowed`."""
-        return f"{file}:{self.line}: {self.key}: {self.wrong}" + (f"; {self.allowed}" if self.allowed else "")
+        return f"{file}:{self.line}: {self.key}: {self.wrong}" + (
+            f"; {self.allowed}" if self.allowed else ""
+        )
 
 
 class StudyProblems(StudyError):
     """All problems of one study file; prints a line each, in the file's order."""
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
-        unique = {(each.line, each.key, each.wrong): each for each in sorted(set(problems), reverse=True)}
+        unique = {
+            (each.line, each.key, each.wrong): each for each in sorted(set(problems), reverse=True)
+        }
         self.problems = tuple(sorted(unique.values()))
         first = self.problems[0]
-        super().__init__(f"{first.key}: {first.wrong}", where=f"{file}:{first.line}", hint=first.allowed or None)
+        super().__init__(
+            f"{first.key}: {first.wrong}", where=f"{file}:{first.line}", hint=first.allowed or None
+        )
         self._file = file
 
     def __str__(self) -> str:
@@ -85,16 +91,26 @@ def complaints(error: ValidationError, model: type[BaseModel]) -> list[Complaint
     return list(found.values())
 
 
-_LIMITS = {"greater_than": "more than", "greater_than_equal": "at least", "less_than_equal": "at most", "less_than": "less than"}
+_LIMITS = {
+    "greater_than": "more than",
+    "greater_than_equal": "at least",
+    "less_than_equal": "at most",
+    "less_than": "less than",
+}
 _SCALARS = {"str", "int", "float", "bool"}
 _WORDS = {
     "missing": ("is missing", ""),
     "string_type": ("is not a text", "write it in quotes"),
-    "int_type": ("is not a whole number", ""), "int_parsing": ("is not a whole number", ""),
+    "int_type": ("is not a whole number", ""),
+    "int_parsing": ("is not a whole number", ""),
     "int_from_float": ("is not a whole number", ""),
-    "float_type": ("is not a number", ""), "float_parsing": ("is not a number", ""), "bool_type": ("is not true or false", ""),
-    "bool_parsing": ("is not true or false", ""), "dict_type": ("is not a table", "keys and values"),
-    "model_type": ("is not a table", "keys and values"), "list_type": ("is not a list", "values in [ ]"),
+    "float_type": ("is not a number", ""),
+    "float_parsing": ("is not a number", ""),
+    "bool_type": ("is not true or false", ""),
+    "bool_parsing": ("is not true or false", ""),
+    "dict_type": ("is not a table", "keys and values"),
+    "model_type": ("is not a table", "keys and values"),
+    "list_type": ("is not a list", "values in [ ]"),
 }
 
 
@@ -102,26 +118,53 @@ def _translate(each: Any, model: type[BaseModel]) -> list[Complaint]:
     kind, context = each["type"], each.get("ctx", {})
     path = tuple(str(part) for part in each["loc"])
     if kind == PROBLEMS:
-        return [Complaint((*path, *problem.key), problem.wrong, problem.allowed) for problem in context[PROBLEMS]]
+        return [
+            Complaint((*path, *problem.key), problem.wrong, problem.allowed)
+            for problem in context[PROBLEMS]
+        ]
     if path and path[-1].startswith("list["):  # the other branch of a level or a list of levels
-        return [Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")]
+        return [
+            Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")
+        ]
     if path and path[-1] in _SCALARS:
-        return [Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")]
+        return [
+            Complaint(path[:-1], f"is {_kind_of(each['input'])}", "a text, a number, true or false")
+        ]
     if kind == "extra_forbidden":
         return [Complaint(path, "is unknown", near(path[-1], _fields(model, path[:-1])))]
     if kind == "missing":
         return [Complaint(path, "is missing", _description(model, path))]
     if kind == "value_error":
         wrong, _, allowed = str(context["error"]).partition("; ")
-        return [Complaint(path, f"{each['input']!r} {wrong}" if not wrong.startswith("'") else wrong, allowed)]
+        return [
+            Complaint(
+                path, f"{each['input']!r} {wrong}" if not wrong.startswith("'") else wrong, allowed
+            )
+        ]
     if kind == "literal_error":
         return [Complaint(path, f"is {each['input']!r}", f"one of {context['expected']}")]
     if kind in _LIMITS:
-        return [Complaint(path, f"is {each['input']!r}", f"{_LIMITS[kind]} {next(iter(context.values())):g}")]
+        return [
+            Complaint(
+                path, f"is {each['input']!r}", f"{_LIMITS[kind]} {next(iter(context.values())):g}"
+            )
+        ]
     if kind == "string_pattern_mismatch":
-        return [Complaint(path, f"is {each['input']!r}", _description(model, path) or f"of the form {context['pattern']}")]
+        return [
+            Complaint(
+                path,
+                f"is {each['input']!r}",
+                _description(model, path) or f"of the form {context['pattern']}",
+            )
+        ]
     wrong, allowed = _WORDS.get(kind, (each["msg"], ""))
-    return [Complaint(path, wrong if kind not in _WORDS else f"{each['input']!r} {wrong}", allowed or _description(model, path))]
+    return [
+        Complaint(
+            path,
+            wrong if kind not in _WORDS else f"{each['input']!r} {wrong}",
+            allowed or _description(model, path),
+        )
+    ]
 
 
 def near(word: str, known: Sequence[str]) -> str:
@@ -136,7 +179,13 @@ def guess(word: str, known: Collection[str]) -> str:
 
 
 def _kind_of(value: Any) -> str:
-    return "a list" if isinstance(value, list) else "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
+    return (
+        "a list"
+        if isinstance(value, list)
+        else "a table"
+        if isinstance(value, dict)
+        else f"a {type(value).__name__}"
+    )
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:

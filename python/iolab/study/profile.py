@@ -38,7 +38,9 @@ class Profiling:
 
     def takes(self, factors: Mapping[str, Any]) -> bool:
         """Whether the cell of these factor levels is profiled."""
-        return self.cells is None or any(set(table) <= set(factors) and matches(factors, table) for table in self.cells)
+        return self.cells is None or any(
+            set(table) <= set(factors) and matches(factors, table) for table in self.cells
+        )
 
     def span(self, runtime: float, *, by_size: bool = False) -> tuple[float, float]:
         """(seconds from the window's start, how long) within a window of that length; `by_size`: that is only the longest that it may
@@ -53,7 +55,12 @@ class Profiling:
     def as_data(self) -> dict[str, Any]:
         """As plain data, for the manifest."""
         cells = "all" if self.cells is None else [dict(table) for table in self.cells]
-        return {"cells": cells, "after": self.after, "seconds": self.seconds, "frequency": self.frequency}
+        return {
+            "cells": cells,
+            "after": self.after,
+            "seconds": self.seconds,
+            "frequency": self.frequency,
+        }
 
 
 class ProfileTable(BaseModel):
@@ -61,30 +68,61 @@ class ProfileTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    cells: Annotated[Literal["all"] | list[dict[str, Scalar | list[Scalar]]], Field(
-        description="the cells, each a table of levels: [{disks = 8, threads = 1024}]; a list means any of these, factors not named may "
-                    "be anything; or \"all\"")] = "all"
-    after: Annotated[Duration | None, Field(
-        description="time from the start of the measured window at which sampling begins; default: a tenth of the runtime, the start "
-                    "where a run ends by its size")] = None
-    seconds: Annotated[Duration | None, Field(
-        description="how long is sampled; default: up to a tenth before the window's end, 30 s at most; not beyond the load's end")] = None
-    frequency: Annotated[int, Field(ge=1, le=10_000, strict=True, description="samples per second on each CPU")] = 99
+    cells: Annotated[
+        Literal["all"] | list[dict[str, Scalar | list[Scalar]]],
+        Field(
+            description="the cells, each a table of levels: [{disks = 8, threads = 1024}]; a list means any of "
+            'these, factors not named may be anything; or "all"'
+        ),
+    ] = "all"
+    after: Annotated[
+        Duration | None,
+        Field(
+            description="time from the start of the measured window at which sampling begins; default: a tenth of the runtime, the start "
+            "where a run ends by its size"
+        ),
+    ] = None
+    seconds: Annotated[
+        Duration | None,
+        Field(
+            description="how long is sampled; default: up to a tenth before the window's end, 30 s at most; not beyond the load's end"
+        ),
+    ] = None
+    frequency: Annotated[
+        int, Field(ge=1, le=10_000, strict=True, description="samples per second on each CPU")
+    ] = 99
 
     @field_validator("cells", mode="before")
     @classmethod
     def _cells_named(cls, cells: Any) -> Any:
-        known = cells == "all" or (isinstance(cells, list) and cells and all(isinstance(table, dict) and table for table in cells))
+        known = cells == "all" or (
+            isinstance(cells, list)
+            and cells
+            and all(isinstance(table, dict) and table for table in cells)
+        )
         if not known:
-            raise problems_error([OptionProblem((), f"is {cells!r}", "\"all\", or tables of levels such as [{numjobs = 64}]")])
+            raise problems_error(
+                [
+                    OptionProblem(
+                        (), f"is {cells!r}", '"all", or tables of levels such as [{numjobs = 64}]'
+                    )
+                ]
+            )
         return cells
 
     def profiling(self) -> Profiling:
         """As the plan takes it."""
-        return Profiling(None if self.cells == "all" else tuple(self.cells), self.after, self.seconds, self.frequency)
+        return Profiling(
+            None if self.cells == "all" else tuple(self.cells),
+            self.after,
+            self.seconds,
+            self.frequency,
+        )
 
 
-def profile_problems(profiling: Profiling, sets: Sequence[FactorSet], runtimes: Sequence[float]) -> Iterator[OptionProblem]:
+def profile_problems(
+    profiling: Profiling, sets: Sequence[FactorSet], runtimes: Sequence[float]
+) -> Iterator[OptionProblem]:
     """What is wrong with it for these factors and for runs of these lengths; keys below `[profile]`."""
     levels: dict[str, list[Scalar]] = {}
     for each in sets:
@@ -93,14 +131,25 @@ def profile_problems(profiling: Profiling, sets: Sequence[FactorSet], runtimes: 
     for place, table in enumerate(profiling.cells or ()):
         for name, wanted in table.items():
             if name not in levels:
-                yield OptionProblem(("cells", str(place), name), "is not a factor of the study", near(name, list(levels)))
+                yield OptionProblem(
+                    ("cells", str(place), name),
+                    "is not a factor of the study",
+                    near(name, list(levels)),
+                )
                 continue
             for level in wanted if isinstance(wanted, list) else [wanted]:
                 if not any(matches({name: each}, {name: level}) for each in levels[name]):
-                    yield OptionProblem(("cells", str(place), name), f"is {level!r}, which is not a level of it",
-                                        f"one of {', '.join(level_text(each) for each in levels[name])}")
+                    yield OptionProblem(
+                        ("cells", str(place), name),
+                        f"is {level!r}, which is not a level of it",
+                        f"one of {', '.join(level_text(each) for each in levels[name])}",
+                    )
     for runtime in sorted(set(runtimes))[:1]:
         after, seconds = profiling.span(runtime)
         if seconds <= 0 or after + seconds > runtime:
             key = "seconds" if profiling.seconds is not None else "after"
-            yield OptionProblem((key,), "leads past the end of the measured window", f"what is sampled must lie within {runtime:g} s")
+            yield OptionProblem(
+                (key,),
+                "leads past the end of the measured window",
+                f"what is sampled must lie within {runtime:g} s",
+            )

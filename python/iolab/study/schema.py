@@ -15,10 +15,17 @@ from .expressions import takes_size
 from .model import StudyFile, VariantTable
 
 _ID = "https://json-schema.org/draft/2020-12/schema"
-_MENTION = {"type": "string", "pattern": r"\{[A-Za-z_][A-Za-z0-9_-]*\}", "description": "a factor's level is filled in"}
+_MENTION = {
+    "type": "string",
+    "pattern": r"\{[A-Za-z_][A-Za-z0-9_-]*\}",
+    "description": "a factor's level is filled in",
+}
 
-_EXPRESSION = {"type": "string", "pattern": r"[-+*/(A-Za-z_]",
-               "description": "an expression of sizes, memory, cpus and factors, such as 0.25 * memory"}
+_EXPRESSION = {
+    "type": "string",
+    "pattern": r"[-+*/(A-Za-z_]",
+    "description": "an expression of sizes, memory, cpus and factors, such as 0.25 * memory",
+}
 
 
 def json_schema() -> dict[str, Any]:
@@ -35,16 +42,33 @@ def json_schema() -> dict[str, Any]:
         # A variant may bring the rest, so nothing but the kind can be demanded of the study's own table.
         properties[kind] = {"description": properties[kind]["description"], "anyOf": tables}
     sets = properties["factors"]
-    properties["factors"] = {"description": sets["description"], "anyOf": [sets["items"], {"type": "array", "items": sets["items"]}]}
-    properties["sources"] = {"description": properties["sources"]["description"], "anyOf": [
-        {"type": "object", "additionalProperties": False,
-         "properties": {name: _options("source", name, definitions) for name in registry.built_in("source")}},
-        {"type": "array", "items": {"enum": registry.built_in("source")}, "uniqueItems": True},
-    ]}
+    properties["factors"] = {
+        "description": sets["description"],
+        "anyOf": [sets["items"], {"type": "array", "items": sets["items"]}],
+    }
+    properties["sources"] = {
+        "description": properties["sources"]["description"],
+        "anyOf": [
+            {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    name: _options("source", name, definitions)
+                    for name in registry.built_in("source")
+                },
+            },
+            {"type": "array", "items": {"enum": registry.built_in("source")}, "uniqueItems": True},
+        ],
+    }
     variant = definitions[VariantTable.__name__]["properties"]
     for kind in ("target", "workload"):
-        variant[kind] = {"description": variant[kind]["description"], "anyOf": [
-            {**_table(kind, name, definitions), "required": []} for name in registry.built_in(kind)]}
+        variant[kind] = {
+            "description": variant[kind]["description"],
+            "anyOf": [
+                {**_table(kind, name, definitions), "required": []}
+                for name in registry.built_in(kind)
+            ],
+        }
     return {"$schema": _ID, "title": "iolab study", **_tidy(schema)}
 
 
@@ -57,39 +81,67 @@ def _tidy(value: Any, *, names: bool = False) -> Any:
         return [_tidy(each) for each in value]
     if not isinstance(value, dict):
         return value
-    found = {key: _tidy(below, names=key in ("properties", "$defs")) for key, below in value.items()
-             if names or (key != "title" and not (key == "default" and below is None))}
+    found = {
+        key: _tidy(below, names=key in ("properties", "$defs"))
+        for key, below in value.items()
+        if names or (key != "title" and not (key == "default" and below is None))
+    }
     branches = found.get("anyOf")
     if isinstance(branches, list) and not names:
-        flat = [inner for each in branches for inner in (each["anyOf"] if set(each) == {"anyOf"} else [each])]
+        flat = [
+            inner
+            for each in branches
+            for inner in (each["anyOf"] if set(each) == {"anyOf"} else [each])
+        ]
         branches = [each for each in flat if each != {"type": "null"}]
         found = {key: below for key, below in found.items() if key != "anyOf"}
-        found.update(branches[0] if len(branches) == 1 and not set(branches[0]) & set(found) else {"anyOf": branches})
+        found.update(
+            branches[0]
+            if len(branches) == 1 and not set(branches[0]) & set(found)
+            else {"anyOf": branches}
+        )
     return found
 
 
 def _table(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     """A plugin's table with its `kind`; any value may be written with a factor's `{name}` in it, a size as an expression."""
     options = _options(kind, name, definitions, variable=True)
-    said = {"const": name, "description": (registry.load(kind, name).__doc__ or "").strip().split("\n")[0]}
+    said = {
+        "const": name,
+        "description": (registry.load(kind, name).__doc__ or "").strip().split("\n")[0],
+    }
     required = ["kind"] if kind == "workload" else []
-    return {"type": "object", "additionalProperties": False, "properties": {"kind": said, **options["properties"]},
-            "required": required}
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"kind": said, **options["properties"]},
+        "required": required,
+    }
 
 
-def _options(kind: str, name: str, definitions: dict[str, Any], *, variable: bool = False) -> dict[str, Any]:
+def _options(
+    kind: str, name: str, definitions: dict[str, Any], *, variable: bool = False
+) -> dict[str, Any]:
     schema: dict[str, Any] = registry.load(kind, name).options.model_json_schema()
     below = schema.pop("$defs", {})
     for table in (schema, *below.values()) if variable else ():
-        table["properties"] = {key: _variable(key, value) for key, value in table.get("properties", {}).items()}
+        table["properties"] = {
+            key: _variable(key, value) for key, value in table.get("properties", {}).items()
+        }
     definitions.update(below)
     return schema
 
 
 def _variable(key: str, value: dict[str, Any]) -> dict[str, Any]:
     """An option that takes a text with a factor in it as well, or an expression where it is a size."""
-    kept: dict[str, Any] = {field: value[field] for field in ("description", "default") if field in value}
-    bare: dict[str, Any] = {field: below for field, below in value.items() if field not in ("title", "description", "default")}
+    kept: dict[str, Any] = {
+        field: value[field] for field in ("description", "default") if field in value
+    }
+    bare: dict[str, Any] = {
+        field: below
+        for field, below in value.items()
+        if field not in ("title", "description", "default")
+    }
     if bare.get("type") != "object":  # an open table's values may be anything as they are
         bare = {"anyOf": [bare, _MENTION, *([_EXPRESSION] if takes_size(key) else [])]}
     return {**bare, **kept}
@@ -99,7 +151,9 @@ def main(arguments: list[str]) -> None:
     """Write the schema to the path given."""
     if len(arguments) != 1:
         raise SystemExit("usage: python -m iolab.study.schema PATH")
-    Path(arguments[0]).write_text(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", "utf-8")
+    Path(arguments[0]).write_text(
+        json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n", "utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -16,7 +16,11 @@ def overridden(table: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
     merged = dict(table)
     for key, value in changes.items():
         below = merged.get(key)
-        merged[key] = overridden(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+        merged[key] = (
+            overridden(below, value)
+            if isinstance(below, Mapping) and isinstance(value, Mapping)
+            else value
+        )
     return merged
 
 
@@ -35,7 +39,9 @@ def texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
 def mentions(value: Any) -> Iterator[tuple[Path, str]]:
     """(key path, name) of every `{name}` in the strings of a table."""
     for path, text in texts(value):
-        yield from ((path, match[1].strip()) for match in _MENTION.finditer(text) if match[1] is not None)
+        yield from (
+            (path, match[1].strip()) for match in _MENTION.finditer(text) if match[1] is not None
+        )
 
 
 def filled(value: Any, factors: Mapping[str, Any]) -> Any:

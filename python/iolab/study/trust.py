@@ -20,7 +20,11 @@ def trust_file(environment: Mapping[str, str] | None = None) -> Path:
     """Where hashes of trusted studies are kept: `$XDG_STATE_HOME/iolab/trusted`, by default below `~/.local/state`."""
     variables = os.environ if environment is None else environment
     state = variables.get("XDG_STATE_HOME", "")
-    base = Path(state) if state.startswith("/") else Path(variables.get("HOME") or Path.home()) / ".local" / "state"
+    base = (
+        Path(state)
+        if state.startswith("/")
+        else Path(variables.get("HOME") or Path.home()) / ".local" / "state"
+    )
     return base / "iolab" / "trusted"
 
 
@@ -53,8 +57,14 @@ def require_trust(study: Study, trusted: bool) -> None:
     if trusted or is_trusted(study):
         return
     texts = list(dict.fromkeys(command.text for _, command in study.commands))
-    shown = ", ".join(f"'{text}'" for text in texts[:3]) + (f" and {len(texts) - 3} more" if len(texts) > 3 else "")
-    raise StudyError(f"runs commands: {shown}", where=study.file, hint="read them; then say --trust (trusted=True from Python)")
+    shown = ", ".join(f"'{text}'" for text in texts[:3]) + (
+        f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    )
+    raise StudyError(
+        f"runs commands: {shown}",
+        where=study.file,
+        hint="read them; then say --trust (trusted=True from Python)",
+    )
 
 
 def described(study: Study) -> list[str]:

@@ -52,12 +52,19 @@ class Target(Protocol):
     name: ClassVar[str]
     options: ClassVar[type[Options]]
 
-    def __init__(self, options: Options, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED, writes: bool = True) -> None:
+    def __init__(
+        self,
+        options: Options,
+        host: Host,
+        scratch: str,
+        permissions: Permissions = NOTHING_ALLOWED,
+        writes: bool = True,
+    ) -> None:
         """Args:
-            scratch: a directory's path that may be made where the options name no place. `<scratch>.made`, beside it, is where
-                the target records what a kill would leave behind (see `made`).
-            permissions: what the user allows; checked by `open`.
-            writes: whether any load of the target writes to it.
+        scratch: a directory's path that may be made where the options name no place. `<scratch>.made`, beside it, is where
+            the target records what a kill would leave behind (see `made`).
+        permissions: what the user allows; checked by `open`.
+        writes: whether any load of the target writes to it.
         """
         ...
 

@@ -11,8 +11,14 @@ PATIENCE = 600.0
 """Seconds that writing back, unmounting or mkfs may take: large devices are slow at all three."""
 
 
-def do(host: Host, command: Sequence[str], *, where: str | None = None, hint: str | None = None,
-       timeout: float = PATIENCE) -> Completed:
+def do(
+    host: Host,
+    command: Sequence[str],
+    *,
+    where: str | None = None,
+    hint: str | None = None,
+    timeout: float = PATIENCE,
+) -> Completed:
     """Run a command; RunError with what it said where it fails."""
     done = host.run(command, timeout=timeout)
     if done.exit_code:
@@ -48,7 +54,10 @@ def need_root(host: Host, what: str) -> None:
     """RunError where commands don't run as root."""
     answer = host.run(["id", "-u"])
     if answer.stdout.strip() != "0":
-        raise RunError(f"{what} needs root", hint="call iolab with sudo, or measure in a directory (target.kind = \"directory\")")
+        raise RunError(
+            f"{what} needs root",
+            hint='call iolab with sudo, or measure in a directory (target.kind = "directory")',
+        )
 
 
 def interpreter(host: Host) -> str | None:
@@ -59,5 +68,11 @@ def interpreter(host: Host) -> str | None:
 
 
 def _words(done: Completed) -> str:
-    lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-    return f" with exit code {done.exit_code}: {'; '.join(lines[:3])[:300]}" if lines else f" with exit code {done.exit_code}"
+    lines = [
+        line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()
+    ]
+    return (
+        f" with exit code {done.exit_code}: {'; '.join(lines[:3])[:300]}"
+        if lines
+        else f" with exit code {done.exit_code}"
+    )

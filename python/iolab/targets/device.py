@@ -34,8 +34,14 @@ class DeviceTarget:
     name: ClassVar[str] = "device"
     options: ClassVar[type[Options]] = DeviceOptions
 
-    def __init__(self, options: DeviceOptions, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED,
-                 writes: bool = True) -> None:
+    def __init__(
+        self,
+        options: DeviceOptions,
+        host: Host,
+        scratch: str,
+        permissions: Permissions = NOTHING_ALLOWED,
+        writes: bool = True,
+    ) -> None:
         self._options, self._host = options, host
         self._made = Made(scratch)
         self._disks = Disks(options, host, scratch, self._made, permissions, writes)
@@ -107,7 +113,9 @@ class DeviceTarget:
 
     def facts(self) -> Facts:
         """The devices, and how they were made."""
-        found = Facts(facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}})
+        found = Facts(
+            facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}}
+        )
         found.add(self._disks.facts())
         return found
 
@@ -118,5 +126,9 @@ class DeviceTarget:
     def _check_size(self, needed_bytes: int, size: int) -> None:
         if size < needed_bytes:
             where = ":".join(self._disks.nodes) or "target.loop"
-            raise RunError(f"the workload asks for {format_quantity(needed_bytes, 'B', 3)}, the device has {format_quantity(size, 'B', 3)} "
-                           "free", where=where, hint="lower size or numjobs, or take a larger device")
+            raise RunError(
+                f"the workload asks for {format_quantity(needed_bytes, 'B', 3)}, the device has {format_quantity(size, 'B', 3)} "
+                "free",
+                where=where,
+                hint="lower size or numjobs, or take a larger device",
+            )

@@ -31,7 +31,10 @@ def backing(host: Host, mount: Mount) -> Backing:
         found.update(_bottom(host, top, _DEPTH))
     if found:
         return Backing(tuple(sorted(found)))
-    return Backing((), f"no block device is known behind {mount.kind} '{mount.source}' mounted at {mount.point}")
+    return Backing(
+        (),
+        f"no block device is known behind {mount.kind} '{mount.source}' mounted at {mount.point}",
+    )
 
 
 def stack_of(host: Host, mount: Mount) -> set[str]:
@@ -51,7 +54,11 @@ def partitions(host: Host, device: str) -> list[str]:
         names = host.list_directory(base)
     except OSError:
         return []
-    return [name for name in names if name.startswith(device) and text_or_none(host, f"{base}/{name}/partition") is not None]
+    return [
+        name
+        for name in names
+        if name.startswith(device) and text_or_none(host, f"{base}/{name}/partition") is not None
+    ]
 
 
 def _directly_below(host: Host, device: str) -> list[str]:
@@ -69,12 +76,20 @@ def device_facts(host: Host, device: str) -> dict[str, str | int]:
     """Model, rotational, scheduler, size and write cache of a device, as far as the kernel tells."""
     base = f"/sys/class/block/{device}"
     found: dict[str, str | int] = {}
-    for name, path in (("model", "device/model"), ("scheduler", "queue/scheduler"), ("write_cache", "queue/write_cache")):
+    for name, path in (
+        ("model", "device/model"),
+        ("scheduler", "queue/scheduler"),
+        ("write_cache", "queue/write_cache"),
+    ):
         text = text_or_none(host, f"{base}/{path}")
         if text:
             found[name] = _chosen(text) if name == "scheduler" else " ".join(text.split())
-    for name, path, scale in (("rotational", "queue/rotational", 1), ("size_bytes", "size", 512),
-                              ("logical_block_bytes", "queue/logical_block_size", 1), ("queue_requests", "queue/nr_requests", 1)):
+    for name, path, scale in (
+        ("rotational", "queue/rotational", 1),
+        ("size_bytes", "size", 512),
+        ("logical_block_bytes", "queue/logical_block_size", 1),
+        ("queue_requests", "queue/nr_requests", 1),
+    ):
         text = text_or_none(host, f"{base}/{path}")
         if text and text.isdigit():
             found[name] = int(text) * scale

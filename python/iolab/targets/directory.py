@@ -29,13 +29,21 @@ RESERVE = 0.05
 class DirectoryOptions(Options):
     """`[target]` of kind `directory`."""
 
-    path: Annotated[str | None, Field(
-        description="an existing directory to measure in; default: a fresh one under the results directory, removed after "
-                    "the study. Relative paths start where iolab was called")] = None
+    path: Annotated[
+        str | None,
+        Field(
+            description="an existing directory to measure in; default: a fresh one under the results directory, removed after "
+            "the study. Relative paths start where iolab was called"
+        ),
+    ] = None
 
     cache: CacheOption = "warm"
-    space: Annotated[bool, Field(
-        description="have every run's files written back before they are removed, and count what they take; costs the writing")] = False
+    space: Annotated[
+        bool,
+        Field(
+            description="have every run's files written back before they are removed, and count what they take; costs the writing"
+        ),
+    ] = False
 
     @field_validator("path")
     @classmethod
@@ -54,8 +62,14 @@ class DirectoryTarget:
     name: ClassVar[str] = "directory"
     options: ClassVar[type[Options]] = DirectoryOptions
 
-    def __init__(self, options: DirectoryOptions, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED,
-                 writes: bool = True) -> None:
+    def __init__(
+        self,
+        options: DirectoryOptions,
+        host: Host,
+        scratch: str,
+        permissions: Permissions = NOTHING_ALLOWED,
+        writes: bool = True,
+    ) -> None:
         self._options, self._host, self._scratch = options, host, scratch
         self._made = Made(scratch)
         self._base: str | None = None
@@ -70,12 +84,16 @@ class DirectoryTarget:
     def problems(self, needed_bytes: int) -> tuple[str, ...]:
         """Whether the directory is there and may be written to, has room, and can be cold."""
         named = self._options.path
-        place = self._host.resolve(named) if named is not None else existing(self._host, self._scratch)
+        place = (
+            self._host.resolve(named) if named is not None else existing(self._host, self._scratch)
+        )
         if named is not None and not self._host.is_directory(place):
             return tuple(refusals(lambda: self._refuse_missing(named)))
         mount = self._mount_at(place)
-        checks: list[Callable[[], object]] = [lambda: check_writable(self._host, place),
-                                              lambda: self._check_room(needed_bytes, place, mount)]
+        checks: list[Callable[[], object]] = [
+            lambda: check_writable(self._host, place),
+            lambda: self._check_room(needed_bytes, place, mount),
+        ]
         if self.cold():
             checks.append(lambda: check_may_be_cold(self._host, mount.kind if mount else "", place))
         return tuple(refusals(*checks))
@@ -89,11 +107,17 @@ class DirectoryTarget:
             self._base = self._make_base()
             real = self._host.resolve(self._base)
         except OSError as error:
-            raise RunError(f"can't be written to: {error.strerror or error}", where=self._options.path or self._scratch,
-                           hint="name a directory of yours as target.path") from None
+            raise RunError(
+                f"can't be written to: {error.strerror or error}",
+                where=self._options.path or self._scratch,
+                hint="name a directory of yours as target.path",
+            ) from None
         self._mount = self._mount_at(real)
-        self._backing = (Backing((), "the host doesn't tell its mounts") if self._mount is None
-                         else backing(self._host, self._mount))
+        self._backing = (
+            Backing((), "the host doesn't tell its mounts")
+            if self._mount is None
+            else backing(self._host, self._mount)
+        )
         self._check_room(needed_bytes, self._base, self._mount)
         if self.cold():
             check_on_disk(self._mount.kind if self._mount else "", self._base)
@@ -118,7 +142,9 @@ class DirectoryTarget:
         """Write everything back and drop the host's whole cache; a directory of a shared file system can't be mounted anew."""
         write_back(self._host, str(self._base))
         drop_caches(self._host)
-        if self._mount is None or self._mount.kind != "zfs":  # whose cache is no page cache; `notes` says so
+        if (
+            self._mount is None or self._mount.kind != "zfs"
+        ):  # whose cache is no page cache; `notes` says so
             check_cold(self._host, self._path_of(str(self._run)))
 
     def observe(self) -> Mapping[str, Any]:
@@ -131,7 +157,12 @@ class DirectoryTarget:
         found = dict(survey(self._host, self._path_of(self._run)))
         if kind != "btrfs" and "block_bytes" in found:
             found["taken_bytes"] = found["block_bytes"]
-        return {"kind": kind, "fill": after.used / after.size if after.size else 0.0, "size_bytes": after.size, **found}
+        return {
+            "kind": kind,
+            "fill": after.used / after.size if after.size else 0.0,
+            "size_bytes": after.size,
+            **found,
+        }
 
     def end(self, run: str) -> None:
         """Remove the run's files and wait until the file system has written what it owes, which would bill the next run."""
@@ -139,7 +170,10 @@ class DirectoryTarget:
             self._host.remove_tree(self._path_of(run))
             self._host.run(["sync", "-f", str(self._base)], timeout=600)
         except OSError as error:
-            raise RunError(f"the run's files can't be removed: {error.strerror or error}", where=self._path_of(run)) from None
+            raise RunError(
+                f"the run's files can't be removed: {error.strerror or error}",
+                where=self._path_of(run),
+            ) from None
 
     def release(self, again: bool) -> None:
         """Nothing: no kernel module is in use that a study would load anew."""
@@ -156,14 +190,26 @@ class DirectoryTarget:
     def notes(self) -> tuple[str, ...]:
         """Why no device is watched, where none is, and where a cold cache can't be had."""
         zfs = self.cold() and self._mount is not None and self._mount.kind == "zfs"
-        return tuple(filter(None, (self._backing.missing, "ZFS keeps part of its cache (ARC) when caches are dropped" if zfs else "")))
+        return tuple(
+            filter(
+                None,
+                (
+                    self._backing.missing,
+                    "ZFS keeps part of its cache (ARC) when caches are dropped" if zfs else "",
+                ),
+            )
+        )
 
     def facts(self) -> Facts:
         """File system with mount options, and the devices behind it."""
         found = Facts(facts={"target": {"kind": self.name, "path": self._options.path}})
         if self._mount is not None:
-            found.facts["filesystem"] = {"type": self._mount.kind, "source": self._mount.source, "mounted_at": self._mount.point,
-                                         "mount_options": self._mount.options}
+            found.facts["filesystem"] = {
+                "type": self._mount.kind,
+                "source": self._mount.source,
+                "mounted_at": self._mount.point,
+                "mount_options": self._mount.options,
+            }
             found.fingerprint["filesystem"] = f"{self._mount.kind} ({self._mount.options})"
         devices = {name: device_facts(self._host, name) for name in self._backing.devices}
         found.facts["devices"] = devices
@@ -186,8 +232,11 @@ class DirectoryTarget:
         return base
 
     def _refuse_missing(self, path: str) -> NoReturn:
-        raise RunError("is not a directory", where=path,
-                       hint="make it first, or leave target.path out to measure under the results directory")
+        raise RunError(
+            "is not a directory",
+            where=path,
+            hint="make it first, or leave target.path out to measure under the results directory",
+        )
 
     def _mount_at(self, path: str) -> Mount | None:
         try:
@@ -208,6 +257,9 @@ class DirectoryTarget:
         needed = round(needed_bytes * (1 + RESERVE))
         if free < needed:
             place = f"{mount.kind} at {mount.point}" if mount else where
-            raise RunError(f"the workload asks for {format_quantity(needed_bytes, 'B', 3)} (size x jobs), {place} has "
-                           f"{format_quantity(free, 'B', 3)} free", where=where,
-                           hint="lower size or numjobs, or name a roomier directory as target.path")
+            raise RunError(
+                f"the workload asks for {format_quantity(needed_bytes, 'B', 3)} (size x jobs), {place} has "
+                f"{format_quantity(free, 'B', 3)} free",
+                where=where,
+                hint="lower size or numjobs, or name a roomier directory as target.path",
+            )

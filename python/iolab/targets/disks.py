@@ -23,8 +23,12 @@ from .space import existing
 
 def _names(value: Any) -> Any:
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-        raise ValueError("names no device; write \"/dev/disk/by-id/...\" or a list of such names")
+    if (
+        not isinstance(names, list | tuple)
+        or not names
+        or not all(isinstance(name, str) for name in names)
+    ):
+        raise ValueError('names no device; write "/dev/disk/by-id/..." or a list of such names')
     if any(not name.startswith("/dev/") or any(ord(char) < 33 for char in name) for name in names):
         raise ValueError("names no device; a device's name starts with /dev/")
     if len(set(names)) < len(names):
@@ -32,31 +36,61 @@ def _names(value: Any) -> Any:
     return tuple(names)
 
 
-_TEXTS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+_TEXTS = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+}
 
 
 class DiskOptions(Options):
     """Where a target's devices come from."""
 
-    device: Annotated[tuple[str, ...] | None, BeforeValidator(_names), WithJsonSchema(_TEXTS), Field(
-        description="block device, or a list of them, by stable names such as /dev/disk/by-id/...; what is on them is overwritten, "
-                    "which needs --destructive")] = None
-    loop: Annotated[LoopOptions | None, Field(
-        description="or files that iolab makes and attaches as loop devices: a table with a size")] = None
+    device: Annotated[
+        tuple[str, ...] | None,
+        BeforeValidator(_names),
+        WithJsonSchema(_TEXTS),
+        Field(
+            description="block device, or a list of them, by stable names such as /dev/disk/by-id/...; what is on them is overwritten, "
+            "which needs --destructive"
+        ),
+    ] = None
+    loop: Annotated[
+        LoopOptions | None,
+        Field(
+            description="or files that iolab makes and attaches as loop devices: a table with a size"
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> DiskOptions:
         if self.device is None and self.loop is None:
-            raise problems_error([OptionProblem(("loop",), "is missing", "loop = {size = \"2g\"}, or device = \"/dev/disk/by-id/...\"")])
+            raise problems_error(
+                [
+                    OptionProblem(
+                        ("loop",),
+                        "is missing",
+                        'loop = {size = "2g"}, or device = "/dev/disk/by-id/..."',
+                    )
+                ]
+            )
         if self.device is not None and self.loop is not None:
-            raise problems_error([OptionProblem(("loop",), "cannot be combined with device", "one of both")])
+            raise problems_error(
+                [OptionProblem(("loop",), "cannot be combined with device", "one of both")]
+            )
         return self
 
 
 class Disks:
     """Devices ready to be written to, from `open` to the undoing of the record that they are on."""
 
-    def __init__(self, options: DiskOptions, host: Host, scratch: str, made: Made, permissions: Permissions, writes: bool) -> None:
+    def __init__(
+        self,
+        options: DiskOptions,
+        host: Host,
+        scratch: str,
+        made: Made,
+        permissions: Permissions,
+        writes: bool,
+    ) -> None:
         self._options, self._host, self._scratch, self._made = options, host, scratch, made
         self._permissions, self._writes = permissions, writes
         self._devices: tuple[Device, ...] = ()
@@ -65,12 +99,16 @@ class Disks:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Device nodes, `/dev/loop0`."""
-        return tuple(loop.node for loop in self.loops) or tuple(device.node for device in self._devices)
+        return tuple(loop.node for loop in self.loops) or tuple(
+            device.node for device in self._devices
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         """Kernel names."""
-        return tuple(loop.name for loop in self.loops) or tuple(device.name for device in self._devices)
+        return tuple(loop.name for loop in self.loops) or tuple(
+            device.name for device in self._devices
+        )
 
     def destroys(self) -> tuple[str, ...]:
         """The user's devices that would be overwritten."""
@@ -80,26 +118,41 @@ class Disks:
         """What `open` would check, each as something that raises RunError; leave to overwrite is taken as given."""
         loop = self._options.loop
         if loop is not None:
-            place = existing(self._host, self._scratch) if loop.directory is None else loop.directory
-            return [lambda: check_fit(self._host, loop), lambda: check_loop_room(self._host, place, loop.size * loop.count)]
+            place = (
+                existing(self._host, self._scratch) if loop.directory is None else loop.directory
+            )
+            return [
+                lambda: check_fit(self._host, loop),
+                lambda: check_loop_room(self._host, place, loop.size * loop.count),
+            ]
 
         def devices() -> None:
             found = tuple(find_device(self._host, name) for name in self._options.device or ())
             if self._writes:
-                check_may_overwrite(self._host, found, replace(self._permissions, destructive=True), self._results)
+                check_may_overwrite(
+                    self._host, found, replace(self._permissions, destructive=True), self._results
+                )
 
         return [devices]
 
     def images(self) -> tuple[str, int] | None:
         """Where the loop files would be made, or the nearest directory above, and their bytes."""
         loop = self._options.loop
-        return None if loop is None else (existing(self._host, loop.directory or self._scratch), loop.size * loop.count)
+        return (
+            None
+            if loop is None
+            else (existing(self._host, loop.directory or self._scratch), loop.size * loop.count)
+        )
 
     def open(self, scratch_made: bool) -> None:
         """Check or make the devices. `scratch_made`: whether the target's scratch directory is there already."""
         if self._options.loop is not None:
             check_fit(self._host, self._options.loop)
-            self.loops = make_loops(self._host, self._image_directory(self._options.loop, scratch_made), self._options.loop)
+            self.loops = make_loops(
+                self._host,
+                self._image_directory(self._options.loop, scratch_made),
+                self._options.loop,
+            )
             return
         self._devices = tuple(find_device(self._host, name) for name in self._options.device or ())
         if self._writes:
@@ -115,7 +168,10 @@ class Disks:
                 raise RunError("is gone", where=device.named)
             node = self._host.resolve(device.named)
             if node not in (device.node, device.named):
-                raise RunError(f"is another device ({node}) than at the study's start ({device.node})", where=device.named)
+                raise RunError(
+                    f"is another device ({node}) than at the study's start ({device.node})",
+                    where=device.named,
+                )
 
     def check(self) -> None:
         """Like `check_present`, and RunError where somebody else uses a device meanwhile; call it before anything is written."""
@@ -125,7 +181,9 @@ class Disks:
 
     def size(self) -> int:
         """Bytes of the smallest device."""
-        sizes = [text_or_none(self._host, f"/sys/class/block/{name}/size") or "0" for name in self.names]
+        sizes = [
+            text_or_none(self._host, f"/sys/class/block/{name}/size") or "0" for name in self.names
+        ]
         return min(int(size) * 512 if size.isdigit() else 0 for size in sizes)
 
     def kept(self) -> bool:
@@ -145,15 +203,26 @@ class Disks:
             mount = mount_of(text_or_none(self._host, "/proc/self/mountinfo") or "", image)
             how = "direct" if all(loop.direct_io for loop in self.loops) else "buffered"
             allocated = self._options.loop.allocate if self._options.loop else ""
-            found.facts["loops"] = [{"node": loop.node, "image": loop.image, "direct_io": loop.direct_io} for loop in self.loops]
-            found.fingerprint["loops"] = f"{len(self.loops)} on {mount.kind if mount else 'unknown'}, {how}, {allocated}"
+            found.facts["loops"] = [
+                {"node": loop.node, "image": loop.image, "direct_io": loop.direct_io}
+                for loop in self.loops
+            ]
+            found.fingerprint["loops"] = (
+                f"{len(self.loops)} on {mount.kind if mount else 'unknown'}, {how}, {allocated}"
+            )
         return found
 
     def notes(self) -> tuple[str, ...]:
         """Where the page cache stays below the devices though it was not asked for."""
-        if self._options.loop is None or not self._options.loop.direct_io or all(loop.direct_io for loop in self.loops):
+        if (
+            self._options.loop is None
+            or not self._options.loop.direct_io
+            or all(loop.direct_io for loop in self.loops)
+        ):
             return ()
-        return ("the kernel does not do direct I/O on the loop devices' files: the page cache holds them as well",)
+        return (
+            "the kernel does not do direct I/O on the loop devices' files: the page cache holds them as well",
+        )
 
     @property
     def _results(self) -> str:
@@ -167,7 +236,11 @@ class Disks:
             return self._scratch
         parent = self._host.resolve(options.directory)
         if not self._host.is_directory(parent):
-            raise RunError("is not a directory", where=options.directory, hint="make it first, or leave target.loop.directory out")
+            raise RunError(
+                "is not a directory",
+                where=options.directory,
+                hint="make it first, or leave target.loop.directory out",
+            )
         path = elsewhere(parent)
         make_recorded(self._host, self._made, path)
         return path
@@ -177,9 +250,15 @@ def make_recorded(host: Host, made: Made, path: str) -> None:
     """Make a directory, on record beforehand; RunError where it can't be made, and nothing stays on record then."""
     try:
         if host.is_directory(path):
-            raise RunError("is there already: a study that was killed has left it", where=path,
-                           hint="continue that study with --resume, or name another results directory")
+            raise RunError(
+                "is there already: a study that was killed has left it",
+                where=path,
+                hint="continue that study with --resume, or name another results directory",
+            )
         made.make_directory(host, path)
     except OSError as error:
-        raise RunError(f"can't be made: {error.strerror or error}", where=path,
-                       hint="name a directory of yours, or call iolab with the rights that it takes") from None
+        raise RunError(
+            f"can't be made: {error.strerror or error}",
+            where=path,
+            hint="name a directory of yours, or call iolab with the rights that it takes",
+        ) from None

@@ -33,8 +33,14 @@ class FilesystemTarget:
     name: ClassVar[str] = "filesystem"
     options: ClassVar[type[Options]] = FilesystemOptions
 
-    def __init__(self, options: FilesystemOptions, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED,
-                 writes: bool = True) -> None:
+    def __init__(
+        self,
+        options: FilesystemOptions,
+        host: Host,
+        scratch: str,
+        permissions: Permissions = NOTHING_ALLOWED,
+        writes: bool = True,
+    ) -> None:
         self._options, self._host, self._scratch = options, host, scratch
         self._point = f"{scratch}/mnt"
         self._made = Made(scratch)
@@ -48,7 +54,9 @@ class FilesystemTarget:
 
     def destroys(self) -> tuple[str, ...]:
         """The user's devices that would be overwritten."""
-        return tuple(f"everything on {name}, by mkfs.{self._options.fs}" for name in self._disks.destroys())
+        return tuple(
+            f"everything on {name}, by mkfs.{self._options.fs}" for name in self._disks.destroys()
+        )
 
     def problems(self, needed_bytes: int) -> tuple[str, ...]:
         """Whether there are leave, tools, devices and room."""
@@ -75,7 +83,12 @@ class FilesystemTarget:
     def begin(self, context: RunContext) -> Place:
         """A fresh directory, of a fresh file system where `fresh` says so."""
         self._disks.check_present()
-        serves = {"run": context.run, "cell": context.cell, "block": str(context.block), "study": ""}[self._options.fresh]
+        serves = {
+            "run": context.run,
+            "cell": context.cell,
+            "block": str(context.block),
+            "study": "",
+        }[self._options.fresh]
         if self._serves != serves or not self._mounted():
             # The one that `open` made serves whatever comes first.
             if self._serves is not None or not self._mounted():
@@ -102,7 +115,9 @@ class FilesystemTarget:
         self._unmount()
         drop_caches(self._host)
         self._mount_again()
-        check_cold(self._host, f"{self._point}/{self._run}", *(loop.image for loop in self._disks.loops))
+        check_cold(
+            self._host, f"{self._point}/{self._run}", *(loop.image for loop in self._disks.loops)
+        )
 
     def observe(self) -> Mapping[str, Any]:
         """What the run's files take, by the file system's own books, after everything was written back."""
@@ -110,8 +125,12 @@ class FilesystemTarget:
             return {}
         write_back(self._host, self._point)
         after = usage(self._host, self._options.fs, self._point)
-        found: dict[str, Any] = {"kind": self._options.fs, "fill": after.used / after.size if after.size else 0.0,
-                                 "size_bytes": after.size, "taken_bytes": after.data - self._before.data}
+        found: dict[str, Any] = {
+            "kind": self._options.fs,
+            "fill": after.used / after.size if after.size else 0.0,
+            "size_bytes": after.size,
+            "taken_bytes": after.data - self._before.data,
+        }
         found.update(survey(self._host, f"{self._point}/{self._run}"))
         return found
 
@@ -121,7 +140,10 @@ class FilesystemTarget:
         try:
             self._host.remove_tree(f"{self._point}/{run}")
         except OSError as error:
-            raise RunError(f"the run's files can't be removed: {error.strerror or error}", where=f"{self._point}/{run}") from None
+            raise RunError(
+                f"the run's files can't be removed: {error.strerror or error}",
+                where=f"{self._point}/{run}",
+            ) from None
         write_back(self._host, self._point)
 
     def release(self, again: bool) -> None:
@@ -142,12 +164,20 @@ class FilesystemTarget:
     def facts(self) -> Facts:
         """How it was made and mounted, and on what."""
         fs = self._options.fs
-        found = Facts(facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}})
+        found = Facts(
+            facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}}
+        )
         found.add(self._disks.facts())
         mkfs = f"{fs} {' '.join(self._options.mkfs_options)}".strip()
         mounted = self._mount.options if self._mount else ""
-        found.facts["filesystem"] = {"type": fs, "made_with": self._version, "mkfs_options": list(self._options.mkfs_options),
-                                     "mounted_at": self._point, "mount_options": mounted, "fresh": self._options.fresh}
+        found.facts["filesystem"] = {
+            "type": fs,
+            "made_with": self._version,
+            "mkfs_options": list(self._options.mkfs_options),
+            "mounted_at": self._point,
+            "mount_options": mounted,
+            "fresh": self._options.fresh,
+        }
         found.fingerprint["filesystem"] = f"{mkfs} ({mounted})"
         if self._version:
             found.fingerprint["mkfs"] = self._version
@@ -155,12 +185,16 @@ class FilesystemTarget:
 
     def _checks(self, needed_bytes: int) -> list[Callable[[], object]]:
         fs, loop = self._options.fs, self._options.loop
-        found: list[Callable[[], object]] = [lambda: need_root(self._host, "making and mounting a file system"),
-                                             lambda: need(self._host, f"mkfs.{fs}", PACKAGES[fs])]
+        found: list[Callable[[], object]] = [
+            lambda: need_root(self._host, "making and mounting a file system"),
+            lambda: need(self._host, f"mkfs.{fs}", PACKAGES[fs]),
+        ]
         if fs == "btrfs":
             found.append(lambda: need(self._host, "btrfs", PACKAGES[fs]))
         if loop is not None:
-            found.append(lambda: self._check_room(needed_bytes, loop.size * loop.count, "target.loop"))
+            found.append(
+                lambda: self._check_room(needed_bytes, loop.size * loop.count, "target.loop")
+            )
         if self.cold():
             found.append(lambda: check_fincore(self._host))
         return found
@@ -172,28 +206,52 @@ class FilesystemTarget:
         fs, nodes = self._options.fs, self._disks.nodes
         # the devices of one file system bear one UUID
         uuid = str(uuid4()) if self._disks.loops else self._made.note_filesystem(nodes)
-        do(self._host, mkfs_command(fs, nodes, self._options.mkfs_options, uuid, keep=self._disks.kept()), where=" ".join(nodes),
-           hint="check target.mkfs_options and the devices' size", timeout=3600)
+        do(
+            self._host,
+            mkfs_command(fs, nodes, self._options.mkfs_options, uuid, keep=self._disks.kept()),
+            where=" ".join(nodes),
+            hint="check target.mkfs_options and the devices' size",
+            timeout=3600,
+        )
         if fs == "btrfs" and len(nodes) > 1:
             do(self._host, ["btrfs", "device", "scan", *nodes])
         self._mount_again()
 
     def _mount_again(self) -> None:
         fs, options = self._options.fs, mount_options(self._options.fs, self._options.mount_options)
-        do(self._host, ["mount", "-t", fs, *(["-o", options] if options else []), self._disks.nodes[0], self._point],
-           where=self._disks.nodes[0], hint="check target.mount_options; the kernel's own words are in 'dmesg'")
-        self._mount = mount_of(self._host.read_text("/proc/self/mountinfo"), self._host.resolve(self._point))
+        do(
+            self._host,
+            [
+                "mount",
+                "-t",
+                fs,
+                *(["-o", options] if options else []),
+                self._disks.nodes[0],
+                self._point,
+            ],
+            where=self._disks.nodes[0],
+            hint="check target.mount_options; the kernel's own words are in 'dmesg'",
+        )
+        self._mount = mount_of(
+            self._host.read_text("/proc/self/mountinfo"), self._host.resolve(self._point)
+        )
 
     def _unmount(self) -> None:
         for _ in range(_TRIES):
             if not self._mounted() or tried(self._host, ["umount", self._point]):
                 return
             pause(self._host)
-        raise RunError("can't be unmounted: something still uses it", where=self._point, hint=f"'fuser -vm {self._point}' names it")
+        raise RunError(
+            "can't be unmounted: something still uses it",
+            where=self._point,
+            hint=f"'fuser -vm {self._point}' names it",
+        )
 
     def _mounted(self) -> bool:
         point = self._host.resolve(self._point)
-        return any(mount.point == point for mount in mounts(self._host.read_text("/proc/self/mountinfo")))
+        return any(
+            mount.point == point for mount in mounts(self._host.read_text("/proc/self/mountinfo"))
+        )
 
     def _mkfs_version(self) -> str:
         """First line of `mkfs -V` with a number in it; words of some go to standard error."""
@@ -204,6 +262,8 @@ class FilesystemTarget:
     def _check_room(self, needed_bytes: int, free: int, where: str) -> None:
         if free < round(needed_bytes * (1 + RESERVE)):
             asked, there = format_quantity(needed_bytes, "B", 3), format_quantity(free, "B", 3)
-            raise RunError(f"the workload asks for {asked} (size x jobs), the {self._options.fs} has {there} free", where=where,
-                           hint="lower size or numjobs, or give the file system more room (target.loop.size)")
-
+            raise RunError(
+                f"the workload asks for {asked} (size x jobs), the {self._options.fs} has {there} free",
+                where=where,
+                hint="lower size or numjobs, or give the file system more room (target.loop.size)",
+            )

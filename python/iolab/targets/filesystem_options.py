@@ -19,25 +19,46 @@ def _words(value: Any) -> Any:
         try:
             return tuple(shlex.split(value))
         except ValueError as error:
-            raise ValueError(f"can't be taken apart into words: {error}; close the quotes") from None
-    if not isinstance(value, list | tuple) or not all(isinstance(word, str | int) and not isinstance(word, bool) for word in value):
-        raise ValueError("is not a list of options; write \"-m 0 -i 512\" or [\"-m\", \"0\"]")
+            raise ValueError(
+                f"can't be taken apart into words: {error}; close the quotes"
+            ) from None
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(word, str | int) and not isinstance(word, bool) for word in value
+    ):
+        raise ValueError('is not a list of options; write "-m 0 -i 512" or ["-m", "0"]')
     return tuple(str(word) for word in value)
 
 
-_WORDS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}]}
+_WORDS = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}},
+    ]
+}
 
 
 class FilesystemOptions(DiskOptions):
     """`[target]` of kind `filesystem`."""
 
     fs: Annotated[FileSystem, Field(description="the file system to make")]
-    mkfs_options: Annotated[tuple[str, ...], BeforeValidator(_words), WithJsonSchema(_WORDS), Field(
-        description="options of mkfs, a text or a list: \"-m 0\"; for btrfs over several devices its profiles: \"-d raid1 -m raid1\"")] = ()
-    mount_options: Annotated[str, Field(description="as after mount -o, such as \"noatime,compress=zstd\"")] = ""
-    fresh: Annotated[Literal["run", "cell", "block", "study"], Field(
-        description="when a new file system is made: for every run, so that none finds what others left; when another cell's turn "
-                    "comes; at every block's start; once")] = "run"
+    mkfs_options: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_words),
+        WithJsonSchema(_WORDS),
+        Field(
+            description='options of mkfs, a text or a list: "-m 0"; for btrfs over several devices its profiles: "-d raid1 -m raid1"'
+        ),
+    ] = ()
+    mount_options: Annotated[
+        str, Field(description='as after mount -o, such as "noatime,compress=zstd"')
+    ] = ""
+    fresh: Annotated[
+        Literal["run", "cell", "block", "study"],
+        Field(
+            description="when a new file system is made: for every run, so that none finds what others left; when another cell's turn "
+            "comes; at every block's start; once"
+        ),
+    ] = "run"
     cache: CacheOption = "warm"
 
     @field_validator("mount_options")
@@ -54,10 +75,19 @@ class FilesystemOptions(DiskOptions):
         devices = len(self.device) if self.device else self.loop.count if self.loop else 1
         if devices > 1 and self.fs != "btrfs":
             place = ("device",) if self.device else ("loop", "count")
-            found.append(OptionProblem(place, f"are {devices} devices", f"one, for {self.fs}; btrfs takes several"))
+            found.append(
+                OptionProblem(
+                    place, f"are {devices} devices", f"one, for {self.fs}; btrfs takes several"
+                )
+            )
         if self.loop is not None and self.loop.size < SMALLEST[self.fs]:
-            found.append(OptionProblem(("loop", "size"), f"is {format_quantity(self.loop.size, 'B', 3)}",
-                                       f"at least {SMALLEST[self.fs] >> 20}m for {self.fs}"))
+            found.append(
+                OptionProblem(
+                    ("loop", "size"),
+                    f"is {format_quantity(self.loop.size, 'B', 3)}",
+                    f"at least {SMALLEST[self.fs] >> 20}m for {self.fs}",
+                )
+            )
         if found:
             raise problems_error(found)
         return self

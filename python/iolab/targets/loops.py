@@ -22,14 +22,26 @@ class LoopOptions(Options):
 
     size: Annotated[Size, Field(gt=0, description="of each file, such as '2g'")]
     count: Annotated[int, Field(ge=1, le=64, description="how many devices")] = 1
-    directory: Annotated[str | None, Field(description="where the files are made; default: the results directory")] = None
-    allocate: Annotated[Literal["written", "reserved", "sparse"], Field(
-        description="written: full of zeros beforehand, so that no run pays for the file's blocks; reserved: blocks reserved; "
-                    "sparse: neither")] = "written"
-    direct_io: Annotated[bool, Field(
-        description="bypass the page cache below the device, which would hold everything twice; whether the kernel did so is "
-                    "recorded")] = True
-    sector_size: Annotated[Literal[512, 1024, 2048, 4096], Field(description="logical sector of the devices, bytes")] = 512
+    directory: Annotated[
+        str | None, Field(description="where the files are made; default: the results directory")
+    ] = None
+    allocate: Annotated[
+        Literal["written", "reserved", "sparse"],
+        Field(
+            description="written: full of zeros beforehand, so that no run pays for the file's blocks; reserved: blocks reserved; "
+            "sparse: neither"
+        ),
+    ] = "written"
+    direct_io: Annotated[
+        bool,
+        Field(
+            description="bypass the page cache below the device, which would hold everything twice; whether the kernel did so is "
+            "recorded"
+        ),
+    ] = True
+    sector_size: Annotated[
+        Literal[512, 1024, 2048, 4096], Field(description="logical sector of the devices, bytes")
+    ] = 512
 
     @field_validator("size")
     @classmethod
@@ -75,20 +87,31 @@ def make_loops(host: Host, directory: str, options: LoopOptions) -> tuple[Loop, 
 def check_loop_room(host: Host, directory: str, whole: int) -> None:
     """RunError where the files that are to be made in a directory don't fit; holes count as well, for runs fill them."""
     if not host.is_directory(directory):
-        raise RunError("is not a directory", where=directory, hint="make it first, or leave target.loop.directory out")
+        raise RunError(
+            "is not a directory",
+            where=directory,
+            hint="make it first, or leave target.loop.directory out",
+        )
     free = host.free_bytes(directory)
     if free < whole:
-        raise RunError(f"loop files of {format_quantity(whole, 'B', 3)} are asked for, {format_quantity(free, 'B', 3)} is free",
-                       where=directory, hint="lower target.loop.size or count, or name a roomier target.loop.directory")
+        raise RunError(
+            f"loop files of {format_quantity(whole, 'B', 3)} are asked for, {format_quantity(free, 'B', 3)} is free",
+            where=directory,
+            hint="lower target.loop.size or count, or name a roomier target.loop.directory",
+        )
 
 
 def check_loop(host: Host, loop: Loop) -> None:
     """RunError where the device is no longer there, or shrank."""
     backing = text_or_none(host, f"/sys/class/block/{loop.name}/loop/backing_file")
     if backing != host.resolve(loop.image):
-        raise RunError("the loop device no longer exists: something else detached it", where=loop.node)
+        raise RunError(
+            "the loop device no longer exists: something else detached it", where=loop.node
+        )
     if _size(host, loop.name) != loop.size:
-        raise RunError("the loop device has lost its size: something cut its backing file", where=loop.image)
+        raise RunError(
+            "the loop device has lost its size: something cut its backing file", where=loop.image
+        )
 
 
 def _make_image(host: Host, image: str, options: LoopOptions) -> None:
@@ -97,9 +120,23 @@ def _make_image(host: Host, image: str, options: LoopOptions) -> None:
     if options.allocate == "sparse":
         do(host, ["truncate", "--size", size, image], where=image, hint=hint)
     elif options.allocate == "reserved":
-        do(host, ["fallocate", "--length", size, image], where=image, hint="allocate = \"sparse\" does without a reservation")
+        do(
+            host,
+            ["fallocate", "--length", size, image],
+            where=image,
+            hint='allocate = "sparse" does without a reservation',
+        )
     else:
-        write = ["dd", "if=/dev/zero", f"of={image}", "bs=4M", "iflag=count_bytes", f"count={size}", "conv=fsync", "status=none"]
+        write = [
+            "dd",
+            "if=/dev/zero",
+            f"of={image}",
+            "bs=4M",
+            "iflag=count_bytes",
+            f"count={size}",
+            "conv=fsync",
+            "status=none",
+        ]
         # Around the page cache where the file system allows that (tmpfs doesn't): zeros in memory serve nobody.
         if host.run([*write, "oflag=direct"], timeout=_patience(options.size)).exit_code:
             do(host, write, where=image, hint=hint, timeout=_patience(options.size))
@@ -119,13 +156,21 @@ def _attach(host: Host, image: str, options: LoopOptions) -> Loop:
         if done.exit_code == 0 and done.stdout.strip().startswith("/dev/"):
             node = done.stdout.strip()
             name = node.rpartition("/")[2]
-            return Loop(node, image, text_or_none(host, f"/sys/class/block/{name}/loop/dio") == "1", _size(host, name))
+            return Loop(
+                node,
+                image,
+                text_or_none(host, f"/sys/class/block/{name}/loop/dio") == "1",
+                _size(host, name),
+            )
         said = done.stderr.strip() or f"exit code {done.exit_code}"
         for node in loops_of(host, image):
             host.run(["losetup", "--detach", node])
         pause(host, 0.05)
-    raise RunError(f"no loop device could be attached: {said[:200]}", where=image,
-                   hint="check that /dev/loop-control exists and 'losetup --find' works")
+    raise RunError(
+        f"no loop device could be attached: {said[:200]}",
+        where=image,
+        hint="check that /dev/loop-control exists and 'losetup --find' works",
+    )
 
 
 def _size(host: Host, name: str) -> int:

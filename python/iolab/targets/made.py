@@ -37,7 +37,12 @@ MARK = ".iolab-"
 """Before a token: the entry by which a directory is known as made by the study that has the token on record."""
 _ELSEWHERE = re.compile(r"/(?:[^/]+/)*iolab-[0-9a-f]{12}")
 """Paths of directories that are made outside of the results."""
-_FIELDS = {"directory": ("path",), "mount": ("path", "sources"), "filesystem": ("devices", "token"), "pool": ("token", "devices")}
+_FIELDS = {
+    "directory": ("path",),
+    "mount": ("path", "sources"),
+    "filesystem": ("devices", "token"),
+    "pool": ("token", "devices"),
+}
 _TRIES = 50
 _FEW_TRIES = 10
 
@@ -81,14 +86,25 @@ class Made:
         left: list[str] = []
         directories = []
         for record in records:
-            if record["made"] == "directory" and host.is_directory(path := self._absolute(record["path"])):
+            if record["made"] == "directory" and host.is_directory(
+                path := self._absolute(record["path"])
+            ):
                 wrong = self._unmarked(host, path, str(record.get("token", "")))
                 left += [f"{path} is left alone: {wrong}"] if wrong else []
                 directories += [] if wrong else [path]
-        loops = {node: image for directory in directories for node, image in _loops(host, directory)}
+        loops = {
+            node: image for directory in directories for node, image in _loops(host, directory)
+        }
         pools = [record for record in records if record["made"] == "pool"]
-        left += remove_pools(host, {_pool_of(record["token"]) for record in pools},
-                             {device for record in pools for device in record["devices"]}) if pools else []
+        left += (
+            remove_pools(
+                host,
+                {_pool_of(record["token"]) for record in pools},
+                {device for record in pools for device in record["devices"]},
+            )
+            if pools
+            else []
+        )
         for record in records:
             if record["made"] == "mount":
                 point = self._absolute(record["path"])
@@ -98,7 +114,11 @@ class Made:
             left += _detach(host, node, image)
         for record in records:
             if record["made"] == "filesystem":
-                left += [word for device in record["devices"] for word in _wipe(host, device, _uuid_of(record["token"]))]
+                left += [
+                    word
+                    for device in record["devices"]
+                    for word in _wipe(host, device, _uuid_of(record["token"]))
+                ]
         if not left:
             for directory in directories:
                 left += _removed(host, directory)
@@ -113,7 +133,11 @@ class Made:
     def _note(self, kind: str, **data: Any) -> str:
         """Put a line on record, durably; the token that is drawn for it."""
         token = secrets.token_hex(16)
-        with os.fdopen(open_for_writing(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a", encoding="utf-8") as file:
+        with os.fdopen(
+            open_for_writing(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND),
+            "a",
+            encoding="utf-8",
+        ) as file:
             file.write(json.dumps({"made": kind, **data, "token": token}) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -135,7 +159,9 @@ class Made:
         if ".." in path.split("/") or not (inside or _ELSEWHERE.fullmatch(path)):
             return "iolab makes none in such a place"
         results = self._scratch.rpartition("/")[0]
-        if host.resolve(path) != (f"{host.resolve(results)}{path[len(results):]}" if inside else path):
+        if host.resolve(path) != (
+            f"{host.resolve(results)}{path[len(results) :]}" if inside else path
+        ):
             return "a symbolic link leads there"
         try:
             if not host.list_directory(path):  # a kill came before its mark
@@ -149,10 +175,16 @@ class Made:
     def _relative(self, path: str) -> str:
         if path == self._scratch:
             return "."
-        return path[len(self._scratch) + 1:] if path.startswith(self._scratch + "/") else path
+        return path[len(self._scratch) + 1 :] if path.startswith(self._scratch + "/") else path
 
     def _absolute(self, path: str) -> str:
-        return path if path.startswith("/") else self._scratch if path == "." else f"{self._scratch}/{path}"
+        return (
+            path
+            if path.startswith("/")
+            else self._scratch
+            if path == "."
+            else f"{self._scratch}/{path}"
+        )
 
 
 def elsewhere(parent: str) -> str:
@@ -166,17 +198,27 @@ def clean_leftovers(host: Host, directory: Path) -> list[str]:
     Call it with the results' lock held and before any target is made. Returns what could not be removed, in words.
     """
     found = sorted(directory.absolute().glob(f"*{SUFFIX}"))
-    return [word for path in found for word in Made(scratch_on(host, path.with_name(path.name[: -len(SUFFIX)]))).undo(host)]
+    return [
+        word
+        for path in found
+        for word in Made(scratch_on(host, path.with_name(path.name[: -len(SUFFIX)]))).undo(host)
+    ]
 
 
 def _loops(host: Host, directory: str) -> Iterator[tuple[str, str]]:
     """Loop devices whose backing file lies in the directory, with the file."""
     try:
-        names = [name for name in host.list_directory(directory) if name.startswith(IMAGES) and name.endswith(".img")]
+        names = [
+            name
+            for name in host.list_directory(directory)
+            if name.startswith(IMAGES) and name.endswith(".img")
+        ]
     except OSError:
         return
     for image in (f"{directory}/{name}" for name in names):
-        if host.resolve(image) == f"{host.resolve(directory)}/{image.rpartition('/')[2]}":  # no symbolic link
+        if (
+            host.resolve(image) == f"{host.resolve(directory)}/{image.rpartition('/')[2]}"
+        ):  # no symbolic link
             for node in loops_of(host, image):
                 yield node, image
 
@@ -184,7 +226,9 @@ def _loops(host: Host, directory: str) -> Iterator[tuple[str, str]]:
 def loops_of(host: Host, image: str) -> list[str]:
     """Nodes of the loop devices that a file backs, by the file's device and inode (losetup(8), -j)."""
     try:
-        answer = host.run(["losetup", "--noheadings", "--raw", "--output", "NAME", "--associated", image])
+        answer = host.run(
+            ["losetup", "--noheadings", "--raw", "--output", "NAME", "--associated", image]
+        )
     except RunError:
         return []
     return answer.stdout.split() if answer.exit_code == 0 else []
@@ -221,14 +265,20 @@ def _pool_of(token: str) -> str:
 
 def _fits(value: object) -> bool:
     """Whether a field of a record is a text, or a list of such."""
-    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+    return isinstance(value, str) or (
+        isinstance(value, list) and all(isinstance(each, str) for each in value)
+    )
 
 
 def _unmount(host: Host, point: str, sources: set[str]) -> list[str]:
     """Unmount what is ours at the point; something else there is left alone."""
     for attempt in range(_TRIES):
         try:
-            here = [mount for mount in mounts(host.read_text("/proc/self/mountinfo")) if mount.point == host.resolve(point)]
+            here = [
+                mount
+                for mount in mounts(host.read_text("/proc/self/mountinfo"))
+                if mount.point == host.resolve(point)
+            ]
         except OSError as error:
             return [f"the mounts can't be read: {error.strerror or error}"]
         if not here:
@@ -256,7 +306,11 @@ def _wipe(host: Host, device: str, uuid: str) -> list[str]:
     """Take the signature of a file system of ours off a user's device, so that the next study finds it as blank as this one did."""
     if uuid.lower() not in signatures(host, device).lower():
         return []
-    return [] if tried(host, ["wipefs", "--all", device]) else [f"the file system that iolab made on {device} can't be wiped"]
+    return (
+        []
+        if tried(host, ["wipefs", "--all", device])
+        else [f"the file system that iolab made on {device} can't be wiped"]
+    )
 
 
 def signatures(host: Host, device: str) -> str:

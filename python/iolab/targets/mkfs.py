@@ -14,7 +14,9 @@ SMALLEST = {"ext4": 8 << 20, "xfs": 300 << 20, "btrfs": 109 << 20}
 """Bytes below which mkfs refuses, or a file system has no room for itself (mkfs.xfs 5.19, mkfs.btrfs 6.2)."""
 
 
-def mkfs_command(fs: FileSystem, nodes: Sequence[str], options: Sequence[str], uuid: str, *, keep: bool) -> list[str]:
+def mkfs_command(
+    fs: FileSystem, nodes: Sequence[str], options: Sequence[str], uuid: str, *, keep: bool
+) -> list[str]:
     """The command that makes a file system over the nodes.
 
     Args:
@@ -24,7 +26,16 @@ def mkfs_command(fs: FileSystem, nodes: Sequence[str], options: Sequence[str], u
     if fs == "ext4":
         extended, rest = _taken_out(options, "-E")
         words = ",".join([*(["nodiscard"] if keep else []), *extended])
-        return ["mkfs.ext4", "-q", "-F", "-U", uuid, *(["-E", words] if words else []), *rest, *nodes]
+        return [
+            "mkfs.ext4",
+            "-q",
+            "-F",
+            "-U",
+            uuid,
+            *(["-E", words] if words else []),
+            *rest,
+            *nodes,
+        ]
     discard = ["-K"] if keep else []
     if fs == "xfs":
         return ["mkfs.xfs", "-q", "-f", *discard, "-m", f"uuid={uuid}", *options, *nodes]
@@ -47,7 +58,7 @@ def _taken_out(options: Sequence[str], flag: str) -> tuple[list[str], list[str]]
         if word == flag:
             values.append(next(words, ""))
         elif word.startswith(flag):
-            values.append(word[len(flag):])
+            values.append(word[len(flag) :])
         else:
             rest.append(word)
     return [value for value in values if value], rest

@@ -44,11 +44,17 @@ def find_device(host: Host, named: str) -> Device:
     node = host.resolve(named)
     name = node.removeprefix("/dev/").replace("/", "!")
     if not node.startswith("/dev/") or not host.is_directory(f"/sys/class/block/{name}"):
-        raise RunError("is not a block device here", where=named, hint="'lsblk' lists them, /dev/disk/by-id has their stable names")
+        raise RunError(
+            "is not a block device here",
+            where=named,
+            hint="'lsblk' lists them, /dev/disk/by-id has their stable names",
+        )
     return Device(named, node, name)
 
 
-def check_may_overwrite(host: Host, devices: Sequence[Device], permissions: Permissions, results: str) -> None:
+def check_may_overwrite(
+    host: Host, devices: Sequence[Device], permissions: Permissions, results: str
+) -> None:
     """RunError with the reason where a device must not, or may not, be overwritten.
 
     Args:
@@ -59,35 +65,55 @@ def check_may_overwrite(host: Host, devices: Sequence[Device], permissions: Perm
     check_unused(host, devices, results)
     for device in devices:
         if not permissions.destructive:
-            raise RunError("everything on this device would be overwritten", where=device.named,
-                           hint="--destructive allows it; 'iolab run --dry-run' shows what a study would overwrite")
+            raise RunError(
+                "everything on this device would be overwritten",
+                where=device.named,
+                hint="--destructive allows it; 'iolab run --dry-run' shows what a study would overwrite",
+            )
         need(host, "wipefs", "util-linux")
         found = signatures(host, device.node)
         if found and not permissions.force:
             kinds = ", ".join(dict.fromkeys(line.split()[0] for line in found.splitlines()))
-            raise RunError(f"carries data: {kinds}", where=device.named,
-                           hint=f"check with 'wipefs --no-act {device.node}'; --force overwrites it")
+            raise RunError(
+                f"carries data: {kinds}",
+                where=device.named,
+                hint=f"check with 'wipefs --no-act {device.node}'; --force overwrites it",
+            )
 
 
 def check_name(host: Host, device: Device) -> None:
     """RunError where the name may mean another device after the next boot, or goes with what is overwritten."""
     parts = device.named.split("/")
-    if parts[:3] == ["", "dev", "mapper"] or (parts[:3] == ["", "dev", "disk"] and len(parts) == 5 and parts[3] in _STABLE):
+    if parts[:3] == ["", "dev", "mapper"] or (
+        parts[:3] == ["", "dev", "disk"] and len(parts) == 5 and parts[3] in _STABLE
+    ):
         return
     hint = _stable_name_hint(host, device)
     if parts[:3] == ["", "dev", "disk"] and len(parts) > 3 and parts[3] in _ERASED:
-        raise RunError("is named by what is on it, which the study erases", where=device.named, hint=hint)
-    raise RunError("is not a stable name: it may be another device after the next boot", where=device.named, hint=hint)
+        raise RunError(
+            "is named by what is on it, which the study erases", where=device.named, hint=hint
+        )
+    raise RunError(
+        "is not a stable name: it may be another device after the next boot",
+        where=device.named,
+        hint=hint,
+    )
 
 
 def check_unused(host: Host, devices: Sequence[Device], results: str) -> None:
     """RunError where anything uses a device or one of its partitions, or `/` or the results stand on it."""
-    nodes = {name: device for device in devices for name in (device.name, *partitions(host, device.name))}
+    nodes = {
+        name: device for device in devices for name in (device.name, *partitions(host, device.name))
+    }
     info = text_or_none(host, "/proc/self/mountinfo") or ""
     for what, path in (("the root file system", "/"), ("the results", results)):
         mount = mount_of(info, host.resolve(path))
         for name in sorted(stack_of(host, mount) & set(nodes)) if mount is not None else ():
-            raise RunError(f"holds {what}", where=nodes[name].named, hint="choose another device; nothing allows this")
+            raise RunError(
+                f"holds {what}",
+                where=nodes[name].named,
+                hint="choose another device; nothing allows this",
+            )
     users = _Users(host, info)
     for name in nodes:
         _refuse_used(nodes[name], name, users.of(name))
@@ -100,7 +126,11 @@ def check_unused(host: Host, devices: Sequence[Device], results: str) -> None:
 def _refuse_used(device: Device, name: str, used: str | None) -> None:
     if used:
         which = "" if name == device.name else f" (its partition {name})"
-        raise RunError(f"is in use{which}: {used}", where=device.named, hint="stop whatever uses it first; nothing allows this")
+        raise RunError(
+            f"is in use{which}: {used}",
+            where=device.named,
+            hint="stop whatever uses it first; nothing allows this",
+        )
 
 
 class _Users:
@@ -110,11 +140,16 @@ class _Users:
         self._host, self._mounts = host, list(mounts(info))
         sources = {mount.source for mount in self._mounts if mount.source.startswith("/dev/")}
         self._sources = {source: host.resolve(source) for source in sources}
-        self._btrfs = {system: _names(host, f"/sys/fs/btrfs/{system}/devices") for system in _names(host, "/sys/fs/btrfs")}
+        self._btrfs = {
+            system: _names(host, f"/sys/fs/btrfs/{system}/devices")
+            for system in _names(host, "/sys/fs/btrfs")
+        }
         lines = (text_or_none(host, "/proc/swaps") or "").splitlines()[1:]
         self._swaps = {host.resolve(line.split()[0]) for line in lines if line.split()}
         loops = [name for name in _names(host, "/sys/class/block") if name.startswith("loop")]
-        self._loops = {loop: text_or_none(host, f"/sys/class/block/{loop}/loop/backing_file") for loop in loops}
+        self._loops = {
+            loop: text_or_none(host, f"/sys/class/block/{loop}/loop/backing_file") for loop in loops
+        }
 
     def of(self, name: str) -> str | None:
         """Who uses the device of that kernel name."""
@@ -131,7 +166,9 @@ class _Users:
         holders = _names(self._host, f"/sys/class/block/{name}/holders")
         if holders:
             return f"part of {', '.join(holders)}"
-        return next((f"attached as {loop}" for loop, file in self._loops.items() if file == node), None)
+        return next(
+            (f"attached as {loop}" for loop, file in self._loops.items() if file == node), None
+        )
 
 
 def _node(name: str) -> str:

@@ -59,7 +59,9 @@ def existing(host: Host, path: str) -> str:
 def check_writable(host: Host, path: str) -> None:
     """RunError where a directory may not be written to; test(1) asks the kernel, so that a read-only mount counts."""
     if host.which("test") is not None and host.run(["test", "-w", path]).exit_code:
-        raise RunError("can't be written to", where=path, hint="name a directory of yours as target.path")
+        raise RunError(
+            "can't be written to", where=path, hint="name a directory of yours as target.path"
+        )
 
 
 def usage(host: Host, kind: str, point: str) -> Usage:
@@ -71,7 +73,9 @@ def usage(host: Host, kind: str, point: str) -> Usage:
     try:
         blocks, free, size = map(int, answer.stdout.split())
     except ValueError:
-        raise RunError(f"'stat --file-system' says '{answer.stdout.strip()[:80]}'", where=point) from None
+        raise RunError(
+            f"'stat --file-system' says '{answer.stdout.strip()[:80]}'", where=point
+        ) from None
     used = (blocks - free) * size
     if kind != "btrfs":
         return Usage(blocks * size, used, used)

@@ -37,7 +37,17 @@ from .zpool_modules import (
     version,
 )
 from .zpool_options import ZpoolOptions
-from .zpool_pool import PREFIX, create, destroy, number, pools, properties_of, ratio, state_of, write_out
+from .zpool_pool import (
+    PREFIX,
+    create,
+    destroy,
+    number,
+    pools,
+    properties_of,
+    ratio,
+    state_of,
+    write_out,
+)
 
 RESERVE = 0.05
 """Share on top of what a workload asks for: ZFS keeps a part of every pool to itself."""
@@ -53,9 +63,20 @@ class ZpoolTarget:
     name: ClassVar[str] = "zpool"
     options: ClassVar[type[Options]] = ZpoolOptions
 
-    def __init__(self, options: ZpoolOptions, host: Host, scratch: str, permissions: Permissions = NOTHING_ALLOWED,
-                 writes: bool = True) -> None:
-        self._options, self._host, self._scratch, self._permissions = options, host, scratch, permissions
+    def __init__(
+        self,
+        options: ZpoolOptions,
+        host: Host,
+        scratch: str,
+        permissions: Permissions = NOTHING_ALLOWED,
+        writes: bool = True,
+    ) -> None:
+        self._options, self._host, self._scratch, self._permissions = (
+            options,
+            host,
+            scratch,
+            permissions,
+        )
         self._layout = options.parsed()
         self._made = Made(scratch)
         self._devices: tuple[Device, ...] = ()
@@ -69,19 +90,35 @@ class ZpoolTarget:
 
     def destroys(self) -> tuple[str, ...]:
         """The user's devices that would be overwritten."""
-        named = self._options.devices or tuple(word for word in self._layout.literal if word.startswith("/"))
-        return tuple(f"everything on {name} (as far as the layout takes them), by zpool create" for name in named)
+        named = self._options.devices or tuple(
+            word for word in self._layout.literal if word.startswith("/")
+        )
+        return tuple(
+            f"everything on {name} (as far as the layout takes them), by zpool create"
+            for name in named
+        )
 
     def problems(self, needed_bytes: int) -> tuple[str, ...]:
         """Whether there are leave, tools, the build and the devices."""
 
         def devices() -> None:
             found = tuple(find_device(self._host, name) for name in self._chosen())
-            check_may_overwrite(self._host, found, replace(self._permissions, destructive=True), self._scratch.rpartition("/")[0] or "/")
+            check_may_overwrite(
+                self._host,
+                found,
+                replace(self._permissions, destructive=True),
+                self._scratch.rpartition("/")[0] or "/",
+            )
 
-        return tuple(refusals(
-            lambda: need_root(self._host, "making a pool"), lambda: need(self._host, "zpool", "zfsutils-linux"),
-            lambda: need(self._host, "zfs", "zfsutils-linux"), lambda: check_build(self._host, self._options.build), devices))
+        return tuple(
+            refusals(
+                lambda: need_root(self._host, "making a pool"),
+                lambda: need(self._host, "zpool", "zfsutils-linux"),
+                lambda: need(self._host, "zfs", "zfsutils-linux"),
+                lambda: check_build(self._host, self._options.build),
+                devices,
+            )
+        )
 
     def images(self) -> None:
         """None."""
@@ -98,9 +135,15 @@ class ZpoolTarget:
         nodes: dict[str, str] = {}
         for device in self._devices:
             if device.node in nodes:
-                raise RunError(f"names the same device as {nodes[device.node]}", where=device.named, hint="name each once")
+                raise RunError(
+                    f"names the same device as {nodes[device.node]}",
+                    where=device.named,
+                    hint="name each once",
+                )
             nodes[device.node] = device.named
-        check_may_overwrite(self._host, self._devices, self._permissions, self._scratch.rpartition("/")[0] or "/")
+        check_may_overwrite(
+            self._host, self._devices, self._permissions, self._scratch.rpartition("/")[0] or "/"
+        )
         self._check_room(needed_bytes, self._size(), "target.devices")
         make_recorded(self._host, self._made, self._scratch)
         self._before = next((build.branch for build in builds(self._host) if build.loaded), None)
@@ -109,7 +152,12 @@ class ZpoolTarget:
 
     def begin(self, context: RunContext) -> Place:
         """A fresh file system, in a fresh pool where `fresh` says so or another target of the study has used devices or modules since."""
-        serves = {"run": context.run, "cell": context.cell, "block": str(context.block), "study": ""}[self._options.fresh]
+        serves = {
+            "run": context.run,
+            "cell": context.cell,
+            "block": str(context.block),
+            "study": "",
+        }[self._options.fresh]
         if self._exported and self._serves == serves:
             self._bring_back()
         elif self._serves != serves or self._pool not in pools(self._host):
@@ -145,11 +193,18 @@ class ZpoolTarget:
         pool = state_of(self._host, self._pool)
         size, taken = number(pool["properties"], "size"), number(pool["properties"], "allocated")
         found: dict[str, Any] = {
-            "kind": "zfs", "taken_bytes": number(books, "used"), "logical_bytes": number(books, "logicalused"),
-            "compressratio": ratio(books, "compressratio"), "size_bytes": size,
+            "kind": "zfs",
+            "taken_bytes": number(books, "used"),
+            "logical_bytes": number(books, "logicalused"),
+            "compressratio": ratio(books, "compressratio"),
+            "size_bytes": size,
             "fill": taken / size if size and taken is not None else None,
-            "version": version(self._host), "build": self._build(), "pool": pool, "dataset": books,
-            "module_parameters": parameters(self._host)}
+            "version": version(self._host),
+            "build": self._build(),
+            "pool": pool,
+            "dataset": books,
+            "module_parameters": parameters(self._host),
+        }
         found.update(survey(self._host, f"{self._point}/{self._run}"))
         return {key: value for key, value in found.items() if value is not None}
 
@@ -158,9 +213,13 @@ class ZpoolTarget:
         asked = self._options.build
         if asked is not None and self._expected is None:
             self._expected = build_sources(self._host, asked)
-        found = {"asked": asked, "loaded": next((one.branch for one in builds(self._host) if one.loaded), None),
-                 "modules": loaded_modules(self._host), "expected": self._expected,
-                 "record": build_record(self._host, asked) if asked else {}}
+        found = {
+            "asked": asked,
+            "loaded": next((one.branch for one in builds(self._host) if one.loaded), None),
+            "modules": loaded_modules(self._host),
+            "expected": self._expected,
+            "record": build_record(self._host, asked) if asked else {},
+        }
         return {key: value for key, value in found.items() if value}
 
     def end(self, run: str) -> None:
@@ -212,15 +271,24 @@ class ZpoolTarget:
         found = Facts(facts={"target": {"kind": self.name, **options.model_dump(mode="json")}})
         known = builds(self._host)
         here = version(self._host)
-        found.facts["openzfs"] = {"loaded": here, "builds": {build.branch: build.version for build in known}}
+        found.facts["openzfs"] = {
+            "loaded": here,
+            "builds": {build.branch: build.version for build in known},
+        }
         chosen = next((build.version for build in known if build.branch == options.build), "")
         if chosen or (here and options.build is None):
             found.fingerprint["openzfs"] = chosen or here
         words = [options.layout if isinstance(options.layout, str) else " ".join(options.layout)]
-        words += [f"{key}={value}" for table in (options.pool, options.properties) for key, value in sorted(table.items())]
+        words += [
+            f"{key}={value}"
+            for table in (options.pool, options.properties)
+            for key, value in sorted(table.items())
+        ]
         found.fingerprint["zpool"] = " ".join(words)
         if options.module_parameters:
-            found.fingerprint["zfs parameters"] = " ".join(f"{key}={value}" for key, value in sorted(options.module_parameters.items()))
+            found.fingerprint["zfs parameters"] = " ".join(
+                f"{key}={value}" for key, value in sorted(options.module_parameters.items())
+            )
         devices = {device.name: device_facts(self._host, device.name) for device in self._devices}
         found.facts["devices"] = devices
         for place, each in enumerate(devices.values()):
@@ -244,15 +312,24 @@ class ZpoolTarget:
             self._load()
         check_unused(self._host, self._devices, results or "/")
         self._pool = self._made.note_pool([device.named for device in self._devices])
-        create(self._host, self._pool, self._point, self._layout.words([device.named for device in self._devices]), self._options.pool,
-               self._options.properties, force=True)
+        create(
+            self._host,
+            self._pool,
+            self._point,
+            self._layout.words([device.named for device in self._devices]),
+            self._options.pool,
+            self._options.properties,
+            force=True,
+        )
 
     def _is_ours(self, name: str, results: str) -> bool:
         point = properties_of(self._host, "zfs", name).get("mountpoint", "")
         return name == self._pool or point.startswith(f"{results}/")
 
     def _as_wanted(self) -> bool:
-        return as_wanted(self._host, self._options.build, self._before, self._options.module_parameters)
+        return as_wanted(
+            self._host, self._options.build, self._before, self._options.module_parameters
+        )
 
     def _load(self) -> None:
         """The build that the study names; without one the build that a set-up loaded, or that was loaded when the study began."""
@@ -266,8 +343,18 @@ class ZpoolTarget:
 
     def _import(self) -> None:
         places = sorted({device.named.rpartition("/")[0] for device in self._devices})
-        do(self._host, ["zpool", "import", *(word for place in places for word in ("-d", place)), "-o", "cachefile=none", self._pool],
-           where=self._pool)
+        do(
+            self._host,
+            [
+                "zpool",
+                "import",
+                *(word for place in places for word in ("-d", place)),
+                "-o",
+                "cachefile=none",
+                self._pool,
+            ],
+            where=self._pool,
+        )
 
     def _bring_back(self) -> None:
         """Import the pool that `release` exported, under the modules that the target asks for."""
@@ -281,7 +368,11 @@ class ZpoolTarget:
         if delay is not None:
             self._undelay()
             for device in self._devices:
-                said = do(self._host, ["zinject", "-d", device.named, "-D", delay, self._pool], where=device.named).stdout
+                said = do(
+                    self._host,
+                    ["zinject", "-d", device.named, "-D", delay, self._pool],
+                    where=device.named,
+                ).stdout
                 self._delays += re.findall(r"handler (\d+)", said)
 
     def _undelay(self) -> None:
@@ -302,23 +393,38 @@ class ZpoolTarget:
             try:
                 names = fnmatch.filter(self._host.list_directory(directory), name)
             except OSError as error:
-                raise RunError(f"can't be listed: {error.strerror or error}", where=directory) from None
-            found += [f"{directory}/{one}" for one in sorted(names, key=_natural) if not re.search(r"-part\d+$", one)]
+                raise RunError(
+                    f"can't be listed: {error.strerror or error}", where=directory
+                ) from None
+            found += [
+                f"{directory}/{one}"
+                for one in sorted(names, key=_natural)
+                if not re.search(r"-part\d+$", one)
+            ]
         found = list(dict.fromkeys(found))
         if len(found) < self._layout.devices:
-            raise RunError(f"the layout takes {self._layout.devices} devices, {' '.join(self._options.devices)} are {len(found)}",
-                           where="target.devices", hint="name more devices, or take a smaller layout")
-        return found[:self._layout.devices]
+            raise RunError(
+                f"the layout takes {self._layout.devices} devices, {' '.join(self._options.devices)} are {len(found)}",
+                where="target.devices",
+                hint="name more devices, or take a smaller layout",
+            )
+        return found[: self._layout.devices]
 
     def _size(self) -> int:
         """An upper bound of what a pool over the devices can hold."""
-        return sum(int(device_facts(self._host, device.name).get("size_bytes", 0)) for device in self._devices)
+        return sum(
+            int(device_facts(self._host, device.name).get("size_bytes", 0))
+            for device in self._devices
+        )
 
     def _check_room(self, needed_bytes: int, free: int, where: str) -> None:
         if free < round(needed_bytes * (1 + RESERVE)):
             asked, there = format_quantity(needed_bytes, "B", 3), format_quantity(free, "B", 3)
-            raise RunError(f"the workload asks for {asked} (size x jobs), the pool has {there} free", where=where,
-                           hint="lower size or numjobs, or give the pool more or larger devices")
+            raise RunError(
+                f"the workload asks for {asked} (size x jobs), the pool has {there} free",
+                where=where,
+                hint="lower size or numjobs, or give the pool more or larger devices",
+            )
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 KINDS = ("stripe", "mirror", "raidz1", "raidz2", "raidz3")
 CLASSES = ("log", "cache", "special", "dedup", "spare")
 _LEAST = {"stripe": 1, "mirror": 2, "raidz1": 2, "raidz2": 3, "raidz3": 4}
-_GROUP = re.compile(rf"(?:({'|'.join(CLASSES)})\s+)?(stripe|mirror|raidz[123]?):(\d+)(?:\s*x\s*(\d+))?")
-FORM = "write such as \"mirror:2 x 7\" or \"raidz2:10 + log mirror:2\", or a list of words as zpool create takes them"
+_GROUP = re.compile(
+    rf"(?:({'|'.join(CLASSES)})\s+)?(stripe|mirror|raidz[123]?):(\d+)(?:\s*x\s*(\d+))?"
+)
+FORM = 'write such as "mirror:2 x 7" or "raidz2:10 + log mirror:2", or a list of words as zpool create takes them'
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,11 @@ class Layout:
     @property
     def devices(self) -> int:
         """How many devices it takes."""
-        return sum(group.devices for group in self.groups) if self.groups else sum(word.startswith("/") for word in self.literal)
+        return (
+            sum(group.devices for group in self.groups)
+            if self.groups
+            else sum(word.startswith("/") for word in self.literal)
+        )
 
     def words(self, devices: Sequence[str]) -> list[str]:
         """What zpool create gets after the pool's name."""
@@ -49,8 +55,8 @@ class Layout:
         for group in self.groups:
             found += [group.of] if group.of else []
             for _ in range(group.count):
-                found += ([] if group.kind == "stripe" else [group.kind]) + left[:group.width]
-                del left[:group.width]
+                found += ([] if group.kind == "stripe" else [group.kind]) + left[: group.width]
+                del left[: group.width]
         return found
 
 
@@ -64,9 +70,13 @@ def parse_layout(text: str) -> Layout:
         kind = "raidz1" if match[2] == "raidz" else match[2]
         group = Group(match[1] or "", kind, int(match[3]), int(match[4] or 1))
         if group.width < _LEAST[kind] or group.count < 1:
-            raise ValueError(f"'{part.strip()}' has too few devices; {kind} takes {_LEAST[kind]} or more")
+            raise ValueError(
+                f"'{part.strip()}' has too few devices; {kind} takes {_LEAST[kind]} or more"
+            )
         if group.of in ("cache", "spare") and kind != "stripe":
-            raise ValueError(f"'{part.strip()}': {group.of} devices have no redundancy; write {group.of} stripe:{group.devices}")
+            raise ValueError(
+                f"'{part.strip()}': {group.of} devices have no redundancy; write {group.of} stripe:{group.devices}"
+            )
         groups.append(group)
     if not any(not group.of for group in groups):
         raise ValueError("has no vdev for data")

@@ -20,8 +20,10 @@ _PARAMETERS = "/sys/module/zfs/parameters"
 BUILDS, RECORD = "/opt/openzfs", "build.json"
 """Where `openzfs-use` has its builds, a directory each; those that iolab made have a record."""
 
-_IDENTIFY = ('for module; do cd "/sys/module/$module" 2>/dev/null || continue; echo "$module $(cat srcversion) '
-             '$(od -An -v -tx1 -j16 notes/.note.gnu.build-id 2>/dev/null | tr -d " \\n")"; done')
+_IDENTIFY = (
+    'for module; do cd "/sys/module/$module" 2>/dev/null || continue; echo "$module $(cat srcversion) '
+    '$(od -An -v -tx1 -j16 notes/.note.gnu.build-id 2>/dev/null | tr -d " \\n")"; done'
+)
 """Of a note of ELF the first 16 bytes are its lengths, its type and its name, GNU."""
 
 _NOTE = "/run/iolab-openzfs"
@@ -59,17 +61,25 @@ def check_build(host: Host, build: str | None) -> None:
         return
     known = builds(host)
     if not known:
-        raise RunError(f"'{host.name}' has no builds of OpenZFS to choose from", where="target.build",
-                       hint=f"take a host with {SWITCH} (iolab rig up openzfs), "
-                            "or name the directory of a build: target.build = \"/path/to/zfs\"")
+        raise RunError(
+            f"'{host.name}' has no builds of OpenZFS to choose from",
+            where="target.build",
+            hint=f"take a host with {SWITCH} (iolab rig up openzfs), "
+            'or name the directory of a build: target.build = "/path/to/zfs"',
+        )
     if build not in [one.branch for one in known]:
-        raise RunError(f"'{host.name}' has no OpenZFS {build}", where="target.build",
-                       hint=f"there are: {', '.join(one.branch for one in known)}")
+        raise RunError(
+            f"'{host.name}' has no OpenZFS {build}",
+            where="target.build",
+            hint=f"there are: {', '.join(one.branch for one in known)}",
+        )
 
 
 def is_loaded(host: Host) -> bool:
     """Whether any OpenZFS is loaded."""
-    return text_or_none(host, "/sys/module/zfs/version") is not None or host.is_directory("/sys/module/zfs")
+    return text_or_none(host, "/sys/module/zfs/version") is not None or host.is_directory(
+        "/sys/module/zfs"
+    )
 
 
 def version(host: Host) -> str:
@@ -141,17 +151,36 @@ def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
             if not _is_installed(host):
                 raise _unknown_source(host)
             _check_no_pools(host)
-            do(host, ["modprobe", "-r", "zfs"], where=host.name, hint="something still uses the modules", timeout=120)
-        do(host, ["modprobe", "zfs", *words], where=host.name, hint="'dmesg' has the kernel's words", timeout=120)
+            do(
+                host,
+                ["modprobe", "-r", "zfs"],
+                where=host.name,
+                hint="something still uses the modules",
+                timeout=120,
+            )
+        do(
+            host,
+            ["modprobe", "zfs", *words],
+            where=host.name,
+            hint="'dmesg' has the kernel's words",
+            timeout=120,
+        )
     note = f"{_inode(host)} {_how(wanted)}"
     do(host, ["sh", "-c", 'printf "%s\\n" "$1" > "$0"', _NOTE, note], where=_NOTE)
     for name, value in wanted.items():
-        here = text_or_none(host, f"/sys/module/{'spl' if name.startswith('spl_') else 'zfs'}/parameters/{name}")
+        here = text_or_none(
+            host, f"/sys/module/{'spl' if name.startswith('spl_') else 'zfs'}/parameters/{name}"
+        )
         if here is None:
-            raise RunError(f"OpenZFS {version(host)} has no parameter {name}", where="target.module_parameters")
+            raise RunError(
+                f"OpenZFS {version(host)} has no parameter {name}", where="target.module_parameters"
+            )
         if here != value:
-            raise RunError(f"the parameter {name} is {here} instead of {value}", where="target.module_parameters",
-                           hint="the module has limits of its own; write the value that it takes")
+            raise RunError(
+                f"the parameter {name} is {here} instead of {value}",
+                where="target.module_parameters",
+                hint="the module has limits of its own; write the value that it takes",
+            )
 
 
 def directory_modules(host: Host, directory: str) -> dict[str, str]:
@@ -160,10 +189,16 @@ def directory_modules(host: Host, directory: str) -> dict[str, str]:
     RunError where zfs and spl aren't among them.
     """
     found: dict[str, str] = {}
-    for path in host.run(["find", directory, "-name", "*.ko", "-not", "-path", "*/tests/*"], timeout=120).stdout.splitlines():
+    for path in host.run(
+        ["find", directory, "-name", "*.ko", "-not", "-path", "*/tests/*"], timeout=120
+    ).stdout.splitlines():
         found.setdefault(path.rpartition("/")[2].removesuffix(".ko"), path)
     if not {"spl", "zfs"} <= set(found):
-        raise RunError("has no modules zfs.ko and spl.ko", where=directory, hint="build them there first, or name another directory")
+        raise RunError(
+            "has no modules zfs.ko and spl.ko",
+            where=directory,
+            hint="build them there first, or name another directory",
+        )
     return {name: found[name] for name in MODULES if name in found}
 
 
@@ -209,17 +244,35 @@ def _load_directory(host: Host, directory: str, words: Sequence[str]) -> None:
     _check_no_pools(host)
     for name in reversed(MODULES):
         if host.is_directory(f"/sys/module/{name}"):
-            do(host, ["rmmod", name], where=host.name, hint="something still uses the modules", timeout=120)
+            do(
+                host,
+                ["rmmod", name],
+                where=host.name,
+                hint="something still uses the modules",
+                timeout=120,
+            )
     for name, path in files.items():
-        own = [word for word in words if word.startswith("spl_") == (name == "spl")] if name in ("spl", "zfs") else []
-        do(host, ["insmod", path, *own], where=path, hint="'dmesg' has the kernel's words", timeout=120)
+        own = (
+            [word for word in words if word.startswith("spl_") == (name == "spl")]
+            if name in ("spl", "zfs")
+            else []
+        )
+        do(
+            host,
+            ["insmod", path, *own],
+            where=path,
+            hint="'dmesg' has the kernel's words",
+            timeout=120,
+        )
     if not _same_modules(host, files):
         raise RunError("the loaded modules aren't those of this directory", where=directory)
 
 
 def _same_modules(host: Host, files: Mapping[str, str]) -> bool:
     loaded = loaded_sources(host)
-    return bool(loaded) and loaded == {name: _srcversion(host, path) for name, path in files.items()}
+    return bool(loaded) and loaded == {
+        name: _srcversion(host, path) for name, path in files.items()
+    }
 
 
 def _is_installed(host: Host) -> bool:
@@ -233,12 +286,20 @@ def _srcversion(host: Host, module: str) -> str:
 
 
 def _check_no_pools(host: Host) -> None:
-    others = do(host, ["zpool", "list", "-H", "-o", "name"]).stdout.split() if is_loaded(host) else []
+    others = (
+        do(host, ["zpool", "list", "-H", "-o", "name"]).stdout.split() if is_loaded(host) else []
+    )
     if others:
-        raise RunError(f"the modules can't be loaded anew: pools are imported: {', '.join(others)}", where=host.name,
-                       hint="export them, or leave module_parameters and reload out")
+        raise RunError(
+            f"the modules can't be loaded anew: pools are imported: {', '.join(others)}",
+            where=host.name,
+            hint="export them, or leave module_parameters and reload out",
+        )
 
 
 def _unknown_source(host: Host) -> RunError:
-    return RunError("the loaded OpenZFS is not the installed one, which would be loaded in its place", where=host.name,
-                    hint="name the directory of its modules: target.build = \"/path/to/zfs\"")
+    return RunError(
+        "the loaded OpenZFS is not the installed one, which would be loaded in its place",
+        where=host.name,
+        hint='name the directory of its modules: target.build = "/path/to/zfs"',
+    )

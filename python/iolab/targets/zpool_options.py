@@ -19,10 +19,16 @@ def _layout(value: Any) -> Any:
     if isinstance(value, str):
         parse_layout(value)
         return value
-    if not isinstance(value, list | tuple) or not value or not all(isinstance(word, str) and word for word in value):
+    if (
+        not isinstance(value, list | tuple)
+        or not value
+        or not all(isinstance(word, str) and word for word in value)
+    ):
         raise ValueError(f"is not a layout; {FORM}")
     if any(word.startswith("-") for word in value):
-        raise ValueError("has an option of zpool create in it; pool = {...} and properties = {...} are for these")
+        raise ValueError(
+            "has an option of zpool create in it; pool = {...} and properties = {...} are for these"
+        )
     if not any(word.startswith("/dev/") for word in value):
         raise ValueError("names no device; in a list of words devices stand as /dev/disk/by-id/...")
     return tuple(value)
@@ -31,7 +37,9 @@ def _layout(value: Any) -> Any:
 def _devices(value: Any) -> Any:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError("names no device; write \"/dev/disk/by-id/virtio-*\" or a list of such names")
+        raise ValueError(
+            'names no device; write "/dev/disk/by-id/virtio-*" or a list of such names'
+        )
     if any(not name.startswith("/dev/") or any(ord(char) < 33 for char in name) for name in names):
         raise ValueError("names no device; a device's name starts with /dev/")
     return tuple(names)
@@ -40,14 +48,18 @@ def _devices(value: Any) -> Any:
 def _settings(value: Any) -> Any:
     """Names to texts: TOML's numbers and truths as ZFS writes them."""
     if not isinstance(value, dict):
-        raise ValueError("is not a table; write { name = \"value\" }")
+        raise ValueError('is not a table; write { name = "value" }')
     found = {}
     for name, one in value.items():
         if not re.fullmatch(_WORD, str(name)):
             raise ValueError(f"'{name}' is not a name of a property")
         if isinstance(one, bool):
             one = "on" if one else "off"
-        if not isinstance(one, str | int | float) or not str(one) or any(ord(char) < 32 for char in str(one)):
+        if (
+            not isinstance(one, str | int | float)
+            or not str(one)
+            or any(ord(char) < 32 for char in str(one))
+        ):
             raise ValueError(f"'{name}' has no value that can be set")
         found[str(name)] = str(one)
     return found
@@ -64,37 +76,91 @@ def _parameters(value: Any) -> Any:
     return found
 
 
-_TEXTS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
-_TABLE = {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}}
+_TEXTS = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]
+}
+_TABLE = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]
+    },
+}
 Table = Annotated[dict[str, str], BeforeValidator(_settings), WithJsonSchema(_TABLE)]
 
 
 class ZpoolOptions(Options):
     """`[target]` of kind `zpool`."""
 
-    layout: Annotated[str | tuple[str, ...], BeforeValidator(_layout), WithJsonSchema(_TEXTS), Field(
-        description="vdevs over the devices in their order: \"stripe:4\", \"mirror:2 x 7\", \"raidz2:10 + log mirror:2 + cache stripe:1\"; "
-                    "or a list of words as zpool create takes them")]
-    devices: Annotated[tuple[str, ...], BeforeValidator(_devices), WithJsonSchema(_TEXTS), Field(
-        description="block devices by stable names, with * and ? for several (disk2 comes before disk10); what is on those that the "
-                    "layout takes is overwritten, which needs --destructive")] = ()
-    pool: Annotated[Table, Field(description="properties of the pool, as after zpool create -o, such as { ashift = 12 }",
-                                        default_factory=dict)]
-    properties: Annotated[Table, Field(
-        description="properties of the file system, as after zfs create -o, such as { recordsize = \"8k\", compression = \"lz4\" }",
-        default_factory=dict)]
-    fresh: Annotated[Literal["run", "cell", "block", "study"], Field(
-        description="when a new pool is made: for every run; when another cell's turn comes; at every block's start; once. "
-                    "Targets of one study that share devices or modules make theirs anew whenever their turn comes")] = "run"
-    build: Annotated[str | None, Field(
-        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*|/[^\s'\"]+)$",
-        description="which build of OpenZFS to load: a name, such as \"2.3\", on hosts that have openzfs-use (the rig openzfs has), or the "
-                    "directory of a source tree that was built, or of its modules; default: the build that is loaded")] = None
-    module_parameters: Annotated[dict[str, str], BeforeValidator(_parameters), WithJsonSchema(_TABLE), Field(
-        description="parameters with which the modules are loaded anew, such as { zfs_dirty_data_max = 67108864 }", default_factory=dict)]
-    reload: Annotated[bool, Field(description="load the modules anew whenever a new pool is made: nothing of the ARC stays")] = False
-    delay: Annotated[str | None, Field(description="a delay of every I/O at every device, by zinject -D: \"10ms\", or \"10ms:4\" for four "
-                                                   "at a time")] = None
+    layout: Annotated[
+        str | tuple[str, ...],
+        BeforeValidator(_layout),
+        WithJsonSchema(_TEXTS),
+        Field(
+            description='vdevs over the devices in their order: "stripe:4", "mirror:2 x 7", "raidz2:10 + log mirror:2 + cache stripe:1"; '
+            "or a list of words as zpool create takes them"
+        ),
+    ]
+    devices: Annotated[
+        tuple[str, ...],
+        BeforeValidator(_devices),
+        WithJsonSchema(_TEXTS),
+        Field(
+            description="block devices by stable names, with * and ? for several (disk2 comes before disk10); what is on those that the "
+            "layout takes is overwritten, which needs --destructive"
+        ),
+    ] = ()
+    pool: Annotated[
+        Table,
+        Field(
+            description="properties of the pool, as after zpool create -o, such as { ashift = 12 }",
+            default_factory=dict,
+        ),
+    ]
+    properties: Annotated[
+        Table,
+        Field(
+            description='properties of the file system, as after zfs create -o, such as { recordsize = "8k", compression = "lz4" }',
+            default_factory=dict,
+        ),
+    ]
+    fresh: Annotated[
+        Literal["run", "cell", "block", "study"],
+        Field(
+            description="when a new pool is made: for every run; when another cell's turn comes; at every block's start; once. "
+            "Targets of one study that share devices or modules make theirs anew whenever their turn comes"
+        ),
+    ] = "run"
+    build: Annotated[
+        str | None,
+        Field(
+            pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*|/[^\s'\"]+)$",
+            description='which build of OpenZFS to load: a name, such as "2.3", on hosts that have openzfs-use (the '
+            "rig openzfs has), or the directory of a source tree that was built, or of its modules; "
+            "default: the build that is loaded",
+        ),
+    ] = None
+    module_parameters: Annotated[
+        dict[str, str],
+        BeforeValidator(_parameters),
+        WithJsonSchema(_TABLE),
+        Field(
+            description="parameters with which the modules are loaded anew, such as { zfs_dirty_data_max = 67108864 }",
+            default_factory=dict,
+        ),
+    ]
+    reload: Annotated[
+        bool,
+        Field(
+            description="load the modules anew whenever a new pool is made: nothing of the ARC stays"
+        ),
+    ] = False
+    delay: Annotated[
+        str | None,
+        Field(
+            description='a delay of every I/O at every device, by zinject -D: "10ms", or "10ms:4" for four '
+            "at a time"
+        ),
+    ] = None
     cache: CacheOption = "warm"
 
     @field_validator("delay")
@@ -104,22 +170,46 @@ class ZpoolOptions(Options):
             return None
         time, _, lanes = delay.partition(":")
         if parse_fio_time(time) < 0.001 or (lanes and not lanes.isdecimal()):
-            raise ValueError("is not a delay; write a time of 1ms and more, with :N for N I/Os at a time: \"10ms\", \"10ms:4\"")
+            raise ValueError(
+                'is not a delay; write a time of 1ms and more, with :N for N I/Os at a time: "10ms", "10ms:4"'
+            )
         return delay
 
     @model_validator(mode="after")
     def _fits(self) -> ZpoolOptions:
         if not self.devices and not isinstance(self.layout, tuple):
-            raise problems_error([OptionProblem(("devices",), "is missing", "devices = \"/dev/disk/by-id/...\"")])
+            raise problems_error(
+                [OptionProblem(("devices",), "is missing", 'devices = "/dev/disk/by-id/..."')]
+            )
         if self.devices and isinstance(self.layout, tuple):
-            raise problems_error([OptionProblem(("devices",), "cannot be combined with a layout that names its devices", "one of both")])
+            raise problems_error(
+                [
+                    OptionProblem(
+                        ("devices",),
+                        "cannot be combined with a layout that names its devices",
+                        "one of both",
+                    )
+                ]
+            )
         if "mountpoint" in self.properties or "canmount" in self.properties:
-            raise problems_error([OptionProblem(("properties",), "say where to mount, which iolab does", "no mountpoint, no canmount")])
+            raise problems_error(
+                [
+                    OptionProblem(
+                        ("properties",),
+                        "say where to mount, which iolab does",
+                        "no mountpoint, no canmount",
+                    )
+                ]
+            )
         return self
 
     def parsed(self) -> Layout:
         """The layout taken apart."""
-        return parse_layout(self.layout) if isinstance(self.layout, str) else Layout(literal=self.layout)
+        return (
+            parse_layout(self.layout)
+            if isinstance(self.layout, str)
+            else Layout(literal=self.layout)
+        )
 
     def zinject_delay(self) -> str | None:
         """As zinject takes it: milliseconds and lanes."""

@@ -13,13 +13,34 @@ PREFIX = "iolab-"
 _TRIES = 50
 
 
-def create(host: Host, name: str, point: str, words: Sequence[str], pool: Mapping[str, str], properties: Mapping[str, str], *,
-           force: bool) -> None:
+def create(
+    host: Host,
+    name: str,
+    point: str,
+    words: Sequence[str],
+    pool: Mapping[str, str],
+    properties: Mapping[str, str],
+    *,
+    force: bool,
+) -> None:
     """Make a pool that no boot imports; RunError with zpool's words."""
-    options = [word for key, value in {"cachefile": "none", **pool}.items() for word in ("-o", f"{key}={value}")]
-    options += [word for key, value in {"mountpoint": point, **properties}.items() for word in ("-O", f"{key}={value}")]
-    do(host, ["zpool", "create", *(["-f"] if force else []), *options, name, *words], where="target.layout",
-       hint="check target.layout, target.pool and target.properties", timeout=PATIENCE)
+    options = [
+        word
+        for key, value in {"cachefile": "none", **pool}.items()
+        for word in ("-o", f"{key}={value}")
+    ]
+    options += [
+        word
+        for key, value in {"mountpoint": point, **properties}.items()
+        for word in ("-O", f"{key}={value}")
+    ]
+    do(
+        host,
+        ["zpool", "create", *(["-f"] if force else []), *options, name, *words],
+        where="target.layout",
+        hint="check target.layout, target.pool and target.properties",
+        timeout=PATIENCE,
+    )
 
 
 def pools(host: Host) -> list[str]:
@@ -101,7 +122,11 @@ def _wipe(host: Host, ours: Collection[str], device: str) -> list[str]:
 def _partitions(host: Host, node: str) -> list[str]:
     name = node.removeprefix("/dev/")
     try:
-        return [f"/dev/{entry}" for entry in host.list_directory(f"/sys/class/block/{name}") if entry.startswith(name)]
+        return [
+            f"/dev/{entry}"
+            for entry in host.list_directory(f"/sys/class/block/{name}")
+            if entry.startswith(name)
+        ]
     except OSError:
         return []
 
@@ -117,5 +142,9 @@ def _label(host: Host, place: str) -> str:
 
 def state_of(host: Host, name: str) -> dict[str, Any]:
     """What a pool says of itself: status, all properties."""
-    return {"status": do(host, ["zpool", "status", "-v", name], where=name).stdout.rstrip().splitlines(),
-            "properties": properties_of(host, "zpool", name)}
+    return {
+        "status": do(host, ["zpool", "status", "-v", name], where=name)
+        .stdout.rstrip()
+        .splitlines(),
+        "properties": properties_of(host, "zpool", name),
+    }

@@ -14,7 +14,13 @@ CHUNK = 4096
 
 PATTERN = "0xdeadbeef"
 
-DECIDED = ("buffer_compress_percentage", "buffer_pattern", "refill_buffers", "zero_buffers", "scramble_buffers")
+DECIDED = (
+    "buffer_compress_percentage",
+    "buffer_pattern",
+    "refill_buffers",
+    "zero_buffers",
+    "scramble_buffers",
+)
 """Options that a compressibility decides; none of them can be set beside it. `buffer_compress_chunk` can."""
 
 
@@ -28,4 +34,8 @@ def data_options(per_cent: float) -> Mapping[str, str | int]:
         return {"refill_buffers": 1}
     if per_cent >= 100:
         return {"buffer_pattern": PATTERN}
-    return {"refill_buffers": 1, "buffer_compress_percentage": round(per_cent), "buffer_compress_chunk": CHUNK}
+    return {
+        "refill_buffers": 1,
+        "buffer_compress_percentage": round(per_cent),
+        "buffer_compress_chunk": CHUNK,
+    }

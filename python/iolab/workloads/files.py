@@ -72,8 +72,11 @@ class FilesWorkload:
     def job(self, place: Place) -> Job:
         """fio's job; RunError where the place is a device."""
         if place.kind == "device":
-            raise RunError("the workload is a set of files, and the target is a device", where=place.path,
-                           hint="use a target of kind 'directory', 'filesystem' or 'zpool', or the workload 'fio'")
+            raise RunError(
+                "the workload is a set of files, and the target is a device",
+                where=place.path,
+                hint="use a target of kind 'directory', 'filesystem' or 'zpool', or the workload 'fio'",
+            )
         return self._fio.job(place)
 
     def layout(self, place: Place) -> Job | None:
@@ -81,9 +84,20 @@ class FilesWorkload:
         if place.kind == "device" or self._given.op == "write":
             return None
         sections = job_sections(resolve(_fio_options(self._given, "write")), place, logs=False)
-        options = [{name: value for name, value in section.options.items() if name != "runtime"} for section in sections]
-        text = "\n".join(job_text(each, section=section.name) for each, section in zip(options, sections, strict=True))
-        return Job(("fio", f"--output={LAYOUT_OUTPUT}", LAYOUT_FILE), {LAYOUT_FILE: text}, LAYOUT_FILE, self._fio.job(place).limit)
+        options = [
+            {name: value for name, value in section.options.items() if name != "runtime"}
+            for section in sections
+        ]
+        text = "\n".join(
+            job_text(each, section=section.name)
+            for each, section in zip(options, sections, strict=True)
+        )
+        return Job(
+            ("fio", f"--output={LAYOUT_OUTPUT}", LAYOUT_FILE),
+            {LAYOUT_FILE: text},
+            LAYOUT_FILE,
+            self._fio.job(place).limit,
+        )
 
     def marks(self, window: tuple[int, int]) -> tuple[Mark, ...]:
         """None: the load doesn't rise."""
@@ -100,11 +114,26 @@ class FilesWorkload:
 
 def _fio_options(given: FilesOptions, op: str) -> FioOptions:
     each = given.files // given.jobs
-    made: dict[str, Scalar] = {"rw": op, "bs": given.block, "nrfiles": each, "filesize": given.size, "size": each * given.size,
-                               "numjobs": given.jobs, "openfiles": 1, "file_service_type": "sequential", "fallocate": "none"}
+    made: dict[str, Scalar] = {
+        "rw": op,
+        "bs": given.block,
+        "nrfiles": each,
+        "filesize": given.size,
+        "size": each * given.size,
+        "numjobs": given.jobs,
+        "openfiles": 1,
+        "file_service_type": "sequential",
+        "fallocate": "none",
+    }
     if op == "write":
-        made["create_on_open"] = 1  # else all files are there, at their full size, before the first is timed
-    table: dict[str, Any] = {"runtime": given.runtime, "time_based": False, "options": {**made, **given.options}}
+        made["create_on_open"] = (
+            1  # else all files are there, at their full size, before the first is timed
+        )
+    table: dict[str, Any] = {
+        "runtime": given.runtime,
+        "time_based": False,
+        "options": {**made, **given.options},
+    }
     if given.compressibility is not None:
         table["compressibility"] = given.compressibility
     return FioOptions.model_validate(table)

@@ -10,14 +10,36 @@ from ..hosts.base.options import Duration, OptionProblem, Options, Size, problem
 from .compressibility import DECIDED
 from .fio_options import Scalar, problems
 
-_KEYS = {"rw": "op", "readwrite": "op", "nrfiles": "files", "filesize": "size", "size": "size", "io_size": "size", "io_limit": "size",
-         "numjobs": "parallel", "bs": "bs", "blocksize": "bs"}
+_KEYS = {
+    "rw": "op",
+    "readwrite": "op",
+    "nrfiles": "files",
+    "filesize": "size",
+    "size": "size",
+    "io_size": "size",
+    "io_limit": "size",
+    "numjobs": "parallel",
+    "bs": "bs",
+    "blocksize": "bs",
+}
 """fio's options that are keys of this workload's table."""
 _BARRED = {
     **{name: f"write it as workload.{key}" for name, key in _KEYS.items()},
-    **dict.fromkeys(("openfiles", "file_service_type", "filename", "filename_format", "create_on_open", "unlink"),
-                    "each job goes through files of its own, one after the other"),
-    **dict.fromkeys(("loops", "number_ios", "rate_iops", "bsrange", "bssplit"), "every file is gone through once, block by block"),
+    **dict.fromkeys(
+        (
+            "openfiles",
+            "file_service_type",
+            "filename",
+            "filename_format",
+            "create_on_open",
+            "unlink",
+        ),
+        "each job goes through files of its own, one after the other",
+    ),
+    **dict.fromkeys(
+        ("loops", "number_ios", "rate_iops", "bsrange", "bssplit"),
+        "every file is gone through once, block by block",
+    ),
 }
 """Options that would make something else of it than a set of files gone through once."""
 
@@ -27,13 +49,40 @@ class FilesOptions(Options):
 
     files: Annotated[int, Field(ge=1, le=1_000_000, description="how many files")]
     size: Annotated[Size, Field(gt=0, description="of each file")]
-    op: Annotated[Literal["write", "read"], Field(description="write: make the files; read: read those that were made before")] = "write"
-    parallel: Annotated[int, Field(ge=1, le=10_000, description="files at a time: jobs, each with as many of the files as the others")] = 1
-    bs: Annotated[Size, Field(ge=512, description="size of each I/O; a file smaller than that is one I/O")] = 128 << 10
-    runtime: Annotated[Duration, Field(gt=0, description="longest that a run may last: one that isn't through by then is INVALID")] = 600.0
-    compressibility: Annotated[float | None, Field(
-        ge=0, le=100, description="share of the data that can be compressed away, per cent; default: fio's own data")] = None
-    options: Annotated[dict[str, Scalar], Field(default_factory=dict, description="any other fio options, such as end_fsync = 1")]
+    op: Annotated[
+        Literal["write", "read"],
+        Field(description="write: make the files; read: read those that were made before"),
+    ] = "write"
+    parallel: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=10_000,
+            description="files at a time: jobs, each with as many of the files as the others",
+        ),
+    ] = 1
+    bs: Annotated[
+        Size, Field(ge=512, description="size of each I/O; a file smaller than that is one I/O")
+    ] = 128 << 10
+    runtime: Annotated[
+        Duration,
+        Field(
+            gt=0,
+            description="longest that a run may last: one that isn't through by then is INVALID",
+        ),
+    ] = 600.0
+    compressibility: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=100,
+            description="share of the data that can be compressed away, per cent; default: fio's own data",
+        ),
+    ] = None
+    options: Annotated[
+        dict[str, Scalar],
+        Field(default_factory=dict, description="any other fio options, such as end_fsync = 1"),
+    ]
 
     @field_validator("options", mode="before")
     @classmethod
@@ -41,7 +90,11 @@ class FilesOptions(Options):
         """Before the values' types are looked at, so that everything wrong is told at once."""
         if not isinstance(options, dict):
             return options
-        found = [OptionProblem((name,), "can't be set here", _BARRED[name]) for name in options if name in _BARRED]
+        found = [
+            OptionProblem((name,), "can't be set here", _BARRED[name])
+            for name in options
+            if name in _BARRED
+        ]
         found += problems({name: value for name, value in options.items() if name not in _BARRED})
         if found:
             raise problems_error(found)
@@ -51,13 +104,31 @@ class FilesOptions(Options):
     def _whole(self) -> FilesOptions:
         found = []
         if self.files % self.jobs:
-            found.append(OptionProblem(("parallel",), f"is {self.parallel}, and {self.files} files are not a multiple of it",
-                                       "each job takes as many files as the others"))
+            found.append(
+                OptionProblem(
+                    ("parallel",),
+                    f"is {self.parallel}, and {self.files} files are not a multiple of it",
+                    "each job takes as many files as the others",
+                )
+            )
         if self.size % self.block:
-            found.append(OptionProblem(("size",), f"is {self.size} bytes, no multiple of bs, {self.bs} bytes", "files of whole blocks"))
+            found.append(
+                OptionProblem(
+                    ("size",),
+                    f"is {self.size} bytes, no multiple of bs, {self.bs} bytes",
+                    "files of whole blocks",
+                )
+            )
         if self.compressibility is not None:
-            found += [OptionProblem(("options", name), "is set as well as workload.compressibility", "leave one of them out")
-                      for name in DECIDED if name in self.options]
+            found += [
+                OptionProblem(
+                    ("options", name),
+                    "is set as well as workload.compressibility",
+                    "leave one of them out",
+                )
+                for name in DECIDED
+                if name in self.options
+            ]
         if found:
             raise problems_error(found)
         return self

@@ -19,7 +19,16 @@ from .fio_job import JOB_FILE, LAYOUT_FILE, LAYOUT_OUTPUT, OUTPUT_FILE, job_sect
 from .fio_jobfile import Section
 from .fio_model import FioOptions
 from .fio_names import KNOWN, RESERVED
-from .fio_options import SMALL_BLOCK, depth, direction, job_text, laid_out, largest_block, offered_iops, space_bytes
+from .fio_options import (
+    SMALL_BLOCK,
+    depth,
+    direction,
+    job_text,
+    laid_out,
+    largest_block,
+    offered_iops,
+    space_bytes,
+)
 from .fio_sections import NAME, resolve
 from .fio_steps import DEVICES, as_data
 
@@ -66,8 +75,11 @@ class FioWorkload:
         version = answer.stdout.strip()
         if answer.exit_code or not re.fullmatch(r"fio-[\w.-]+", version):
             said = (version or answer.stderr.strip())[:80]
-            raise RunError(f"'fio --version' says '{said}' (exit code {answer.exit_code})", where=host.name,
-                           hint="check the fio that is first in PATH")
+            raise RunError(
+                f"'fio --version' says '{said}' (exit code {answer.exit_code})",
+                where=host.name,
+                hint="check the fio that is first in PATH",
+            )
         return {"fio": version}
 
     @classmethod
@@ -84,14 +96,28 @@ class FioWorkload:
         found = self._resolved
         sections = found.sections
         jobs = [_jobs(section) for section in sections]
-        in_flight = [count * depth(section.options) for count, section in zip(jobs, sections, strict=True)]
-        rates = [offered_iops(section.options, count) for count, section in zip(jobs, sections, strict=True)]
-        spaces = [space_bytes(section.options, count) for count, section in zip(jobs, sections, strict=True)]
-        layouts = [space if laid_out(section.options) else 0 for space, section in zip(spaces, sections, strict=True)]
+        in_flight = [
+            count * depth(section.options) for count, section in zip(jobs, sections, strict=True)
+        ]
+        rates = [
+            offered_iops(section.options, count)
+            for count, section in zip(jobs, sections, strict=True)
+        ]
+        spaces = [
+            space_bytes(section.options, count)
+            for count, section in zip(jobs, sections, strict=True)
+        ]
+        layouts = [
+            space if laid_out(section.options) else 0
+            for space, section in zip(spaces, sections, strict=True)
+        ]
         offered = self._over_time([rate or 0.0 for rate in rates]) if any(rates) else None
         facts: dict[str, Any] = {"time_based": found.time_based}
         if len(sections) > 1:
-            facts.update(sections=len(sections), concurrency=self._over_time([float(count) for count in in_flight]))
+            facts.update(
+                sections=len(sections),
+                concurrency=self._over_time([float(count) for count in in_flight]),
+            )
         if found.steps:
             assert self._given.steps is not None
             facts["steps"] = as_data(found.steps, self._given.steps.factor, apart=found.apart)
@@ -103,28 +129,51 @@ class FioWorkload:
         if self._given.compressibility is not None:
             options["compressibility"] = self._given.compressibility
         return Load(
-            jobs=max(jobs) if found.apart else sum(jobs), depth=max(depth(section.options) for section in sections),
-            runtime=found.runtime, ramp=found.ramp, offered_iops=offered, space_bytes=max(spaces) if found.apart else sum(spaces),
-            options=options, writes=any(direction(section.options) not in _ONLY_READ for section in sections), facts=facts,
+            jobs=max(jobs) if found.apart else sum(jobs),
+            depth=max(depth(section.options) for section in sections),
+            runtime=found.runtime,
+            ramp=found.ramp,
+            offered_iops=offered,
+            space_bytes=max(spaces) if found.apart else sum(spaces),
+            options=options,
+            writes=any(direction(section.options) not in _ONLY_READ for section in sections),
+            facts=facts,
             layout_bytes=max(layouts) if found.apart else sum(layouts),
-            layout_first=any(laid_out(section.options) and largest_block(section.options) < SMALL_BLOCK for section in sections))
+            layout_first=any(
+                laid_out(section.options) and largest_block(section.options) < SMALL_BLOCK
+                for section in sections
+            ),
+        )
 
     def job(self, place: Place) -> Job:
         """The job file and the command that runs it in the evidence directory."""
-        sections = job_sections(self._resolved, place, rising=DEVICES if self._rises(DEVICES) else "")
+        sections = job_sections(
+            self._resolved, place, rising=DEVICES if self._rises(DEVICES) else ""
+        )
         readonly = ["--readonly"] if place.kind == "device" and not self.load().writes else []
         files = {JOB_FILE: _text(sections)}
         if self._given.job is not None:
             files["given.fio"] = self._given.job
         command = ("fio", *readonly, "--output-format=json+", f"--output={OUTPUT_FILE}", JOB_FILE)
-        return Job(command, files, JOB_FILE, self._limit(), folders=(FOLDER,) if self._resolved.log_ios else ())
+        return Job(
+            command,
+            files,
+            JOB_FILE,
+            self._limit(),
+            folders=(FOLDER,) if self._resolved.log_ios else (),
+        )
 
     def layout(self, place: Place) -> Job | None:
         """The same job, ended once its files are there; devices have none."""
         if place.kind == "device":
             return None
         sections = job_sections(self._resolved, place, logs=False, create_only=True)
-        return Job(("fio", f"--output={LAYOUT_OUTPUT}", LAYOUT_FILE), {LAYOUT_FILE: _text(sections)}, LAYOUT_FILE, self._limit())
+        return Job(
+            ("fio", f"--output={LAYOUT_OUTPUT}", LAYOUT_FILE),
+            {LAYOUT_FILE: _text(sections)},
+            LAYOUT_FILE,
+            self._limit(),
+        )
 
     def notes(self) -> tuple[str, ...]:
         """What was left out of the job, or written differently."""
@@ -135,13 +184,22 @@ class FioWorkload:
         if self._given.steps is None:
             return ()
         factor = self._given.steps.factor
-        return tuple(Mark(window[0] + round(step.start * 1e9), "step", f"{factor}={step.level}", {factor: step.level})
-                     for step in self._resolved.steps)
+        return tuple(
+            Mark(
+                window[0] + round(step.start * 1e9),
+                "step",
+                f"{factor}={step.level}",
+                {factor: step.level},
+            )
+            for step in self._resolved.steps
+        )
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
         """By fio's own clock: back from its last I/O where it logs each, from its start time where it tells (3.36 and later), else back
         from the end of its jobs."""
-        from ..formats.fio.json_output import FioJson  # here: readers are needed after a run, not to plan one
+        from ..formats.fio.json_output import (
+            FioJson,
+        )  # here: readers are needed after a run, not to plan one
 
         try:
             found = FioJson().read((run_dir / OUTPUT_FILE).read_bytes(), OUTPUT_FILE)
@@ -152,7 +210,9 @@ class FioWorkload:
             return None
         length = round((self._resolved.runtime if self._resolved.apart else max(lengths)) * 1e9)
         logged = span_ns(io_logs(run_dir / FOLDER, NAME))
-        if logged is not None:  # fio's end is told after all its logs are written, which may take seconds
+        if (
+            logged is not None
+        ):  # fio's end is told after all its logs are written, which may take seconds
             return logged[1] - length, logged[1]
         starts = [job.start_ns for job in found.jobs if job.start_ns is not None]
         if starts:
@@ -168,11 +228,18 @@ class FioWorkload:
         found = self._resolved
         if not found.steps:
             return sum(amounts)
-        return sum(amount * ((step.end if found.apart else found.runtime) - step.start) / found.runtime
-                   for amount, step in zip(amounts, found.steps, strict=True))
+        return sum(
+            amount * ((step.end if found.apart else found.runtime) - step.start) / found.runtime
+            for amount, step in zip(amounts, found.steps, strict=True)
+        )
 
     def _limit(self) -> float:
-        return self._resolved.runtime + self._resolved.ramp + self.load().space_bytes / SLOWEST_LAYOUT + SPARE_SECONDS
+        return (
+            self._resolved.runtime
+            + self._resolved.ramp
+            + self.load().space_bytes / SLOWEST_LAYOUT
+            + SPARE_SECONDS
+        )
 
 
 def _jobs(section: Section) -> int:

@@ -26,7 +26,11 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
     seen: set[str] = set()
     for name, section in ((name, section) for name, listed in jobs.items() for section in listed):
         # fio counts numjobs against its limit of jobs per file even when it only parses.
-        options = {key: value for key, value in section.options.items() if key != "numjobs" or not _whole(value)}
+        options = {
+            key: value
+            for key, value in section.options.items()
+            if key != "numjobs" or not _whole(value)
+        }
         body = job_text(options, section=f"cell{len(names)}")
         if body.partition("\n")[2] in seen:
             continue
@@ -39,19 +43,36 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
     with open(os.memfd_create("job.fio"), "w", encoding="utf-8") as file:  # noqa: PTH123 - it has no path but its descriptor's
         file.write("\n".join(sections))
         file.flush()
-        answer = host.run(["fio", "--parse-only", f"/proc/{os.getpid()}/fd/{file.fileno()}"], timeout=300)
+        answer = host.run(
+            ["fio", "--parse-only", f"/proc/{os.getpid()}/fd/{file.fileno()}"], timeout=300
+        )
     if answer.exit_code:
-        raise RunError(_refusal(answer.stdout + "\n" + answer.stderr, names), hint="`fio --cmdhelp` lists what this fio knows")
+        raise RunError(
+            _refusal(answer.stdout + "\n" + answer.stderr, names),
+            hint="`fio --cmdhelp` lists what this fio knows",
+        )
 
 
 def _check_engines(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
     """RunError for an engine that this fio was built without, which it only finds out when it runs."""
-    known = {line.strip() for line in host.run(["fio", "--enghelp"]).stdout.splitlines() if line[:1].isspace()}
+    known = {
+        line.strip()
+        for line in host.run(["fio", "--enghelp"]).stdout.splitlines()
+        if line[:1].isspace()
+    }
     for name, section in ((name, section) for name, listed in jobs.items() for section in listed):
         engine = str(section.options.get("ioengine", ""))
-        if known and engine and engine not in known and host.run(["fio", f"--enghelp={engine}"]).exit_code:
-            raise RunError(f"this fio has no ioengine '{engine}' (of {name})", where=host.name,
-                           hint="`fio --enghelp` lists those it has; some come in packages of their own")
+        if (
+            known
+            and engine
+            and engine not in known
+            and host.run(["fio", f"--enghelp={engine}"]).exit_code
+        ):
+            raise RunError(
+                f"this fio has no ioengine '{engine}' (of {name})",
+                where=host.name,
+                hint="`fio --enghelp` lists those it has; some come in packages of their own",
+            )
 
 
 def _whole(value: Any) -> bool:
@@ -63,5 +84,9 @@ def _refusal(output: str, names: list[str]) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     dropped = re.search(r"job cell(\d+) dropped", output)
     cell = f" of {names[int(dropped[1])]}" if dropped and int(dropped[1]) < len(names) else ""
-    words = [line for line in lines if "dropped" not in line and "valid values" not in line and not line.startswith(":")]
+    words = [
+        line
+        for line in lines
+        if "dropped" not in line and "valid values" not in line and not line.startswith(":")
+    ]
     return f"fio refuses the job{cell}: {'. '.join(words[:3]) or 'no reason given'}"

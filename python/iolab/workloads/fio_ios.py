@@ -33,11 +33,19 @@ _EPOCH_MS = 10**11
 
 _NAME = re.compile(r"fio(?:-(?P<section>.+))?_lat\.(?P<thread>\d+)\.log")
 _BREAK = {
-    "log_avg_msec": "it averages over I/Os", "log_max_value": "it averages over I/Os", "log_window_value": "it averages over I/Os",
-    "log_hist_msec": "it replaces single I/Os by histograms", "log_store_compressed": "the log would be fio's own binary",
-    "log_compression": "it changes what the log costs", "write_lat_log": "iolab names the log", "log_offset": "iolab sets it",
-    "log_entries": "iolab sets it", "disable_lat": "there would be no latency", "disable_clat": "there would be no latency",
-    "gtod_reduce": "there would be no latency", "unified_rw_reporting": "operations could not be distinguished",
+    "log_avg_msec": "it averages over I/Os",
+    "log_max_value": "it averages over I/Os",
+    "log_window_value": "it averages over I/Os",
+    "log_hist_msec": "it replaces single I/Os by histograms",
+    "log_store_compressed": "the log would be fio's own binary",
+    "log_compression": "it changes what the log costs",
+    "write_lat_log": "iolab names the log",
+    "log_offset": "iolab sets it",
+    "log_entries": "iolab sets it",
+    "disable_lat": "there would be no latency",
+    "disable_clat": "there would be no latency",
+    "gtod_reduce": "there would be no latency",
+    "unified_rw_reporting": "operations could not be distinguished",
 }
 """Options that can't stand beside `log_ios`. Those that switch something off may stand as 0."""
 
@@ -54,9 +62,15 @@ class IoLog:
 def log_options(section: Section, prefix: str) -> dict[str, Scalar]:
     """What makes fio log every I/O of a section, each job in a file of its own, in the folder `ios`."""
     entries = _PREALLOCATED // max(1, _number(section.options.get("numjobs", 1)))
-    return {"write_lat_log": f"{FOLDER}/{prefix}", "log_offset": 1, "log_unix_epoch": 1, "per_job_logs": 1,
-            "log_entries": min(_MOST_ENTRIES, max(_FEWEST_ENTRIES, entries)),
-            "lat_percentiles": 1, "clat_percentiles": 1}  # lat's histogram is what the log is held against
+    return {
+        "write_lat_log": f"{FOLDER}/{prefix}",
+        "log_offset": 1,
+        "log_unix_epoch": 1,
+        "per_job_logs": 1,
+        "log_entries": min(_MOST_ENTRIES, max(_FEWEST_ENTRIES, entries)),
+        "lat_percentiles": 1,
+        "clat_percentiles": 1,
+    }  # lat's histogram is what the log is held against
 
 
 def log_problems(sections: Sequence[Section], *, job_file: bool) -> list[OptionProblem]:
@@ -66,7 +80,11 @@ def log_problems(sections: Sequence[Section], *, job_file: bool) -> list[OptionP
         for name, why in _BREAK.items():
             if switched_on(section.options, name):
                 where = f" (of [{section.name}])" if job_file else ""
-                found[name] = OptionProblem(("options", name), f"cannot be combined with log_ios{where}: {why}", "leave one of them out")
+                found[name] = OptionProblem(
+                    ("options", name),
+                    f"cannot be combined with log_ios{where}: {why}",
+                    "leave one of them out",
+                )
     return list(found.values())
 
 
@@ -75,21 +93,34 @@ def log_notes(sections: Sequence[Section], runtime: float) -> list[str]:
     logs = max((2 if synchronous(section.options) else 3 for section in sections), default=2)
     each = logs * ENTRY_BYTES
     cost = f"log_ios: fio holds {each} bytes of memory for each I/O until its job ends"
-    rates = [offered_iops(section.options, max(1, _number(section.options.get("numjobs", 1)))) for section in sections]
+    rates = [
+        offered_iops(section.options, max(1, _number(section.options.get("numjobs", 1))))
+        for section in sections
+    ]
     if not runtime or any(rate is None for rate in rates):
         return [f"{cost}: {each} MB for every million"]
     ios = sum(rate or 0 for rate in rates) * runtime
-    return [f"{cost}: about {format_quantity(ios * each, 'B')} for the {ios:.0f} I/Os offered to a run"]
+    return [
+        f"{cost}: about {format_quantity(ios * each, 'B')} for the {ios:.0f} I/Os offered to a run"
+    ]
 
 
 def io_logs(folder: Path, only: str) -> list[IoLog]:
     """The logs of total latency in a folder, in order of fio's thread numbers; `only` names the section where there is one."""
-    matches = [(int(match["thread"]), match["section"], path) for path in _files(folder) if (match := _NAME.fullmatch(path.name))]
+    matches = [
+        (int(match["thread"]), match["section"], path)
+        for path in _files(folder)
+        if (match := _NAME.fullmatch(path.name))
+    ]
     counts: dict[str | None, int] = {}
     found = []
     for _, section, path in sorted(matches, key=lambda each: each[0]):
         number = counts[section] = counts.get(section, -1) + 1
-        found.append(IoLog(path, "fio" if section is None else f"fio-{section}", f"{section or only}.{number}"))
+        found.append(
+            IoLog(
+                path, "fio" if section is None else f"fio-{section}", f"{section or only}.{number}"
+            )
+        )
     return found
 
 
@@ -111,7 +142,9 @@ def _ends_ms(path: Path) -> list[int]:
     except OSError:
         return []
     times = (line.partition(b",")[0].strip() for line in (first, *lines[-1:]))
-    return [int(time) for time in times if time.isdigit() and _EPOCH_MS < int(time) < 100 * _EPOCH_MS]
+    return [
+        int(time) for time in times if time.isdigit() and _EPOCH_MS < int(time) < 100 * _EPOCH_MS
+    ]
 
 
 def _files(folder: Path) -> Iterable[Path]:
@@ -120,4 +153,3 @@ def _files(folder: Path) -> Iterable[Path]:
 
 def _number(value: Scalar) -> int:
     return int(value) if str(value).isdigit() else 1
-

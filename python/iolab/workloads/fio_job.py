@@ -28,7 +28,14 @@ STEP_LOG_MSEC = 250
 """A rising load is logged more finely, so that little of a step is lost at its borders."""
 
 
-def job_sections(resolved: Resolved, place: Place, *, rising: str = "", logs: bool = True, create_only: bool = False) -> list[Section]:
+def job_sections(
+    resolved: Resolved,
+    place: Place,
+    *,
+    rising: str = "",
+    logs: bool = True,
+    create_only: bool = False,
+) -> list[Section]:
     """All sections, complete; RunError where the job doesn't fit the place.
 
     Args:
@@ -44,7 +51,11 @@ def job_sections(resolved: Resolved, place: Place, *, rising: str = "", logs: bo
         if create_only:
             options = {**_in_large_blocks(options), "create_only": 1}
         if logs and (resolved.log_ios or resolved.runtime >= SHORTEST_LOGGED):
-            options = {**options, **_logs(resolved, section, several=len(sections) > 1), **section.options}
+            options = {
+                **options,
+                **_logs(resolved, section, several=len(sections) > 1),
+                **section.options,
+            }
         if len(sections) > 1:
             options = {"new_group": 1, **options} if made else options
         if place.kind == "device":
@@ -59,7 +70,14 @@ def _in_large_blocks(options: dict[str, Scalar]) -> dict[str, Scalar]:
     """Options by which files are written out in larger blocks than a load of small ones has."""
     if largest_block(options) >= SMALL_BLOCK:
         return options
-    return {**{name: value for name, value in options.items() if name not in ("bs", "ba", "bsrange", "bssplit")}, "bs": LAYOUT_BLOCK}
+    return {
+        **{
+            name: value
+            for name, value in options.items()
+            if name not in ("bs", "ba", "bsrange", "bssplit")
+        },
+        "bs": LAYOUT_BLOCK,
+    }
 
 
 def _length(resolved: Resolved) -> dict[str, Scalar]:
@@ -74,11 +92,20 @@ def _length(resolved: Resolved) -> dict[str, Scalar]:
 
 def _logs(resolved: Resolved, section: Section, *, several: bool) -> dict[str, Scalar]:
     """One file per kind over all jobs of the section, stamped with the wall clock; with `log_ios`, one per job of every I/O."""
-    prefix = f"{LOG_PREFIX}-{''.join(char if char.isalnum() else '-' for char in section.name)}" if several else LOG_PREFIX
+    prefix = (
+        f"{LOG_PREFIX}-{''.join(char if char.isalnum() else '-' for char in section.name)}"
+        if several
+        else LOG_PREFIX
+    )
     if resolved.log_ios:
         return log_options(section, prefix)
-    own: dict[str, Scalar] = {"write_bw_log": prefix, "write_iops_log": prefix, "log_unix_epoch": 1, "per_job_logs": 0,
-                              "log_avg_msec": STEP_LOG_MSEC if resolved.steps else 1000}
+    own: dict[str, Scalar] = {
+        "write_bw_log": prefix,
+        "write_iops_log": prefix,
+        "log_unix_epoch": 1,
+        "per_job_logs": 0,
+        "log_avg_msec": STEP_LOG_MSEC if resolved.steps else 1000,
+    }
     if not any(switched_on(section.options, name) for name in _NO_LATENCY):
         own["write_lat_log"] = prefix
         if synchronous(section.options):
@@ -94,11 +121,16 @@ def _places(resolved: Resolved, place: Place, rising: str) -> list[dict[str, Sca
             return [{"filename": ":".join(share)} for share in _device_shares(resolved, place)]
         return [{"filename": place.path}] * count
     if rising:
-        raise RunError("workload.steps raises devices, and the target is a directory", hint="use a target of kind 'device'")
+        raise RunError(
+            "workload.steps raises devices, and the target is a directory",
+            hint="use a target of kind 'device'",
+        )
     for section in resolved.sections:
         if str(section.options.get("size", "")).endswith("%"):
-            raise RunError(f"size={section.options['size']} is a share of a device, and the target is a directory",
-                           hint="write a size in bytes, such as size = \"1g\"")
+            raise RunError(
+                f"size={section.options['size']} is a share of a device, and the target is a directory",
+                hint='write a size in bytes, such as size = "1g"',
+            )
     return [{"directory": place.path.replace("\\", "\\\\").replace(":", "\\:")}] * count
 
 
@@ -107,6 +139,8 @@ def _device_shares(resolved: Resolved, place: Place) -> Sequence[tuple[str, ...]
     found = shares(resolved.sections, [step.level for step in resolved.steps], devices)
     if found is None:
         highest = max(int(step.level) for step in resolved.steps)
-        raise RunError(f"workload.steps goes up to {highest} devices, the target has {len(devices)}",
-                       hint="give the target more devices, or leave the highest levels out")
+        raise RunError(
+            f"workload.steps goes up to {highest} devices, the target has {len(devices)}",
+            hint="give the target more devices, or leave the highest levels out",
+        )
     return found

@@ -58,13 +58,19 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
             problem(number, "includes another file", "write its lines into this one")
             continue
         if current is None:
-            problem(number, f"'{bare}' comes before the first section", "begin with [global] or [name]")
+            problem(
+                number, f"'{bare}' comes before the first section", "begin with [global] or [name]"
+            )
             current = {}
         name, equals, value = (part.strip() for part in bare.partition("="))
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
             problem(number, f"'{bare}' is not an option", "write name or name=value")
         elif _VARIABLE.search(value):
-            problem(number, f"{name} is taken from the environment: {value}", "write the value, or set it in workload.options")
+            problem(
+                number,
+                f"{name} is taken from the environment: {value}",
+                "write the value, or set it in workload.options",
+            )
         elif equals and not value:
             problem(number, f"{name} has no value", "write name or name=value")
         else:

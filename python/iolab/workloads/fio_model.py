@@ -17,7 +17,12 @@ class FioOptions(FioFields):
     def _whole(self) -> FioOptions:
         found = resolve(self).problems
         if found and self.job_file is not None:
-            found = [OptionProblem(("job_file", *each.key[1:]), each.wrong, each.allowed) if each.key[0] == KEY else each for each in found]
+            found = [
+                OptionProblem(("job_file", *each.key[1:]), each.wrong, each.allowed)
+                if each.key[0] == KEY
+                else each
+                for each in found
+            ]
         if found:
             raise problems_error(found)
         return self

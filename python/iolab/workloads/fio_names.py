@@ -68,24 +68,85 @@ RESERVED = {
 
 _NETWORK, _DEVICES = "it talks to the network", "it writes to devices by name"
 BARRED_ENGINES = {
-    "exec": "it runs commands", "net": _NETWORK, "netsplice": _NETWORK, "http": _NETWORK, "rdma": _NETWORK, "librpma_apm_client": _NETWORK,
-    "librpma_apm_server": _NETWORK, "librpma_gpspm_client": _NETWORK, "librpma_gpspm_server": _NETWORK, "rados": _NETWORK, "rbd": _NETWORK,
-    "gfapi": _NETWORK, "gfapi_async": _NETWORK, "libhdfs": _NETWORK, "libiscsi": _NETWORK, "nbd": _NETWORK, "nfs": _NETWORK,
-    "ime_psync": _NETWORK, "ime_psyncv": _NETWORK, "ime_aio": _NETWORK, "dfs": _NETWORK,
-    "sg": _DEVICES, "io_uring_cmd": _DEVICES, "libblkio": _DEVICES, "xnvme": _DEVICES, "libzbc": _DEVICES, "mtd": _DEVICES,
-    "pmemblk": _DEVICES, "dev-dax": _DEVICES, "external": "it loads code from outside", "e4defrag": "it moves files of others",
+    "exec": "it runs commands",
+    "net": _NETWORK,
+    "netsplice": _NETWORK,
+    "http": _NETWORK,
+    "rdma": _NETWORK,
+    "librpma_apm_client": _NETWORK,
+    "librpma_apm_server": _NETWORK,
+    "librpma_gpspm_client": _NETWORK,
+    "librpma_gpspm_server": _NETWORK,
+    "rados": _NETWORK,
+    "rbd": _NETWORK,
+    "gfapi": _NETWORK,
+    "gfapi_async": _NETWORK,
+    "libhdfs": _NETWORK,
+    "libiscsi": _NETWORK,
+    "nbd": _NETWORK,
+    "nfs": _NETWORK,
+    "ime_psync": _NETWORK,
+    "ime_psyncv": _NETWORK,
+    "ime_aio": _NETWORK,
+    "dfs": _NETWORK,
+    "sg": _DEVICES,
+    "io_uring_cmd": _DEVICES,
+    "libblkio": _DEVICES,
+    "xnvme": _DEVICES,
+    "libzbc": _DEVICES,
+    "mtd": _DEVICES,
+    "pmemblk": _DEVICES,
+    "dev-dax": _DEVICES,
+    "external": "it loads code from outside",
+    "e4defrag": "it moves files of others",
 }
 """Engines that reach beyond a directory, each with how it does."""
 
-FILE_ENGINES = frozenset({
-    "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "solarisaio", "windowsaio", "mmap", "splice",
-    "null", "cpuio", "ftruncate", "filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete", "falloc",
-    "fallocate", "libpmem", "guasi", "syslet-rw", "libcufile"})
+FILE_ENGINES = frozenset(
+    {
+        "sync",
+        "psync",
+        "vsync",
+        "pvsync",
+        "pvsync2",
+        "libaio",
+        "io_uring",
+        "posixaio",
+        "solarisaio",
+        "windowsaio",
+        "mmap",
+        "splice",
+        "null",
+        "cpuio",
+        "ftruncate",
+        "filecreate",
+        "filestat",
+        "filedelete",
+        "dircreate",
+        "dirstat",
+        "dirdelete",
+        "falloc",
+        "fallocate",
+        "libpmem",
+        "guasi",
+        "syslet-rw",
+        "libcufile",
+    }
+)
 """Engines that are known to stay in the files they are given. One that is in neither list is refused too: nobody has looked at it."""
 
-ALIASES = {"blocksize": "bs", "readwrite": "rw", "timeout": "runtime", "blocksize_range": "bsrange", "blockalign": "ba",
-           "blocksize_unaligned": "bs_unaligned", "io_limit": "io_size", "mem": "iomem", "steadystate": "ss",
-           "disable_bw": "disable_bw_measurement"}
+ALIASES = {
+    "blocksize": "bs",
+    "readwrite": "rw",
+    "timeout": "runtime",
+    "blocksize_range": "bsrange",
+    "blockalign": "ba",
+    "blocksize_unaligned": "bs_unaligned",
+    "io_limit": "io_size",
+    "mem": "iomem",
+    "steadystate": "ss",
+    "disable_bw": "disable_bw_measurement",
+}
 """Second names of options to the first, so that a study's option meets the one of a job file."""
 
 _NO_EFFECT = "fio knows it no longer, and does the same without"
@@ -105,8 +166,18 @@ OBSOLETE = {
 _KEPT = "iolab keeps its own"
 _PLACE = "the target says where"
 SET_BY_IOLAB = {
-    "directory": _PLACE, "name": "the section's name is the job's", "write_bw_log": _KEPT, "write_iops_log": _KEPT, "write_lat_log": _KEPT,
-    "log_avg_msec": _KEPT, "log_unix_epoch": _KEPT, "log_alternate_epoch": _KEPT, "per_job_logs": _KEPT, "log_offset": _KEPT,
-    "bwavgtime": _KEPT, "iopsavgtime": _KEPT, "ioscheduler": "it changes the device for everyone; set the scheduler beforehand",
+    "directory": _PLACE,
+    "name": "the section's name is the job's",
+    "write_bw_log": _KEPT,
+    "write_iops_log": _KEPT,
+    "write_lat_log": _KEPT,
+    "log_avg_msec": _KEPT,
+    "log_unix_epoch": _KEPT,
+    "log_alternate_epoch": _KEPT,
+    "per_job_logs": _KEPT,
+    "log_offset": _KEPT,
+    "bwavgtime": _KEPT,
+    "iopsavgtime": _KEPT,
+    "ioscheduler": "it changes the device for everyone; set the scheduler beforehand",
 }
 """Options of a job file that iolab sets itself for every run; taken out with a note."""

@@ -14,11 +14,33 @@ from .fio_names import BARRED_ENGINES, FILE_ENGINES, RESERVED
 
 Scalar = str | int | float | bool
 
-_DIRECTIONS = {"read": 1, "randread": 1, "write": 1, "randwrite": 1, "trim": 1, "randtrim": 1, "rw": 2, "readwrite": 2,
-               "randrw": 2, "trimwrite": 2, "randtrimwrite": 2}
+_DIRECTIONS = {
+    "read": 1,
+    "randread": 1,
+    "write": 1,
+    "randwrite": 1,
+    "trim": 1,
+    "randtrim": 1,
+    "rw": 2,
+    "readwrite": 2,
+    "randrw": 2,
+    "trimwrite": 2,
+    "randtrimwrite": 2,
+}
 """Operations that a load of this kind does; a single rate holds for each of them."""
-_PLACES = {"read": (0,), "randread": (0,), "write": (1,), "randwrite": (1,), "trim": (2,), "randtrim": (2,),
-           "rw": (0, 1), "readwrite": (0, 1), "randrw": (0, 1), "trimwrite": (2, 1), "randtrimwrite": (2, 1)}
+_PLACES = {
+    "read": (0,),
+    "randread": (0,),
+    "write": (1,),
+    "randwrite": (1,),
+    "trim": (2,),
+    "randtrim": (2,),
+    "rw": (0, 1),
+    "readwrite": (0, 1),
+    "randrw": (0, 1),
+    "trimwrite": (2, 1),
+    "randtrimwrite": (2, 1),
+}
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 """Options whose value becomes (part of) a file's name."""
 SMALL_BLOCK = 4096
@@ -41,7 +63,10 @@ def problems(options: Mapping[str, Any]) -> list[OptionProblem]:
 def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
     """A job file of one section; true and false become 1 and 0."""
     lines = [f"[{section}]"]
-    lines += [f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in options.items()]
+    lines += [
+        f"{name}={int(value) if isinstance(value, bool) else value}"
+        for name, value in options.items()
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -55,7 +80,11 @@ def offered_iops(options: Mapping[str, Scalar], jobs: int) -> float | None:
     if not given or kind not in _PLACES:
         return None
     parts = [_number(part) for part in given.split(",")]
-    used = [parts[0]] * _DIRECTIONS[kind] if len(parts) == 1 else [parts[at] for at in _PLACES[kind] if at < len(parts)]
+    used = (
+        [parts[0]] * _DIRECTIONS[kind]
+        if len(parts) == 1
+        else [parts[at] for at in _PLACES[kind] if at < len(parts)]
+    )
     total = sum(rate for rate in used if rate is not None)
     return float(total * jobs) if total > 0 else None
 
@@ -75,13 +104,22 @@ def direction(options: Mapping[str, Scalar]) -> str:
 def laid_out(options: Mapping[str, Scalar]) -> bool:
     """Whether fio writes the files out before it begins: for reads, overwrites, and engines that can't extend a file."""
     reads = direction(options) in ("read", "randread", "rw", "readwrite", "randrw")
-    return reads or str(options.get("overwrite", 0)) not in ("0", "False") or str(options.get("ioengine")) == "mmap"
+    return (
+        reads
+        or str(options.get("overwrite", 0)) not in ("0", "False")
+        or str(options.get("ioengine")) == "mmap"
+    )
 
 
 def largest_block(options: Mapping[str, Scalar]) -> int:
     """Bytes of the largest block of a load, in which fio writes its files out; 4096, fio's own, where nothing is said."""
     texts = [str(options[name]) for name in ("bs", "bsrange", "bssplit") if name in options]
-    sizes = [size for text in texts for part in re.split(r"[,:-]", text) if (size := _number(part.partition("/")[0])) is not None]
+    sizes = [
+        size
+        for text in texts
+        for part in re.split(r"[,:-]", text)
+        if (size := _number(part.partition("/")[0])) is not None
+    ]
     return max(sizes, default=4096)
 
 
@@ -111,15 +149,25 @@ def _name_problem(name: str) -> OptionProblem | None:
     if name in RESERVED:
         return OptionProblem((name,), "can't be set here", RESERVED[name])
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
-        return OptionProblem((name,), "is not a fio option", "names have letters, digits, '_' and '-'")
+        return OptionProblem(
+            (name,), "is not a fio option", "names have letters, digits, '_' and '-'"
+        )
     return None
 
 
 def _kind_problem(name: str, value: Any) -> OptionProblem | None:
     if isinstance(value, str | int | float):
         return None
-    kind = "a list" if isinstance(value, list) else "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
-    return OptionProblem((name,), f"is {kind}", "a text, a number, true or false; levels to sweep stand in [factors]")
+    kind = (
+        "a list"
+        if isinstance(value, list)
+        else "a table"
+        if isinstance(value, dict)
+        else f"a {type(value).__name__}"
+    )
+    return OptionProblem(
+        (name,), f"is {kind}", "a text, a number, true or false; levels to sweep stand in [factors]"
+    )
 
 
 def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
@@ -130,10 +178,16 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
         return _size_problem(text)
     if name in _COUNTS and not (text.isdigit() and int(text) > 0 and not isinstance(value, bool)):
         return OptionProblem((name,), f"is {text}", "a whole number from 1")
-    if name in _RATES and any(part.strip().startswith("-") for part in text.split(",")):  # fio takes it for a huge one
+    if name in _RATES and any(
+        part.strip().startswith("-") for part in text.split(",")
+    ):  # fio takes it for a huge one
         return OptionProblem((name,), f"is {text}", "no less than nothing")
     if name == "filename" and (text.startswith("/") or ".." in text.split("/") or ":" in text):
-        return OptionProblem((name,), f"'{text}' leads out of the target", "a name without '/' in front, '..' and ':'")
+        return OptionProblem(
+            (name,),
+            f"'{text}' leads out of the target",
+            "a name without '/' in front, '..' and ':'",
+        )
     if name in _PLAIN and "/" in text:
         return OptionProblem((name,), f"'{text}' leads elsewhere by its '/'", "a plain name")
     return _engine_problem(text) if name == "ioengine" else None
@@ -144,8 +198,11 @@ def _engine_problem(text: str) -> OptionProblem | None:
     if engine in FILE_ENGINES and ":" not in text:
         return None
     why = BARRED_ENGINES.get(engine, "iolab doesn't know that it stays in the files it is given")
-    return OptionProblem(("ioengine",), f"'{text}' can't be used: {why}",
-                         "an engine that works on files, such as psync, libaio, io_uring, mmap")
+    return OptionProblem(
+        ("ioengine",),
+        f"'{text}' can't be used: {why}",
+        "an engine that works on files, such as psync, libaio, io_uring, mmap",
+    )
 
 
 def _size_problem(text: str) -> OptionProblem | None:

@@ -71,21 +71,47 @@ def resolve(given: FioFields) -> Resolved:
         sections, steps, apart = list(planned.sections), planned.steps, planned.apart
         found += planned.problems
         runtime = steps[-1].end if steps else runtime
-    if runtime is None and given.steps is None and not any(each.key[0] in (KEY, "section") for each in found):
-        found.append(OptionProblem(("runtime",), "is missing", "length of the measured window, such as runtime = \"60s\""))
+    if (
+        runtime is None
+        and given.steps is None
+        and not any(each.key[0] in (KEY, "section") for each in found)
+    ):
+        found.append(
+            OptionProblem(
+                ("runtime",), "is missing", 'length of the measured window, such as runtime = "60s"'
+            )
+        )
     ramp = given.ramp if given.ramp is not None else timing.ramp or 0.0
     time_based = timing.time_based if given.time_based is None else given.time_based
     if given.log_ios:
         found += log_problems(sections, job_file=given.job is not None)
-        notes.update(dict.fromkeys(log_notes(sections, (runtime or 0.0) / (len(steps) if apart else 1))))
-    return Resolved(tuple(sections), runtime or 0.0, ramp, time_based or bool(steps), steps, apart, given.log_ios, tuple(notes), found,
-                    given.job is not None)
+        notes.update(
+            dict.fromkeys(log_notes(sections, (runtime or 0.0) / (len(steps) if apart else 1)))
+        )
+    return Resolved(
+        tuple(sections),
+        runtime or 0.0,
+        ramp,
+        time_based or bool(steps),
+        steps,
+        apart,
+        given.log_ios,
+        tuple(notes),
+        found,
+        given.job is not None,
+    )
 
 
-def _given_sections(given: FioFields, timing: _Timing, notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:
+def _given_sections(
+    given: FioFields, timing: _Timing, notes: dict[str, None]
+) -> tuple[list[Section], list[OptionProblem]]:
     """The job file's sections without what iolab or the target decides, or one without options."""
     if given.job is None:
-        missing = [OptionProblem(("section",), "is set without a job file", "name one in job_file")] if given.section else []
+        missing = (
+            [OptionProblem(("section",), "is set without a job file", "name one in job_file")]
+            if given.section
+            else []
+        )
         return [Section(NAME)], missing
     read, found = read_job_file(given.job)
     sections = list(read)
@@ -93,17 +119,34 @@ def _given_sections(given: FioFields, timing: _Timing, notes: dict[str, None]) -
     if given.section is not None and not found:
         sections = [section for section in sections if section.name == given.section]
         if not sections:
-            found.append(OptionProblem(("section",), f"the job file has no section '{given.section}'", f"there are: {', '.join(names)}"))
+            found.append(
+                OptionProblem(
+                    ("section",),
+                    f"the job file has no section '{given.section}'",
+                    f"there are: {', '.join(names)}",
+                )
+            )
     if len(sections) > 1:
-        late = [section for section in sections[1:] if any(str(section.options.get(name, 0)) != "0" for name in _ONE_AFTER_ANOTHER)]
+        late = [
+            section
+            for section in sections[1:]
+            if any(str(section.options.get(name, 0)) != "0" for name in _ONE_AFTER_ANOTHER)
+        ]
         if late:
-            found.append(OptionProblem((KEY,), f"[{late[0].name}] runs after the others, not with them",
-                                       "choose with section = \"...\", or sweep them: a factor section = "
-                                       f"[{', '.join(repr(name) for name in names)}]"))
+            found.append(
+                OptionProblem(
+                    (KEY,),
+                    f"[{late[0].name}] runs after the others, not with them",
+                    'choose with section = "...", or sweep them: a factor section = '
+                    f"[{', '.join(repr(name) for name in names)}]",
+                )
+            )
     return [_trimmed(section, timing, notes, found) for section in sections], found
 
 
-def _trimmed(section: Section, timing: _Timing, notes: dict[str, None], found: list[OptionProblem]) -> Section:
+def _trimmed(
+    section: Section, timing: _Timing, notes: dict[str, None], found: list[OptionProblem]
+) -> Section:
     kept: dict[str, Scalar] = {}
     for name, value in section.options.items():
         if name in ("runtime", "ramp_time"):
@@ -118,7 +161,9 @@ def _trimmed(section: Section, timing: _Timing, notes: dict[str, None], found: l
             continue  # alone, or refused before
         elif isinstance(value, str) and value.lower() in _TRUTH:
             kept[name] = _TRUTH[value.lower()]
-            notes[f"{name}={value} of the job file is written {name}={kept[name]}, as fio 3 reads it"] = None
+            notes[
+                f"{name}={value} of the job file is written {name}={kept[name]}, as fio 3 reads it"
+            ] = None
         else:
             kept[name] = value
     return replace(section, options=kept)
@@ -136,25 +181,43 @@ def _take_time(name: str, value: Scalar, timing: _Timing, found: list[OptionProb
         timing.ramp = max(seconds, timing.ramp or 0.0)
 
 
-def _laid_over(given: FioFields, sections: Sequence[Section], notes: dict[str, None]) -> tuple[list[Section], list[OptionProblem]]:
+def _laid_over(
+    given: FioFields, sections: Sequence[Section], notes: dict[str, None]
+) -> tuple[list[Section], list[OptionProblem]]:
     """The study's options over each section's, then its compressibility; checked as the job that comes of it."""
     found: list[OptionProblem] = []
     options: Mapping[str, Scalar] = given.options
     if given.job is not None:
         options = {ALIASES.get(name, name): value for name, value in given.options.items()}
     if given.compressibility is not None:
-        found += [OptionProblem(("options", name), "is set as well as workload.compressibility", "leave one of them out")
-                  for name in DECIDED if name in options]
+        found += [
+            OptionProblem(
+                ("options", name),
+                "is set as well as workload.compressibility",
+                "leave one of them out",
+            )
+            for name in DECIDED
+            if name in options
+        ]
     options = as_meant(options)
     if given.job is not None:
         options = in_bytes(options)  # whose own sizes are fio's to read
     made = []
     for section in sections:
-        merged = _without_obsolete({**as_fio_reads({**section.options, **_kept(options, "kb_base")}), **options}, notes)
+        merged = _without_obsolete(
+            {**as_fio_reads({**section.options, **_kept(options, "kb_base")}), **options}, notes
+        )
         if given.compressibility is not None:
             replaced = [name for name in DECIDED if name in section.options]
-            notes.update({f"{name} of the job file gives way to workload.compressibility": None for name in replaced})
-            chunk = {name: value for name, value in merged.items() if name == "buffer_compress_chunk"}
+            notes.update(
+                {
+                    f"{name} of the job file gives way to workload.compressibility": None
+                    for name in replaced
+                }
+            )
+            chunk = {
+                name: value for name, value in merged.items() if name == "buffer_compress_chunk"
+            }
             merged = {name: value for name, value in merged.items() if name not in DECIDED}
             merged.update({**data_options(given.compressibility), **chunk})
         made.append(replace(section, options=merged))
@@ -167,18 +230,33 @@ def _kept(options: Mapping[str, Scalar], name: str) -> dict[str, Scalar]:
 
 
 def _without_obsolete(options: Mapping[str, Scalar], notes: dict[str, None]) -> dict[str, Scalar]:
-    notes.update({f"{name} is left out: {OBSOLETE[name]}": None for name in options if name in OBSOLETE})
+    notes.update(
+        {f"{name} is left out: {OBSOLETE[name]}": None for name in options if name in OBSOLETE}
+    )
     return {name: value for name, value in options.items() if name not in OBSOLETE}
 
 
-def _section_problems(name: str, merged: Mapping[str, Scalar], own: Mapping[str, Scalar], *, job_file: bool) -> list[OptionProblem]:
+def _section_problems(
+    name: str, merged: Mapping[str, Scalar], own: Mapping[str, Scalar], *, job_file: bool
+) -> list[OptionProblem]:
     """Of options of the job file (the study's own were looked at before), and of what is missing."""
-    found = [OptionProblem((KEY,), f"[{name}]: {each.key[0]} {each.wrong}", each.allowed)
-             for each in problems(merged) if each.key[0] not in own]
+    found = [
+        OptionProblem((KEY,), f"[{name}]: {each.key[0]} {each.wrong}", each.allowed)
+        for each in problems(merged)
+        if each.key[0] not in own
+    ]
     if "size" not in merged:
-        where = f"is missing, and so it is in [{name}] of the job file" if job_file else "is missing"
-        found.append(OptionProblem(("options", "size"), where, "a size is required, such as size = \"1g\": the room each job may use; "
-                                                               "\"100%\" of a device"))
+        where = (
+            f"is missing, and so it is in [{name}] of the job file" if job_file else "is missing"
+        )
+        found.append(
+            OptionProblem(
+                ("options", "size"),
+                where,
+                'a size is required, such as size = "1g": the room each job may use; '
+                '"100%" of a device',
+            )
+        )
     if re.search(r"[\x00-\x1f\[\]]", name):
         found.append(OptionProblem((KEY,), f"{name!r} is not a name for a section", "plain words"))
     return found

@@ -13,11 +13,41 @@ from ..units import parse_fio_size
 
 Scalar = str | int | float | bool
 
-SIZES = frozenset({
-    "ba", "blockalign", "blocksize", "blocksize_range", "bs", "bsrange", "bssplit", "buffer_compress_chunk", "filesize",
-    "hugepage-size", "io_limit", "io_size", "iomem_align", "mem_align", "offset", "offset_align", "offset_increment",
-    "random_distribution", "rate", "rate_iops", "rate_iops_min", "rate_min", "replay_align", "size", "sync_file_range",
-    "verify_interval", "verify_offset", "zonecapacity", "zonerange", "zonesize", "zoneskip"})
+SIZES = frozenset(
+    {
+        "ba",
+        "blockalign",
+        "blocksize",
+        "blocksize_range",
+        "bs",
+        "bsrange",
+        "bssplit",
+        "buffer_compress_chunk",
+        "filesize",
+        "hugepage-size",
+        "io_limit",
+        "io_size",
+        "iomem_align",
+        "mem_align",
+        "offset",
+        "offset_align",
+        "offset_increment",
+        "random_distribution",
+        "rate",
+        "rate_iops",
+        "rate_iops_min",
+        "rate_min",
+        "replay_align",
+        "size",
+        "sync_file_range",
+        "verify_interval",
+        "verify_offset",
+        "zonecapacity",
+        "zonerange",
+        "zonesize",
+        "zoneskip",
+    }
+)
 """Options with sizes, alone or in lists (`4k-64k`, `4k/50:8k/50`, `1m,500k`, `zoned_abs:60/20g`), and rates written with the same units."""
 
 _SIZE = re.compile(r"(?<![\w.])(\d+)([ \t]*)([kmgtp])(ib|b|i|)(?![\w])", re.IGNORECASE)
@@ -25,8 +55,12 @@ _SIZE = re.compile(r"(?<![\w.])(\d+)([ \t]*)([kmgtp])(ib|b|i|)(?![\w])", re.IGNO
 
 def in_bytes(options: Mapping[str, Scalar], base: int = 1024) -> dict[str, Scalar]:
     """Options with every size in bytes, as iolab reads them."""
-    return {name: _plain(value, lambda match: parse_fio_size(match[0], kb_base=base)) if name in SIZES else value
-            for name, value in options.items()}
+    return {
+        name: _plain(value, lambda match: parse_fio_size(match[0], kb_base=base))
+        if name in SIZES
+        else value
+        for name, value in options.items()
+    }
 
 
 def as_meant(options: Mapping[str, Scalar]) -> dict[str, Scalar]:

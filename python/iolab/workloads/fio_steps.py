@@ -49,11 +49,19 @@ def stepped(asked: StepOptions, sections: Sequence[Section], runtime: float | No
     found = _problems(asked, sections, runtime)
     every = runtime / len(asked.levels) if runtime is not None else asked.every
     if every is not None and every < SHORTEST_STEP - 1e-9:
-        found.append(OptionProblem(("steps", "every"), f"each step would last {every:g} s",
-                                   f"at least {SHORTEST_STEP:g} s: {SHORTEST_STEP * len(asked.levels):g} s for {len(asked.levels)} steps"))
+        found.append(
+            OptionProblem(
+                ("steps", "every"),
+                f"each step would last {every:g} s",
+                f"at least {SHORTEST_STEP:g} s: {SHORTEST_STEP * len(asked.levels):g} s for {len(asked.levels)} steps",
+            )
+        )
     if found or every is None:
         return Stepped(tuple(sections), (), False, found)
-    steps = tuple(Step(number, level, (number - 1) * every, number * every) for number, level in enumerate(asked.levels, 1))
+    steps = tuple(
+        Step(number, level, (number - 1) * every, number * every)
+        for number, level in enumerate(asked.levels, 1)
+    )
     base = sections[0]
     adds = asked.factor in ("numjobs", DEVICES) and _ascending(asked.levels)
     made = []
@@ -69,16 +77,25 @@ def stepped(asked: StepOptions, sections: Sequence[Section], runtime: float | No
         if not adds and not {"filename", "filename_format"} & options.keys():
             options["filename_format"] = _SHARED_FILES
         made.append(Section(f"step{step.number}", options))
-        found += [OptionProblem(("steps", "levels"), f"{step.level}: {each.key[0]} {each.wrong}", each.allowed)
-                  for each in problems(options) if each.key[0] not in base.options]
+        found += [
+            OptionProblem(
+                ("steps", "levels"), f"{step.level}: {each.key[0]} {each.wrong}", each.allowed
+            )
+            for each in problems(options)
+            if each.key[0] not in base.options
+        ]
     return Stepped(tuple(made), steps, not adds, list(dict.fromkeys(found)))
 
 
-def timed(sections: Sequence[Section], steps: Sequence[Step], *, apart: bool, ramp: float) -> list[Section]:
+def timed(
+    sections: Sequence[Section], steps: Sequence[Step], *, apart: bool, ramp: float
+) -> list[Section]:
     """The sections with when they begin and how long they run: the first, and its ramp, at once; the others after it."""
     made = []
     for section, step in zip(sections, steps, strict=True):
-        own: dict[str, Scalar] = {"runtime": duration((step.end if apart else steps[-1].end) - step.start)}
+        own: dict[str, Scalar] = {
+            "runtime": duration((step.end if apart else steps[-1].end) - step.start)
+        }
         if step.number > 1:
             own.update({"startdelay": duration(ramp + step.start), "new_group": 1})
         elif ramp:
@@ -87,47 +104,101 @@ def timed(sections: Sequence[Section], steps: Sequence[Step], *, apart: bool, ra
     return made
 
 
-def shares(sections: Sequence[Section], levels: Sequence[Scalar], devices: Sequence[str]) -> list[tuple[str, ...]] | None:
+def shares(
+    sections: Sequence[Section], levels: Sequence[Scalar], devices: Sequence[str]
+) -> list[tuple[str, ...]] | None:
     """Of steps over devices, the devices that each section adds; None where there are fewer than the highest level."""
     counts = [int(level) for level in levels]
     if max(counts) > len(devices):
         return None
-    return [tuple(devices[before:count]) for before, count in zip([0, *counts], counts, strict=False)][:len(sections)]
+    return [
+        tuple(devices[before:count]) for before, count in zip([0, *counts], counts, strict=False)
+    ][: len(sections)]
 
 
 def as_data(steps: Sequence[Step], factor: str, *, apart: bool) -> list[dict[str, Any]]:
     """For `run.json`: what `results.steps` reads."""
-    return [{"number": step.number, "levels": {factor: step.level}, "start": step.start, "end": step.end,
-             "sections": [f"step{step.number}"] if apart else [f"step{number}" for number in range(1, step.number + 1)]} for step in steps]
+    return [
+        {
+            "number": step.number,
+            "levels": {factor: step.level},
+            "start": step.start,
+            "end": step.end,
+            "sections": [f"step{step.number}"]
+            if apart
+            else [f"step{number}" for number in range(1, step.number + 1)],
+        }
+        for step in steps
+    ]
 
 
-def _problems(asked: StepOptions, sections: Sequence[Section], runtime: float | None) -> list[OptionProblem]:
+def _problems(
+    asked: StepOptions, sections: Sequence[Section], runtime: float | None
+) -> list[OptionProblem]:
     factor, levels = asked.factor, asked.levels
     found = []
     if len(sections) != 1:
-        found.append(OptionProblem(("steps",), f"the job file has {len(sections)} sections", "choose one with section = \"...\""))
+        found.append(
+            OptionProblem(
+                ("steps",),
+                f"the job file has {len(sections)} sections",
+                'choose one with section = "..."',
+            )
+        )
     if runtime is None and asked.every is None:
-        found.append(OptionProblem(("steps", "every"), "is missing", "length of a step, such as every = \"10s\""))
+        found.append(
+            OptionProblem(
+                ("steps", "every"), "is missing", 'length of a step, such as every = "10s"'
+            )
+        )
     if factor in RESERVED or (factor not in KNOWN and factor not in (DEVICES, "compressibility")):
-        found.append(OptionProblem(("steps", "factor"), f"'{factor}' can't be raised", "numjobs, devices, rate_iops, iodepth, bs, ..."))
+        found.append(
+            OptionProblem(
+                ("steps", "factor"),
+                f"'{factor}' can't be raised",
+                "numjobs, devices, rate_iops, iodepth, bs, ...",
+            )
+        )
     taken: Mapping[str, tuple[str, ...]] = {"compressibility": DECIDED, DEVICES: ("filename",)}
     for section in sections:
-        found += [OptionProblem(("options", name), "is set as well as raised by workload.steps", "leave one of them out")
-                  for name in taken.get(factor, (factor,)) if name in section.options]
+        found += [
+            OptionProblem(
+                ("options", name),
+                "is set as well as raised by workload.steps",
+                "leave one of them out",
+            )
+            for name in taken.get(factor, (factor,))
+            if name in section.options
+        ]
     counted = factor in ("numjobs", DEVICES)
     if counted and not all(type(level) is int and level > 0 for level in levels):
-        found.append(OptionProblem(("steps", "levels"), f"{levels} are not numbers of {'jobs' if factor == 'numjobs' else 'devices'}",
-                                   "whole numbers from 1"))
+        found.append(
+            OptionProblem(
+                ("steps", "levels"),
+                f"{levels} are not numbers of {'jobs' if factor == 'numjobs' else 'devices'}",
+                "whole numbers from 1",
+            )
+        )
     elif factor == DEVICES and not _ascending(levels):
-        found.append(OptionProblem(("steps", "levels"), f"{levels} don't ascend", "devices are added, never taken away"))
-    if factor == "compressibility" and not all(isinstance(level, int | float) and 0 <= level <= 100 for level in levels):
-        found.append(OptionProblem(("steps", "levels"), f"{levels} are not shares", "per cent, 0 to 100"))
+        found.append(
+            OptionProblem(
+                ("steps", "levels"), f"{levels} don't ascend", "devices are added, never taken away"
+            )
+        )
+    if factor == "compressibility" and not all(
+        isinstance(level, int | float) and 0 <= level <= 100 for level in levels
+    ):
+        found.append(
+            OptionProblem(("steps", "levels"), f"{levels} are not shares", "per cent, 0 to 100")
+        )
     return found
 
 
 def _ascending(levels: Sequence[Scalar]) -> bool:
     numbers = [level for level in levels if isinstance(level, int | float)]
-    return len(numbers) == len(levels) and all(before < after for before, after in pairwise(numbers))
+    return len(numbers) == len(levels) and all(
+        before < after for before, after in pairwise(numbers)
+    )
 
 
 def duration(seconds: float) -> str:

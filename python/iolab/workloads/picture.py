@@ -73,35 +73,63 @@ class PictureWorkload:
         """One job that begins each I/O at its time."""
         given = self._given
         return Load(
-            jobs=1, depth=1, runtime=given.runtime, ramp=CALIBRATION if self._latency else 0.0,
-            offered_iops=self._ios / given.runtime, space_bytes=given.room,
-            options={"rw": f"rand{given.op}", "size": given.room, "direct": int(given.is_direct), "ioengine": "psync"},
-            writes=given.op == "write", facts={"time_based": False, "log_ios": True})
+            jobs=1,
+            depth=1,
+            runtime=given.runtime,
+            ramp=CALIBRATION if self._latency else 0.0,
+            offered_iops=self._ios / given.runtime,
+            space_bytes=given.room,
+            options={
+                "rw": f"rand{given.op}",
+                "size": given.room,
+                "direct": int(given.is_direct),
+                "ioengine": "psync",
+            },
+            writes=given.op == "write",
+            facts={"time_based": False, "log_ios": True},
+        )
 
     def job(self, place: Place) -> Job:
         """The list of I/Os, fio's job that replays it, and a script that prepares the file, measures and draws."""
         given, path = self._given, files.where(place)
-        made = {files.JOB_FILE: job_text(self._options(path), section=files.NAME),
-                files.SCRIPT_FILE: files.script_text(place, latency=self._latency, readonly=given.op == "read"),
-                PICTURE_FILE: json.dumps({**self._canvas.as_data(), "ios": self._ios}, indent=1) + "\n"}
+        made = {
+            files.JOB_FILE: job_text(self._options(path), section=files.NAME),
+            files.SCRIPT_FILE: files.script_text(
+                place, latency=self._latency, readonly=given.op == "read"
+            ),
+            PICTURE_FILE: json.dumps({**self._canvas.as_data(), "ios": self._ios}, indent=1) + "\n",
+        }
         if place.kind == "directory":
             made[files.PREPARE_FILE] = files.prepare_text(place, given.room)
         planned = self._canvas.plan(given.ios_per_pixel)
         if self._latency:
-            made |= {files.CALIBRATE_FILE: job_text(files.calibrate_options(path), section="calibrate"),
-                     files.CALIBRATE_LIST: files.calibrate_text(given.room), files.PLAN_FILE: files.plan_text(planned),
-                     files.AWK_FILE: files.awk_text(given.room, given.step, given.runtime)}
+            made |= {
+                files.CALIBRATE_FILE: job_text(files.calibrate_options(path), section="calibrate"),
+                files.CALIBRATE_LIST: files.calibrate_text(given.room),
+                files.PLAN_FILE: files.plan_text(planned),
+                files.AWK_FILE: files.awk_text(given.room, given.step, given.runtime),
+            }
         else:
-            made[files.LIST_FILE] = files.list_text(self._canvas, planned, op=given.op, bs=given.step, size=given.room,
-                                                   runtime=given.runtime)
+            made[files.LIST_FILE] = files.list_text(
+                self._canvas,
+                planned,
+                op=given.op,
+                bs=given.step,
+                size=given.room,
+                runtime=given.runtime,
+            )
         return Job(("sh", files.SCRIPT_FILE), made, files.JOB_FILE, self._limit, (FOLDER,))
 
     def layout(self, place: Place) -> Job | None:
         """The file, written out; devices have none."""
         if place.kind == "device":
             return None
-        return Job(("fio", f"--output={LAYOUT_OUTPUT}", LAYOUT_FILE), {LAYOUT_FILE: files.prepare_text(place, self._given.room)},
-                   LAYOUT_FILE, self._limit)
+        return Job(
+            ("fio", f"--output={LAYOUT_OUTPUT}", LAYOUT_FILE),
+            {LAYOUT_FILE: files.prepare_text(place, self._given.room)},
+            LAYOUT_FILE,
+            self._limit,
+        )
 
     def marks(self, window: tuple[int, int]) -> tuple[Mark, ...]:
         """None: a picture doesn't rise."""
@@ -113,13 +141,21 @@ class PictureWorkload:
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
         """By fio's own clock: its start time where it tells (3.36 and later), else back from the end of its job."""
-        from ..formats.fio.json_output import FioJson  # here: readers are needed after a run, not to plan one
+        from ..formats.fio.json_output import (
+            FioJson,
+        )  # here: readers are needed after a run, not to plan one
 
         try:
             found = FioJson().read((run_dir / files.OUTPUT_FILE).read_bytes(), files.OUTPUT_FILE)
         except (OSError, FormatError):
             return None
-        length = round(max((direction.runtime for job in found.jobs for direction in job.directions.values()), default=0.0) * 1e9)
+        length = round(
+            max(
+                (direction.runtime for job in found.jobs for direction in job.directions.values()),
+                default=0.0,
+            )
+            * 1e9
+        )
         if length <= 0:
             return None
         starts = [job.start_ns for job in found.jobs if job.start_ns is not None]
@@ -139,4 +175,6 @@ class PictureWorkload:
         return self._given.runtime + CALIBRATION + self._given.room / SLOWEST_LAYOUT + SPARE_SECONDS
 
     def _options(self, path: str) -> dict[str, str | int | float | bool]:
-        return files.drawing_options(path, self._ios, direct=self._given.is_direct, runtime=self._given.runtime)
+        return files.drawing_options(
+            path, self._ios, direct=self._given.is_direct, runtime=self._given.runtime
+        )

@@ -30,7 +30,9 @@ class Bitmap:
         if set("".join(self.rows)) - set("#."):
             raise ValueError("the rows of a picture are written with '#' for lit and '.' for dark")
         if self.width > MOST_COLUMNS or self.height > MOST_ROWS:
-            raise ValueError(f"the picture has {self.width} x {self.height} pixels; a map can show {MOST_COLUMNS} x {MOST_ROWS} at most")
+            raise ValueError(
+                f"the picture has {self.width} x {self.height} pixels; a map can show {MOST_COLUMNS} x {MOST_ROWS} at most"
+            )
         if not self.lit:
             raise ValueError("the picture is empty: no pixel is lit")
 
@@ -47,8 +49,12 @@ class Bitmap:
     @cached_property
     def lit(self) -> tuple[tuple[int, int], ...]:
         """(column, row) of every lit pixel, row 0 being the lowest; by column, then row."""
-        return tuple((column, row) for column in range(self.width) for row in range(self.height)
-                     if self.rows[self.height - 1 - row][column] == "#")
+        return tuple(
+            (column, row)
+            for column in range(self.width)
+            for row in range(self.height)
+            if self.rows[self.height - 1 - row][column] == "#"
+        )
 
     def inverse(self) -> Bitmap:
         """Lit and dark exchanged."""
@@ -71,9 +77,13 @@ class Bitmap:
 
 def of_text(text: str) -> Bitmap:
     """A text in letters; ValueError where it holds a character that isn't printable ASCII, or nothing to see."""
-    strange = sorted({character for character in text if not (" " <= character <= "~" or character == "\n")})
+    strange = sorted(
+        {character for character in text if not (" " <= character <= "~" or character == "\n")}
+    )
     if strange:
-        raise ValueError(f"there is no letter for {strange[0]!r}; a text has printable ASCII characters and line feeds")
+        raise ValueError(
+            f"there is no letter for {strange[0]!r}; a text has printable ASCII characters and line feeds"
+        )
     return Bitmap(set_text(text.strip("\n")))
 
 
@@ -92,8 +102,11 @@ def of_file(path: Path) -> Bitmap:
     except OSError as error:
         raise FormatError(f"can't be read: {error.strerror or error}", where=path) from None
     if len(data) > _LARGEST_FILE:
-        raise FormatError(f"is larger than {_LARGEST_FILE >> 20} MiB", where=path,
-                          hint=f"scale it to {MOST_COLUMNS} x {MOST_ROWS} pixels or fewer")
+        raise FormatError(
+            f"is larger than {_LARGEST_FILE >> 20} MiB",
+            where=path,
+            hint=f"scale it to {MOST_COLUMNS} x {MOST_ROWS} pixels or fewer",
+        )
     try:
         if data.startswith(SIGNATURE):
             rows = dark_pixels(data, MOST_COLUMNS, MOST_ROWS)
@@ -118,20 +131,34 @@ def _portable(data: bytes) -> list[list[bool]]:
         place = token.end()
     width, height = header[:2]
     if not 0 < width <= MOST_COLUMNS or not 0 < height <= MOST_ROWS:
-        raise ValueError(f"has {width} x {height} pixels; 1 x 1 to {MOST_COLUMNS} x {MOST_ROWS} can be drawn")
+        raise ValueError(
+            f"has {width} x {height} pixels; 1 x 1 to {MOST_COLUMNS} x {MOST_ROWS} can be drawn"
+        )
     most = header[2] if len(header) > 2 else 1
     if not 0 < most < 65536:
         raise ValueError(f"is damaged: {most} shades of grey")
     if kind in (1, 2):
         return _plain(data[place:], kind, width, height, most)
-    body = data[place + 1:]
-    line, size = (-(-width // 8), 1) if kind == 4 else (width * (1 if most < 256 else 2), 1 if most < 256 else 2)
+    body = data[place + 1 :]
+    line, size = (
+        (-(-width // 8), 1)
+        if kind == 4
+        else (width * (1 if most < 256 else 2), 1 if most < 256 else 2)
+    )
     if len(body) < line * height:
         raise ValueError("is cut off")
-    rows = [body[line * row:line * (row + 1)] for row in range(height)]
+    rows = [body[line * row : line * (row + 1)] for row in range(height)]
     if kind == 4:
-        return [[bool(row[column // 8] & 128 >> column % 8) for column in range(width)] for row in rows]
-    return [[2 * int.from_bytes(row[size * column:size * (column + 1)], "big") < most for column in range(width)] for row in rows]
+        return [
+            [bool(row[column // 8] & 128 >> column % 8) for column in range(width)] for row in rows
+        ]
+    return [
+        [
+            2 * int.from_bytes(row[size * column : size * (column + 1)], "big") < most
+            for column in range(width)
+        ]
+        for row in rows
+    ]
 
 
 def _plain(body: bytes, kind: int, width: int, height: int, most: int) -> list[list[bool]]:
@@ -139,8 +166,8 @@ def _plain(body: bytes, kind: int, width: int, height: int, most: int) -> list[l
     words = re.findall(rb"[01]", text) if kind == 1 else text.split()
     if len(words) < width * height:
         raise ValueError("is cut off")
-    if not all(word.isdigit() for word in words[:width * height]):
+    if not all(word.isdigit() for word in words[: width * height]):
         raise ValueError("is damaged: a shade is not a number")
-    values = [int(word[:9]) for word in words[:width * height]]
+    values = [int(word[:9]) for word in words[: width * height]]
     dark = [value == 1 if kind == 1 else 2 * value < most for value in values]
-    return [dark[width * row:width * (row + 1)] for row in range(height)]
+    return [dark[width * row : width * (row + 1)] for row in range(height)]

@@ -131,5 +131,9 @@ def set_text(text: str) -> tuple[str, ...]:
 def _line(text: str) -> list[str]:
     letters = [glyphs()[character] for character in text]
     height = max((len(letter) for letter in letters), default=ABOVE)
-    columns = [[row.ljust(len(letter[0]), ".") for row in letter] + ["." * len(letter[0])] * (height - len(letter)) for letter in letters]
+    columns = [
+        [row.ljust(len(letter[0]), ".") for row in letter]
+        + ["." * len(letter[0])] * (height - len(letter))
+        for letter in letters
+    ]
     return [".".join(rows) for rows in zip(*columns, strict=True)] if columns else [""] * ABOVE

@@ -27,7 +27,12 @@ NAME = "picture"
 """Of the file in the target's directory, and of fio's job and logs."""
 JOB_FILE, OUTPUT_FILE, LIST_FILE, SCRIPT_FILE = "job.fio", "fio.json", "picture.iolog", "picture.sh"
 PREPARE_FILE, CALIBRATE_FILE, CALIBRATE_LIST, PLAN_FILE, AWK_FILE = (
-    "prepare.fio", "calibrate.fio", "calibrate.iolog", "picture.plan", "sizes.awk")
+    "prepare.fio",
+    "calibrate.fio",
+    "calibrate.iolog",
+    "picture.plan",
+    "sizes.awk",
+)
 REPETITIONS, CALIBRATING = 15, 2.4
 """Reads of each size that is measured, and seconds for all of them."""
 SMALLEST = 4096
@@ -43,33 +48,61 @@ def where(place: Place) -> str:
     if place.kind == "directory":
         return f"{place.path}/{NAME}"
     if ":" in place.path:
-        raise RunError("a picture is drawn on one device, and the target has several", hint="leave one in the target")
+        raise RunError(
+            "a picture is drawn on one device, and the target has several",
+            hint="leave one in the target",
+        )
     return place.path
 
 
 def prepare_text(place: Place, size: int) -> str:
     """A job that writes the file out, where it isn't there yet, and ends."""
     directory = place.path.replace("\\", "\\\\").replace(":", "\\:")
-    return job_text({"directory": directory, "filename": NAME, "size": size, "rw": "write", "bs": "1m", "overwrite": 1, "create_only": 1},
-                    section="prepare")
+    return job_text(
+        {
+            "directory": directory,
+            "filename": NAME,
+            "size": size,
+            "rw": "write",
+            "bs": "1m",
+            "overwrite": 1,
+            "create_only": 1,
+        },
+        section="prepare",
+    )
 
 
 def drawing_options(path: str, ios: int, *, direct: bool, runtime: float) -> dict[str, Scalar]:
     """fio's options for the replay that draws; its log has every I/O with time, latency, size and offset, as `log_ios` has it."""
-    return {**_replay(path, LIST_FILE), "direct": int(direct), "runtime": duration(runtime), "group_reporting": 1, "disable_slat": 1,
-            **log_options(Section(NAME), LOG_PREFIX), "log_entries": max(1024, ios)}
+    return {
+        **_replay(path, LIST_FILE),
+        "direct": int(direct),
+        "runtime": duration(runtime),
+        "group_reporting": 1,
+        "disable_slat": 1,
+        **log_options(Section(NAME), LOG_PREFIX),
+        "log_entries": max(1024, ios),
+    }
 
 
 def calibrate_options(path: str) -> dict[str, Scalar]:
     """fio's options for the replay that measures reads."""
-    return {**_replay(path, CALIBRATE_LIST), "disable_slat": 1, "disable_clat": 1, "write_lat_log": "calibrate", "per_job_logs": 0}
+    return {
+        **_replay(path, CALIBRATE_LIST),
+        "disable_slat": 1,
+        "disable_clat": 1,
+        "write_lat_log": "calibrate",
+        "per_job_logs": 0,
+    }
 
 
 def _replay(path: str, entries: str) -> dict[str, Scalar]:
     return {"replay_redirect": path, "read_iolog": entries, "ioengine": "psync", "invalidate": 0}
 
 
-def list_text(canvas: Canvas, planned: Iterable[Planned], *, op: str, bs: int, size: int, runtime: float) -> str:
+def list_text(
+    canvas: Canvas, planned: Iterable[Planned], *, op: str, bs: int, size: int, runtime: float
+) -> str:
     """The I/Os of an offset or size picture as fio replays them."""
     chance = random.Random(0)
     lines = list(_HEAD)
@@ -77,7 +110,10 @@ def list_text(canvas: Canvas, planned: Iterable[Planned], *, op: str, bs: int, s
         lines.append(f"{NAME} wait {at_ms} 0")
         for each in group:
             if canvas.map == "offset":
-                offset, length = min(_multiple(each.value, bs, canvas.edges), (size - bs) // bs * bs), bs
+                offset, length = (
+                    min(_multiple(each.value, bs, canvas.edges), (size - bs) // bs * bs),
+                    bs,
+                )
             else:
                 length = max(bs, _multiple(each.value, bs, canvas.edges))
                 offset = chance.randrange((size - length) // bs + 1) * bs
@@ -93,13 +129,18 @@ def plan_text(planned: Iterable[Planned]) -> str:
 def calibrate_text(size: int) -> str:
     """Reads that bring the file into the cache, then reads of each size, a while apart as a picture's are."""
     chance = random.Random(0)
-    lines = [*_HEAD, *(f"{NAME} read {offset} {min(_WARM, size - offset)}" for offset in range(0, size, _WARM))]
+    lines = [
+        *_HEAD,
+        *(f"{NAME} read {offset} {min(_WARM, size - offset)}" for offset in range(0, size, _WARM)),
+    ]
     sizes = calibrated_sizes(size)
     pace = CALIBRATING * 1000 / (REPETITIONS * len(sizes))
     order = [length for _ in range(REPETITIONS) for length in chance.sample(sizes, len(sizes))]
     for number, length in enumerate(order):
         lines.append(f"{NAME} wait {_WARM_MS + round(pace * number)} 0")
-        lines.append(f"{NAME} read {chance.randrange((size - length) // SMALLEST + 1) * SMALLEST} {length}")
+        lines.append(
+            f"{NAME} read {chance.randrange((size - length) // SMALLEST + 1) * SMALLEST} {length}"
+        )
     return "\n".join([*lines, f"{NAME} close"]) + "\n"
 
 
@@ -121,14 +162,22 @@ def script_text(place: Place, *, latency: bool, readonly: bool) -> str:
     if latency:
         lines.append(f"fio --readonly --output=calibrate.txt {CALIBRATE_FILE}")
         lines.append(f"awk -f {AWK_FILE} calibrate_lat.log {PLAN_FILE} > {LIST_FILE}")
-    lines.append(f"exec fio {'--readonly ' if readonly else ''}--output-format=json+ --output={OUTPUT_FILE} {JOB_FILE}")
+    lines.append(
+        f"exec fio {'--readonly ' if readonly else ''}--output-format=json+ --output={OUTPUT_FILE} {JOB_FILE}"
+    )
     return "\n".join(lines) + "\n"
 
 
 def awk_text(size: int, bs: int, runtime: float) -> str:
     """A program that reads the log of the calibration and the plan, and writes the list."""
     values: Mapping[str, object] = {
-        "WARM": -(-size // _WARM), "ROOM": size, "STEP": bs, "NAME": NAME, "HEAD": "\\n".join(_HEAD), "END": "\\n".join(_end(runtime))}
+        "WARM": -(-size // _WARM),
+        "ROOM": size,
+        "STEP": bs,
+        "NAME": NAME,
+        "HEAD": "\\n".join(_HEAD),
+        "END": "\\n".join(_end(runtime)),
+    }
     text = _AWK
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
@@ -142,7 +191,9 @@ def _end(runtime: float) -> Sequence[str]:
 
 def _multiple(value: float, step: int, edges: Sequence[float]) -> int:
     """The multiple of `step` nearest to a value that lies in the same row."""
-    low, high = next((low, high) for low, high in pairwise(edges) if value < high or high == edges[-1])
+    low, high = next(
+        (low, high) for low, high in pairwise(edges) if value < high or high == edges[-1]
+    )
     first, last = math.ceil(low / step), math.ceil(high / step) - 1
     return max(first, min(last, round(value / step))) * step
 

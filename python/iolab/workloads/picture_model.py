@@ -20,7 +20,11 @@ BUSIEST = 0.7
 """Share of a column's time that a latency picture may plan to be busy; beyond it, a slower moment would smear the columns."""
 MOST_IOS = 1_000_000
 
-_RANGES: dict[Map, tuple[str, str]] = {"offset": ("0", ""), "size": ("32k", "256k"), "latency": ("60us", "5ms")}
+_RANGES: dict[Map, tuple[str, str]] = {
+    "offset": ("0", ""),
+    "size": ("32k", "256k"),
+    "latency": ("60us", "5ms"),
+}
 _ROOMS: dict[Map, int] = {"offset": 64 << 20, "size": 64 << 20, "latency": 128 << 20}
 _STEPS: dict[Map, int] = {"offset": 4096, "size": 512, "latency": 4096}
 _PER_PIXEL = 150
@@ -31,30 +35,72 @@ _FEWEST, _BUSY = 10, 0.5
 class PictureOptions(Options):
     """`[workload]` of kind `picture`."""
 
-    runtime: Annotated[Duration, Field(ge=2, description="length of every run: the picture's columns share it")]
-    text: Annotated[str | None, Field(description="what to write: printable ASCII, several lines with \\n")] = None
-    bitmap: Annotated[str | None, Field(description="what to draw: rows of '#' (lit) and '.' or blanks (dark)")] = None
-    bitmap_file: Annotated[str | None, Field(
-        description="an image to draw (PBM, PGM or PNG), relative to the study: what is darker than half is lit")] = None
+    runtime: Annotated[
+        Duration, Field(ge=2, description="length of every run: the picture's columns share it")
+    ]
+    text: Annotated[
+        str | None, Field(description="what to write: printable ASCII, several lines with \\n")
+    ] = None
+    bitmap: Annotated[
+        str | None, Field(description="what to draw: rows of '#' (lit) and '.' or blanks (dark)")
+    ] = None
+    bitmap_file: Annotated[
+        str | None,
+        Field(
+            description="an image to draw (PBM, PGM or PNG), relative to the study: what is darker than half is lit"
+        ),
+    ] = None
     map: Annotated[Map, Field(description="the map that shows it")] = "offset"
-    low: Annotated[str | int | float | None, Field(
-        description="the value at the picture's bottom: a size, or a duration on the latency map; default: 0, 32k, 60us")] = None
-    high: Annotated[str | int | float | None, Field(
-        description="the value at its top; default: the whole of size, 256k, 5ms")] = None
-    size: Annotated[Size | None, Field(
-        gt=0, description="room that the I/O goes to: the size of the file, or the first bytes of a device; default: 64m, of a "
-                          "latency picture 128m")] = None
-    bs: Annotated[Size | None, Field(
-        ge=512, description="size of each I/O of an offset picture; of the others, what sizes and offsets are multiples of; "
-                            "default: 4k, of a size picture 512")] = None
-    op: Annotated[Literal["read", "write"], Field(description="what the I/Os are; a latency picture is read")] = "read"
-    direct: Annotated[bool | None, Field(
-        description="past the page cache (O_DIRECT); default: yes, but for a latency picture, whose reads come from the cache")] = None
-    per_pixel: Annotated[int | None, Field(
-        ge=1, le=10_000, description="I/Os of each lit pixel; default: 150; of a latency picture as many as half of the time allows, "
-                                       "up to that")] = None
-    frame: Annotated[bool, Field(
-        description="rules above and below (on the latency map below alone), so that no column is without I/O")] = True
+    low: Annotated[
+        str | int | float | None,
+        Field(
+            description="the value at the picture's bottom: a size, or a duration on the latency map; default: 0, 32k, 60us"
+        ),
+    ] = None
+    high: Annotated[
+        str | int | float | None,
+        Field(description="the value at its top; default: the whole of size, 256k, 5ms"),
+    ] = None
+    size: Annotated[
+        Size | None,
+        Field(
+            gt=0,
+            description="room that the I/O goes to: the size of the file, or the first bytes of a device; default: 64m, of a "
+            "latency picture 128m",
+        ),
+    ] = None
+    bs: Annotated[
+        Size | None,
+        Field(
+            ge=512,
+            description="size of each I/O of an offset picture; of the others, what sizes and offsets are multiples of; "
+            "default: 4k, of a size picture 512",
+        ),
+    ] = None
+    op: Annotated[
+        Literal["read", "write"], Field(description="what the I/Os are; a latency picture is read")
+    ] = "read"
+    direct: Annotated[
+        bool | None,
+        Field(
+            description="past the page cache (O_DIRECT); default: yes, but for a latency picture, whose reads come from the cache"
+        ),
+    ] = None
+    per_pixel: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=10_000,
+            description="I/Os of each lit pixel; default: 150; of a latency picture as many as half of the time allows, "
+            "up to that",
+        ),
+    ] = None
+    frame: Annotated[
+        bool,
+        Field(
+            description="rules above and below (on the latency map below alone), so that no column is without I/O"
+        ),
+    ] = True
     inverse: Annotated[bool, Field(description="I/O everywhere but in the picture")] = False
 
     @model_validator(mode="before")
@@ -65,9 +111,20 @@ class PictureOptions(Options):
         if not isinstance(name, str) or given.get("bitmap") is not None:
             return given
         try:
-            return {**given, "bitmap": "\n".join(of_file(Path((info.context or {}).get("directory", ".")) / name).rows)}
+            return {
+                **given,
+                "bitmap": "\n".join(
+                    of_file(Path((info.context or {}).get("directory", ".")) / name).rows
+                ),
+            }
         except (FormatError, ValueError) as error:
-            raise problems_error([OptionProblem(("bitmap_file",), str(error), "a path that starts where the study file is")]) from None
+            raise problems_error(
+                [
+                    OptionProblem(
+                        ("bitmap_file",), str(error), "a path that starts where the study file is"
+                    )
+                ]
+            ) from None
 
     @model_validator(mode="after")
     def _whole(self) -> PictureOptions:
@@ -86,7 +143,11 @@ class PictureOptions(Options):
         """I/Os of each lit pixel."""
         if self.per_pixel is not None:
             return self.per_pixel
-        return _PER_PIXEL if self.map != "latency" else max(_FEWEST, min(_PER_PIXEL, int(_BUSY / self.canvas().busiest(1))))
+        return (
+            _PER_PIXEL
+            if self.map != "latency"
+            else max(_FEWEST, min(_PER_PIXEL, int(_BUSY / self.canvas().busiest(1))))
+        )
 
     @property
     def room(self) -> int:
@@ -101,15 +162,23 @@ class PictureOptions(Options):
     def canvas(self) -> Canvas:
         """The picture in its place; UsageError, ValueError where it can't be drawn."""
         bitmap = self._drawn()
-        low, high = (self._end(default if given is None else given)
-                     for given, default in zip((self.low, self.high), _RANGES[self.map], strict=True))
-        return Canvas(self.map, bitmap, low, high, LEAD, (self.runtime - LEAD - TAIL) / bitmap.width)
+        low, high = (
+            self._end(default if given is None else given)
+            for given, default in zip((self.low, self.high), _RANGES[self.map], strict=True)
+        )
+        return Canvas(
+            self.map, bitmap, low, high, LEAD, (self.runtime - LEAD - TAIL) / bitmap.width
+        )
 
     def _end(self, given: str | int | float) -> float:
         """An end of the range, bytes or nanoseconds."""
         if given == "":
             return float(self.room)
-        return 1e9 * parse_fio_time(given) if self.map == "latency" else float(parse_fio_size(str(given)))
+        return (
+            1e9 * parse_fio_time(given)
+            if self.map == "latency"
+            else float(parse_fio_size(str(given)))
+        )
 
     def _drawn(self) -> Bitmap:
         bitmap = of_text(self.text) if self.text is not None else of_rows(self.bitmap or "")
@@ -123,29 +192,61 @@ class PictureOptions(Options):
     def _problems(self) -> list[OptionProblem]:
         if (self.text is None) == (self.bitmap is None):
             both = self.text is not None
-            return [OptionProblem(("text",), "is set as well as a bitmap" if both else "is missing",
-                                  "leave one of them out" if both else "say what to draw: text, bitmap or bitmap_file")]
+            return [
+                OptionProblem(
+                    ("text",),
+                    "is set as well as a bitmap" if both else "is missing",
+                    "leave one of them out"
+                    if both
+                    else "say what to draw: text, bitmap or bitmap_file",
+                )
+            ]
         try:
             self._drawn()
         except ValueError as error:
-            return [OptionProblem(("text" if self.text is not None else "bitmap",), str(error), "fewer or other pixels")]
+            return [
+                OptionProblem(
+                    ("text" if self.text is not None else "bitmap",),
+                    str(error),
+                    "fewer or other pixels",
+                )
+            ]
         try:
             canvas = self.canvas()
         except (UsageError, ValueError) as error:
-            return [OptionProblem(("low" if self.low is not None else "high",), str(error), "such as 32k, or 20us on the latency map")]
+            return [
+                OptionProblem(
+                    ("low" if self.low is not None else "high",),
+                    str(error),
+                    "such as 32k, or 20us on the latency map",
+                )
+            ]
         return self._place_problems(canvas) + self._load_problems(canvas)
 
     def _place_problems(self, canvas: Canvas) -> list[OptionProblem]:
         found = []
         if not 0 <= canvas.low < canvas.high or (self.map != "offset" and canvas.low <= 0):
-            return [OptionProblem(("low",), "is not below high", "a range from low to high; on a logarithmic map above zero")]
+            return [
+                OptionProblem(
+                    ("low",),
+                    "is not below high",
+                    "a range from low to high; on a logarithmic map above zero",
+                )
+            ]
         if self.step % 512:
             found.append(OptionProblem(("bs",), f"is {self.step}", "a multiple of 512, such as 4k"))
         if self.map != "latency" and canvas.high > self.room:
-            found.append(OptionProblem(("high",), "lies beyond size", "a larger size, or a lower range"))
+            found.append(
+                OptionProblem(("high",), "lies beyond size", "a larger size, or a lower range")
+            )
         if self.map != "latency" and _without_multiple(canvas, self.step):
-            found.append(OptionProblem(("high",), f"makes rows that hold no multiple of {self.step} bytes",
-                                       "a larger range, fewer rows of pixels, or a smaller bs"))
+            found.append(
+                OptionProblem(
+                    ("high",),
+                    f"makes rows that hold no multiple of {self.step} bytes",
+                    "a larger range, fewer rows of pixels, or a smaller bs",
+                )
+            )
         if self.room < 2 * self.step:
             found.append(OptionProblem(("size",), f"is {self.room}", "room for two I/Os at least"))
         return found
@@ -154,19 +255,39 @@ class PictureOptions(Options):
         found = []
         if canvas.slot < SHORTEST_SLOT:
             least = canvas.bitmap.width * SHORTEST_SLOT + LEAD + TAIL
-            found.append(OptionProblem(("runtime",), f"gives each of {canvas.bitmap.width} columns {1000 * canvas.slot:.1f} ms",
-                                       f"at least {least:.1f}s"))
+            found.append(
+                OptionProblem(
+                    ("runtime",),
+                    f"gives each of {canvas.bitmap.width} columns {1000 * canvas.slot:.1f} ms",
+                    f"at least {least:.1f}s",
+                )
+            )
         if self.map == "latency":
             if self.op == "write" or self.is_direct:
-                found.append(OptionProblem(("op" if self.op == "write" else "direct",), "can't be set on the latency map",
-                                           "its I/Os are reads from the page cache, whose latency follows their size"))
+                found.append(
+                    OptionProblem(
+                        ("op" if self.op == "write" else "direct",),
+                        "can't be set on the latency map",
+                        "its I/Os are reads from the page cache, whose latency follows their size",
+                    )
+                )
             busy = canvas.busiest(self.ios_per_pixel)
             if busy > BUSIEST:
-                found.append(OptionProblem(("per_pixel",), f"needs {100 * busy:.0f} % of a column's time",
-                                           f"at most {100 * BUSIEST:.0f} %: fewer I/Os per pixel, a longer runtime, or a lower high"))
+                found.append(
+                    OptionProblem(
+                        ("per_pixel",),
+                        f"needs {100 * busy:.0f} % of a column's time",
+                        f"at most {100 * BUSIEST:.0f} %: fewer I/Os per pixel, a longer runtime, or a lower high",
+                    )
+                )
         if len(canvas.bitmap.lit) * self.ios_per_pixel > MOST_IOS:
-            found.append(OptionProblem(("per_pixel",), f"makes {len(canvas.bitmap.lit) * self.ios_per_pixel} I/Os",
-                                       f"at most {MOST_IOS}: fewer I/Os per pixel, or fewer pixels"))
+            found.append(
+                OptionProblem(
+                    ("per_pixel",),
+                    f"makes {len(canvas.bitmap.lit) * self.ios_per_pixel} I/Os",
+                    f"at most {MOST_IOS}: fewer I/Os per pixel, or fewer pixels",
+                )
+            )
         return found
 
 

@@ -64,7 +64,9 @@ class Canvas:
         margin = MARGIN if self.map == "latency" else 0.0
         for number, (column, row) in enumerate(self.bitmap.lit):
             for place in range(per_pixel):
-                time = self.start + self.slot * (column + (place + number * _GOLDEN % 1) / per_pixel)
+                time = self.start + self.slot * (
+                    column + (place + number * _GOLDEN % 1) / per_pixel
+                )
                 height = row + margin + (1 - 2 * margin) * ((place + number) * _GOLDEN % 1)
                 found.append(Planned(int(time * 1000), self.value(height / self.bitmap.height)))
         return sorted(found)
@@ -78,8 +80,14 @@ class Canvas:
 
     def as_data(self) -> dict[str, Any]:
         """For a file beside the evidence; `canvas_of` reads it."""
-        return {"map": self.map, "low": self.low, "high": self.high, "start": self.start, "slot": self.slot,
-                "rows": list(self.bitmap.rows)}
+        return {
+            "map": self.map,
+            "low": self.low,
+            "high": self.high,
+            "start": self.start,
+            "slot": self.slot,
+            "rows": list(self.bitmap.rows),
+        }
 
 
 def canvas_of(data: Mapping[str, Any]) -> Canvas:
@@ -90,6 +98,10 @@ def canvas_of(data: Mapping[str, Any]) -> Canvas:
         kind = data["map"]
     except (KeyError, TypeError) as error:
         raise ValueError(f"is not a picture: {error}") from None
-    if kind not in ("offset", "size", "latency") or not 0 <= numbers[0] < numbers[1] < math.inf or not numbers[3] > 0:
+    if (
+        kind not in ("offset", "size", "latency")
+        or not 0 <= numbers[0] < numbers[1] < math.inf
+        or not numbers[3] > 0
+    ):
         raise ValueError("is not a picture: its place makes no sense")
     return Canvas(kind, Bitmap(rows), *numbers)

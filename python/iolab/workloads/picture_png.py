@@ -19,7 +19,9 @@ def dark_pixels(data: bytes, most_columns: int, most_rows: int) -> list[list[boo
         raise ValueError("is damaged: it has no header")
     width, height, depth, colour, packing, filtering, interlaced = struct.unpack(">IIBBBBB", head)
     if not 0 < width <= most_columns or not 0 < height <= most_rows:
-        raise ValueError(f"has {width} x {height} pixels; 1 x 1 to {most_columns} x {most_rows} can be drawn")
+        raise ValueError(
+            f"has {width} x {height} pixels; 1 x 1 to {most_columns} x {most_rows} can be drawn"
+        )
     if depth not in _DEPTHS.get(colour, ()) or packing or filtering:
         raise ValueError("is damaged: no such kind of pixels")
     if interlaced:
@@ -36,10 +38,14 @@ def dark_pixels(data: bytes, most_columns: int, most_rows: int) -> list[list[boo
     step, before, rows = max(1, channels * depth // 8), bytes(line), []
     for row in range(height):
         start = row * (line + 1)
-        before = _unfiltered(body[start], body[start + 1:start + 1 + line], before, step)
+        before = _unfiltered(body[start], body[start + 1 : start + 1 + line], before, step)
         samples = _samples(before, width * channels, depth)
-        rows.append([_dark(samples[at:at + channels], depth, colour, palette, chunks.get(b"tRNS", b""))
-                     for at in range(0, width * channels, channels)])
+        rows.append(
+            [
+                _dark(samples[at : at + channels], depth, colour, palette, chunks.get(b"tRNS", b""))
+                for at in range(0, width * channels, channels)
+            ]
+        )
     return rows
 
 
@@ -48,8 +54,8 @@ def _chunks(data: bytes) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     place = len(SIGNATURE)
     while place + 12 <= len(data):
-        length, = struct.unpack_from(">I", data, place)
-        kind, content = data[place + 4:place + 8], data[place + 8:place + 8 + length]
+        (length,) = struct.unpack_from(">I", data, place)
+        kind, content = data[place + 4 : place + 8], data[place + 8 : place + 8 + length]
         if len(data) < place + 12 + length:
             raise ValueError("is cut off")
         if struct.unpack_from(">I", data, place + 8 + length)[0] != zlib.crc32(kind + content):
@@ -88,7 +94,10 @@ def _samples(line: bytes, count: int, depth: int) -> list[int]:
     if depth == 8:
         return list(line)
     each = 8 // depth
-    return [line[at // each] >> (8 - depth - depth * (at % each)) & ((1 << depth) - 1) for at in range(count)]
+    return [
+        line[at // each] >> (8 - depth - depth * (at % each)) & ((1 << depth) - 1)
+        for at in range(count)
+    ]
 
 
 def _dark(samples: list[int], depth: int, colour: int, palette: bytes, transparent: bytes) -> bool:
@@ -97,7 +106,7 @@ def _dark(samples: list[int], depth: int, colour: int, palette: bytes, transpare
         index = samples[0]
         if 3 * index + 3 > len(palette):
             raise ValueError("is damaged: a colour is not in its palette")
-        shades, most = list(palette[3 * index:3 * index + 3]), 255
+        shades, most = list(palette[3 * index : 3 * index + 3]), 255
         opaque = transparent[index] / 255 if index < len(transparent) else 1.0
     elif colour in (4, 6):
         shades, opaque = samples[:-1], samples[-1] / most

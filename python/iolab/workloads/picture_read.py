@@ -67,8 +67,10 @@ class ReadBack:
 
     def words(self) -> str:
         """One line for a user."""
-        return (f"{100 * self.share:.1f} % of {self.total} I/Os lie in the {100 * self.area:.0f} % of the picture that is lit; "
-                f"contrast {self.contrast:.3g}, correlation {self.correlation:.3f}")
+        return (
+            f"{100 * self.share:.1f} % of {self.total} I/Os lie in the {100 * self.area:.0f} % of the picture that is lit; "
+            f"contrast {self.contrast:.3g}, correlation {self.correlation:.3f}"
+        )
 
 
 def drawn_in(run_dir: Path) -> Canvas:
@@ -98,7 +100,9 @@ def read_back(counts: HeatCounts, canvas: Canvas, *, origin_ns: int | None = Non
     UsageError where the counts are of another value.
     """
     if counts.y != canvas.map:
-        raise UsageError(f"these are counts by {counts.y}, and the picture is in the {canvas.map} map")
+        raise UsageError(
+            f"these are counts by {counts.y}, and the picture is in the {canvas.map} map"
+        )
     shape = (canvas.bitmap.height, canvas.bitmap.width)
     lit = np.zeros(shape, dtype=bool)
     for column, row in canvas.bitmap.lit:
@@ -119,14 +123,23 @@ def read_back(counts: HeatCounts, canvas: Canvas, *, origin_ns: int | None = Non
     else:
         step = (origin_ns - counts.t0_ns) / counts.interval_ns
     begins = step + slot * np.arange(shape[1])
-    return ReadBack(_between(over_time, begins, begins + slot), lit, counts.total, round(counts.t0_ns + step * counts.interval_ns))
+    return ReadBack(
+        _between(over_time, begins, begins + slot),
+        lit,
+        counts.total,
+        round(counts.t0_ns + step * counts.interval_ns),
+    )
 
 
 def _rows_over_time(counts: HeatCounts, canvas: Canvas) -> Pixels:
     """I/Os of each of the picture's rows before each column of the counts, shape (rows, columns + 1)."""
     used, place = np.unique(counts.index, return_inverse=True)
     bounds = np.array([counts.grid.bounds(int(index), int(index)) for index in used])
-    middle = np.sqrt(np.maximum(bounds[:, 0], 0.5) * bounds[:, 1]) if isinstance(counts.grid, LogLinear) else bounds.mean(axis=1)
+    middle = (
+        np.sqrt(np.maximum(bounds[:, 0], 0.5) * bounds[:, 1])
+        if isinstance(counts.grid, LogLinear)
+        else bounds.mean(axis=1)
+    )
     rows = (np.searchsorted(np.array(canvas.edges), middle, side="right") - 1)[place]
     inside = (rows >= 0) & (rows < canvas.bitmap.height)
     found = np.zeros((canvas.bitmap.height, counts.columns + 1), dtype=np.int64)

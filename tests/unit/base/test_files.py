@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from iolab.files import DOCUMENT, is_foreign, open_for_writing, read_regular, replacing, write_atomically
+from iolab.files import (
+    DOCUMENT,
+    is_foreign,
+    open_for_writing,
+    read_regular,
+    replacing,
+    write_atomically,
+)
 
 
 def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
@@ -47,8 +54,11 @@ def test_what_is_no_regular_file_is_refused_at_once(kind: str, tmp_path: Path) -
             place.symlink_to(f"/dev/{kind}")
         elif kind == "loop":
             place.symlink_to(place)
-        for attempt in (lambda: read_regular(place), lambda: open_for_writing(place, os.O_RDWR),
-                        lambda: open_for_writing(place, os.O_WRONLY)):
+        for attempt in (
+            lambda: read_regular(place),
+            lambda: open_for_writing(place, os.O_RDWR),
+            lambda: open_for_writing(place, os.O_WRONLY),
+        ):
             ended: list[OSError] = []
 
             def go(attempt: object = attempt, ended: list[OSError] = ended) -> None:
@@ -72,7 +82,11 @@ def test_a_link_is_followed_on_reading_and_never_on_writing(tmp_path: Path) -> N
     target.write_bytes(b"kept")
     (tmp_path / "link").symlink_to(target)
     assert read_regular(tmp_path / "link") == b"kept"
-    for flags in (os.O_RDWR, os.O_WRONLY | os.O_APPEND | os.O_CREAT, os.O_RDWR | os.O_CREAT | os.O_TRUNC):
+    for flags in (
+        os.O_RDWR,
+        os.O_WRONLY | os.O_APPEND | os.O_CREAT,
+        os.O_RDWR | os.O_CREAT | os.O_TRUNC,
+    ):
         with pytest.raises(OSError, match="is a symbolic link"):
             open_for_writing(tmp_path / "link", flags)
     (tmp_path / "hard").hardlink_to(target)
@@ -80,7 +94,11 @@ def test_a_link_is_followed_on_reading_and_never_on_writing(tmp_path: Path) -> N
         open_for_writing(tmp_path / "hard", os.O_RDWR)
     assert target.read_bytes() == b"kept"
     write_atomically(tmp_path / "link", "new")
-    assert (target.read_bytes(), (tmp_path / "link").is_symlink(), (tmp_path / "link").read_bytes()) == (b"kept", False, b"new")
+    assert (
+        target.read_bytes(),
+        (tmp_path / "link").is_symlink(),
+        (tmp_path / "link").read_bytes(),
+    ) == (b"kept", False, b"new")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
@@ -108,7 +126,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     os.umask(mask)
     assert stat.S_IMODE(place.stat().st_mode) == 0o666 & ~mask
 
-
     def half() -> None:
         with replacing(place) as temporary:
             temporary.write_bytes(b"half")
@@ -120,7 +137,9 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert place.read_bytes() == b"old"
 
 
-def test_a_temporary_file_that_is_exchanged_meanwhile_takes_nothing_elsewhere(tmp_path: Path) -> None:
+def test_a_temporary_file_that_is_exchanged_meanwhile_takes_nothing_elsewhere(
+    tmp_path: Path,
+) -> None:
     victim = tmp_path / "victim"
     victim.write_bytes(b"kept")
     folder = tmp_path / "folder"

@@ -16,12 +16,21 @@ from iolab.verdict import Level, Reason, Verdict
 
 
 def reasons() -> st.SearchStrategy[list[Reason]]:
-    return st.lists(st.builds(Reason, st.text(min_size=1), st.sampled_from([Level.OK, Level.SUSPECT, Level.INVALID]), st.text(),
-                              st.dictionaries(st.sampled_from(["seconds", "errno"]), st.integers())))
+    return st.lists(
+        st.builds(
+            Reason,
+            st.text(min_size=1),
+            st.sampled_from([Level.OK, Level.SUSPECT, Level.INVALID]),
+            st.text(),
+            st.dictionaries(st.sampled_from(["seconds", "errno"]), st.integers()),
+        )
+    )
 
 
 @given(reasons(), st.booleans())
-def test_a_verdict_is_the_worst_of_its_reasons_and_survives_json(listed: list[Reason], judged: bool) -> None:
+def test_a_verdict_is_the_worst_of_its_reasons_and_survives_json(
+    listed: list[Reason], judged: bool
+) -> None:
     verdict = Verdict.of(listed, judged=judged)
     assert all(verdict.level.rank >= reason.level.rank for reason in listed)
     assert Verdict.from_json(verdict.as_json()) == verdict
@@ -33,10 +42,19 @@ def test_published_numbers_stay_unjudged() -> None:
     assert Verdict.of([Reason("x", Level.OK, "a note")], judged=False).level is Level.UNJUDGED
 
 
-@pytest.mark.parametrize(("name", "unit", "better"), [
-    ("write.iops", "1/s", "higher"), ("read.bw", "B/s", "higher"), ("write.lat.mean", "s", "lower"), ("write.clat.p99.9", "s", "lower"),
-    ("mixed.slat.max", "s", "lower"), ("device.util", "1", None), ("stall.seconds", "s", "lower"), ("read.time", "s", "lower"),
-])
+@pytest.mark.parametrize(
+    ("name", "unit", "better"),
+    [
+        ("write.iops", "1/s", "higher"),
+        ("read.bw", "B/s", "higher"),
+        ("write.lat.mean", "s", "lower"),
+        ("write.clat.p99.9", "s", "lower"),
+        ("mixed.slat.max", "s", "lower"),
+        ("device.util", "1", None),
+        ("stall.seconds", "s", "lower"),
+        ("read.time", "s", "lower"),
+    ],
+)
 def test_known_metrics(name: str, unit: str, better: str | None) -> None:
     metric = metrics.find(name)
     assert metric is not None
@@ -44,34 +62,57 @@ def test_known_metrics(name: str, unit: str, better: str | None) -> None:
     assert metric.unit in BASE.values()
 
 
-@pytest.mark.parametrize(("name", "title"), [
-    ("write.iops", "IOPS, writes"), ("read.bw", "throughput, reads"), ("write.clat.p99", "p99 completion latency, writes"),
-    ("read.lat.p99.9", "p99.9 latency, reads"), ("trim.slat.max", "maximum submission latency, trims"),
-    ("mixed.lat.mean", "mean latency, all operations"),
-    ("sync.lat", "mean latency in each second, syncs"), ("device.util", "device utilization, mean over devices"),
-    ("device.util[sdb]", "device utilization, sdb"), ("device.read.iops[sdb]", "IOPS, device reads, sdb"),
-    ("vdev.write.wait[vdb]", "mean vdev latency, writes, queues and disks, vdb"),
-    ("host.pressure.io.some", "I/O pressure, some tasks waiting")])
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("write.iops", "IOPS, writes"),
+        ("read.bw", "throughput, reads"),
+        ("write.clat.p99", "p99 completion latency, writes"),
+        ("read.lat.p99.9", "p99.9 latency, reads"),
+        ("trim.slat.max", "maximum submission latency, trims"),
+        ("mixed.lat.mean", "mean latency, all operations"),
+        ("sync.lat", "mean latency in each second, syncs"),
+        ("device.util", "device utilization, mean over devices"),
+        ("device.util[sdb]", "device utilization, sdb"),
+        ("device.read.iops[sdb]", "IOPS, device reads, sdb"),
+        ("vdev.write.wait[vdb]", "mean vdev latency, writes, queues and disks, vdb"),
+        ("host.pressure.io.some", "I/O pressure, some tasks waiting"),
+    ],
+)
 def test_titles_name_the_quantity_first(name: str, title: str) -> None:
     assert metrics.of(name).title == title
 
 
-@pytest.mark.parametrize(("first", "second", "title"), [
-    ("write.iops", "write.lat.mean", "IOPS against mean latency, writes"),
-    ("write.iops", "read.lat.mean", "IOPS, writes against mean latency, reads"),
-    ("device.read.iops", "device.await", "IOPS, device reads against mean device latency")])
-def test_an_operation_that_two_titles_share_is_written_once(first: str, second: str, title: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "title"),
+    [
+        ("write.iops", "write.lat.mean", "IOPS against mean latency, writes"),
+        ("write.iops", "read.lat.mean", "IOPS, writes against mean latency, reads"),
+        ("device.read.iops", "device.await", "IOPS, device reads against mean device latency"),
+    ],
+)
+def test_an_operation_that_two_titles_share_is_written_once(
+    first: str, second: str, title: str
+) -> None:
     assert metrics.joint_title(metrics.of(first), metrics.of(second), "against") == title
 
 
-@pytest.mark.parametrize("name", ["write", "write.iop", "write.lat.p", "erase.iops", "write.lat.p1000", ""])
+@pytest.mark.parametrize(
+    "name", ["write", "write.iop", "write.lat.p", "erase.iops", "write.lat.p1000", ""]
+)
 def test_unknown_metrics(name: str) -> None:
     assert metrics.find(name) is None
     assert metrics.of(name, "B").better is None
 
 
 def test_percentile_names() -> None:
-    assert [metrics.percentile_name(percent) for percent in (99.0, 99.9, 99.99, 50.0, 1.0)] == ["p99", "p99.9", "p99.99", "p50", "p1"]
+    assert [metrics.percentile_name(percent) for percent in (99.0, 99.9, 99.99, 50.0, 1.0)] == [
+        "p99",
+        "p99.9",
+        "p99.99",
+        "p50",
+        "p1",
+    ]
 
 
 def test_a_fake_clock_moves_only_when_slept_on() -> None:
@@ -83,11 +124,18 @@ def test_a_fake_clock_moves_only_when_slept_on() -> None:
 
 
 def test_an_error_says_where_what_and_what_to_do() -> None:
-    assert str(UsageError("no such thing", where="study.toml:3", hint="try another")) == "study.toml:3: no such thing; try another"
+    assert (
+        str(UsageError("no such thing", where="study.toml:3", hint="try another"))
+        == "study.toml:3: no such thing; try another"
+    )
 
 
 def test_every_error_has_an_exit_code() -> None:
-    found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, IolabError)]
+    found = [
+        kind
+        for _, kind in inspect.getmembers(errors, inspect.isclass)
+        if issubclass(kind, IolabError)
+    ]
     assert len(found) >= 6
     assert all(1 <= kind.exit_code <= 5 for kind in found)
 
@@ -101,5 +149,8 @@ def test_every_built_in_loads_and_says_what_it_is(kind: str) -> None:
 
 
 def test_an_unknown_name_says_what_is_near() -> None:
-    with pytest.raises(UsageError, match=r"unknown format 'fio-jsn'; did you mean 'fio-json'\?.*there are: fio-json, "):
+    with pytest.raises(
+        UsageError,
+        match=r"unknown format 'fio-jsn'; did you mean 'fio-json'\?.*there are: fio-json, ",
+    ):
         registry.load("format", "fio-jsn")

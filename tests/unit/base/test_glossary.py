@@ -31,11 +31,24 @@ def test_units_are_base_units(term: Term) -> None:
     assert term.unit is None or term.unit in BASE.values()
 
 
-@pytest.mark.parametrize(("symbol", "metric"), [
-    ("iops", "write.iops"), ("bw", "write.bw"), ("slat", "write.slat.mean"), ("clat", "write.clat.mean"), ("lat", "write.lat.mean"),
-    ("p99", "write.clat.p99"), ("await", "device.await"), ("queue", "device.queue"), ("util", "device.util"),
-    ("stall.seconds", "stall.seconds"), ("write.amplification", "write.amplification"),
-    ("target.compression", "target.compression"), ("offered.iops", "offered.iops")])
+@pytest.mark.parametrize(
+    ("symbol", "metric"),
+    [
+        ("iops", "write.iops"),
+        ("bw", "write.bw"),
+        ("slat", "write.slat.mean"),
+        ("clat", "write.clat.mean"),
+        ("lat", "write.lat.mean"),
+        ("p99", "write.clat.p99"),
+        ("await", "device.await"),
+        ("queue", "device.queue"),
+        ("util", "device.util"),
+        ("stall.seconds", "stall.seconds"),
+        ("write.amplification", "write.amplification"),
+        ("target.compression", "target.compression"),
+        ("offered.iops", "offered.iops"),
+    ],
+)
 def test_a_symbol_in_names_of_metrics_has_their_unit(symbol: str, metric: str) -> None:
     [term] = [term for term in TERMS if term.symbol == symbol]
     known = metrics.find(metric)

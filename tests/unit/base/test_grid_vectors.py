@@ -31,11 +31,19 @@ def test_no_count_is_lost_in_taking_over(bins: dict[int, int]) -> None:
 
 def test_quantiles_of_known_counts() -> None:
     index = [_core.grid_index(value, 6) for value in (10, 20, 30)]
-    assert _core.quantiles(index, [50, 49, 1], [0.0, 0.5, 0.51, 0.99, 1.0], 6) == [10, 10, 20, 20, 30]
+    assert _core.quantiles(index, [50, 49, 1], [0.0, 0.5, 0.51, 0.99, 1.0], 6) == [
+        10,
+        10,
+        20,
+        20,
+        30,
+    ]
     assert _core.quantiles([], [], [0.5], 6) == [None]
 
 
-@pytest.mark.parametrize(("indices", "counts", "q"), [([1], [1, 2], 0.5), ([2, 1], [1, 1], 0.5), ([1], [1], 1.5)])
+@pytest.mark.parametrize(
+    ("indices", "counts", "q"), [([1], [1, 2], 0.5), ([2, 1], [1, 1], 0.5), ([1], [1], 1.5)]
+)
 def test_bad_arguments_are_refused(indices: list[int], counts: list[int], q: float) -> None:
     with pytest.raises(ValueError):
         _core.quantiles(indices, counts, [q], 6)

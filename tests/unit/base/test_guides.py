@@ -46,7 +46,13 @@ def test_only_parts_are_made_anew_and_again_the_same(results: Path, tmp_path: Pa
     images.mkdir()
     page.write_text(PAGE)
     made = guides.filled(page, results, images)
-    for words in ("# By hand", "Words before.", "Words between.", "Words after.", "<!-- study: studies/x.toml --only numjobs=1,2 -->"):
+    for words in (
+        "# By hand",
+        "Words before.",
+        "Words between.",
+        "Words after.",
+        "<!-- study: studies/x.toml --only numjobs=1,2 -->",
+    ):
         assert words in made
     assert "\nold\n" not in made
     assert "$ iolab compare results/guides/published --metric write.iops --where disks=1" in made

@@ -6,7 +6,12 @@ import ast
 from collections.abc import Mapping
 from pathlib import Path
 
-LEGITIMATE = {("iolab", "iolab.api"): "iolab.open is the package's door, loaded on demand; modules take its version"}
+LEGITIMATE = {
+    (
+        "iolab",
+        "iolab.api",
+    ): "iolab.open is the package's door, loaded on demand; modules take its version"
+}
 """(module, what it imports) that may close a circle, and why. What the registry loads by name is no import."""
 
 
@@ -17,7 +22,9 @@ def imported(package: Path) -> dict[str, set[str]]:
 
 
 def name_of(package: Path, path: Path) -> str:
-    return ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+    return ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
 
 
 def needs(name: str, path: Path, known: Mapping[str, Path]) -> set[str]:
@@ -30,7 +37,12 @@ def needs(name: str, path: Path, known: Mapping[str, Path]) -> set[str]:
             above = around[: len(around) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             # a name of a package is a module of it, the compiled one included, or something that the package itself defines
-            found |= {whole if (whole := f"{base}.{alias.name}") in known or alias.name == "_core" else base for alias in node.names}
+            found |= {
+                whole
+                if (whole := f"{base}.{alias.name}") in known or alias.name == "_core"
+                else base
+                for alias in node.names
+            }
     return found & known.keys() - {name}
 
 
@@ -39,7 +51,11 @@ def in_circles(needed: Mapping[str, set[str]]) -> dict[str, set[str]]:
     left = dict(needed)
     while True:
         wanted = set().union(*left.values()) if left else set()
-        kept = {name: others & left.keys() for name, others in left.items() if others & left.keys() and name in wanted}
+        kept = {
+            name: others & left.keys()
+            for name, others in left.items()
+            if others & left.keys() and name in wanted
+        }
         if kept == left:
             return left
         left = kept
@@ -52,18 +68,28 @@ def test_modules_form_no_circle(root: Path) -> None:
         assert other in needed[name], f"{name} no longer imports {other}: remove it from LEGITIMATE"
         needed[name] = needed[name] - {other}
     found = in_circles(needed)
-    assert not found, "\n".join(f"{name} imports {', '.join(sorted(others))}" for name, others in sorted(found.items()))
+    assert not found, "\n".join(
+        f"{name} imports {', '.join(sorted(others))}" for name, others in sorted(found.items())
+    )
 
 
 def test_circles_are_found_wherever_the_import_stands(tmp_path: Path) -> None:
     package = tmp_path / "made"
     (package / "inner").mkdir(parents=True)
-    texts = {"__init__": "", "first": "from . import inner, last\n", "last": "import made.inner.low\n",
-             "inner/__init__": "", "inner/low": "def later():\n    from ..middle import name\n",
-             "middle": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .inner.low import Name\n"}
+    texts = {
+        "__init__": "",
+        "first": "from . import inner, last\n",
+        "last": "import made.inner.low\n",
+        "inner/__init__": "",
+        "inner/low": "def later():\n    from ..middle import name\n",
+        "middle": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .inner.low import Name\n",
+    }
     for name, text in texts.items():
         (package / f"{name}.py").write_text(text)
     needed = imported(package)
     assert needed["made.first"] == {"made.inner", "made.last"}
-    assert in_circles(needed) == {"made.inner.low": {"made.middle"}, "made.middle": {"made.inner.low"}}
+    assert in_circles(needed) == {
+        "made.inner.low": {"made.middle"},
+        "made.middle": {"made.inner.low"},
+    }
     assert in_circles({**needed, "made.middle": set()}) == {}

@@ -7,8 +7,22 @@ from pathlib import Path
 
 import pytest
 
-BASE = {"units", "errors", "verdict", "clock", "registry", "metrics", "glossary", "untrusted_text", "integrity", "files", "documents",
-        "_core", "stats", "__init__"}
+BASE = {
+    "units",
+    "errors",
+    "verdict",
+    "clock",
+    "registry",
+    "metrics",
+    "glossary",
+    "untrusted_text",
+    "integrity",
+    "files",
+    "documents",
+    "_core",
+    "stats",
+    "__init__",
+}
 READING = BASE | {"formats", "recording", "statistics"}
 JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "rigs", "targets", "workloads", "sources", "study", "recorder", "run"}
@@ -68,13 +82,20 @@ def test_groups_import_only_what_stands_left_of_them(root: Path) -> None:
     wrong = []
     for path in modules(root):
         group = group_of(root, path)
-        assert group in ALLOWED, f"{path.name} belongs to no layer: name its place in ARCHITECTURE.md and here"
+        assert group in ALLOWED, (
+            f"{path.name} belongs to no layer: name its place in ARCHITECTURE.md and here"
+        )
         exempt = {"api"} if group == "__init__" else set()
-        wrong += [f"{path.relative_to(root)} imports {name}" for name in imports(root, path) - ALLOWED[group] - exempt]
+        wrong += [
+            f"{path.relative_to(root)} imports {name}"
+            for name in imports(root, path) - ALLOWED[group] - exempt
+        ]
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("group", ["formats", "hosts", "recording", "report", "results", "server", "statistics"])
+@pytest.mark.parametrize(
+    "group", ["formats", "hosts", "recording", "report", "results", "server", "statistics"]
+)
 def test_rooms_of_a_group_form_no_circle(root: Path, group: str) -> None:
     """A room is a sub-package; what it imports, directly or through others, never imports it."""
     package = root / "python/iolab" / group
@@ -99,7 +120,11 @@ def rooms(path: Path, package: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom) and node.level:
             base = [*above[: len(above) - node.level + 1], *(node.module or "").split(".")]
             names = [".".join([*filter(None, base), alias.name]).split(".") for alias in node.names]
-            found |= {name[2] for name in names if name[:2] == ["iolab", package.name] and (package / name[2]).is_dir()}
+            found |= {
+                name[2]
+                for name in names
+                if name[:2] == ["iolab", package.name] and (package / name[2]).is_dir()
+            }
     return found
 
 
@@ -111,7 +136,14 @@ def test_only_cli_prints_and_exits(root: Path) -> None:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if text in ("print", "sys.exit", "exit", "sys.stdout.write", "sys.stderr.write", "click.echo"):
+            if text in (
+                "print",
+                "sys.exit",
+                "exit",
+                "sys.stdout.write",
+                "sys.stderr.write",
+                "click.echo",
+            ):
                 wrong.append(f"{path.relative_to(root)}:{node.lineno} calls {text}")
     assert not wrong, "\n".join(wrong)
 
@@ -122,18 +154,31 @@ def test_what_is_printed_goes_through_one_door(root: Path) -> None:
     for path in (root / "python/iolab/cli").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
-            if path.stem != "output" and text in ("print", "sys.stdout.write", "sys.stderr.write", "click.echo", "click.secho"):
+            if path.stem != "output" and text in (
+                "print",
+                "sys.stdout.write",
+                "sys.stderr.write",
+                "click.echo",
+                "click.secho",
+            ):
                 wrong.append(f"{path.relative_to(root)}:{node.lineno} calls {text}")
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("module", ["numpy", "scipy", "pyarrow", "duckdb", "altair", "vl_convert", "pydantic", "rich"])
+@pytest.mark.parametrize(
+    "module", ["numpy", "scipy", "pyarrow", "duckdb", "altair", "vl_convert", "pydantic", "rich"]
+)
 def test_help_loads_nothing_heavy(module: str) -> None:
     import subprocess
     import sys
 
     code = f"import sys; from iolab.cli.main import run; run(['--help']); sys.exit({module!r} in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=False
+        ).returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize("module", ["scipy", "altair", "vl_convert", "iolab.report"])

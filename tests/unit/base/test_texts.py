@@ -22,12 +22,27 @@ def test_a_terminal_gets_nothing_that_it_obeys(text: str) -> None:
 
 
 def test_what_is_no_json_is_told_in_one_way() -> None:
-    for data in (b"", b"{", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b"\xff", "{", "[" * 100_000):
+    for data in (
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b"9" * 5000,
+        b"\xff",
+        "{",
+        "[" * 100_000,
+    ):
         with pytest.raises(ValueError):
             parsed(data)
 
 
-@pytest.mark.parametrize("data", [rb'{"\ud800": ["\udc80 \ud83d\ude00"]}', r'{"\ud800": ["\udc80 \ud83d\ude00"]}',
-                                  '{"\ud800": ["\udc80 \U0001f600"]}'.encode("utf-8", "surrogatepass")])
+@pytest.mark.parametrize(
+    "data",
+    [
+        rb'{"\ud800": ["\udc80 \ud83d\ude00"]}',
+        r'{"\ud800": ["\udc80 \ud83d\ude00"]}',
+        '{"\ud800": ["\udc80 \U0001f600"]}'.encode("utf-8", "surrogatepass"),
+    ],
+)
 def test_texts_can_be_written_again(data: bytes | str) -> None:
     assert parsed(data) == {"\\ud800": ["\\udc80 \U0001f600"]}

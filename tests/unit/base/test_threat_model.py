@@ -11,7 +11,11 @@ PAGE = "docs/reference/threat-model.md"
 def test_every_test_that_the_threat_model_names_exists() -> None:
     root = Path(__file__).parents[3]
     text = (root / PAGE).read_text("utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("|") and not line.startswith(("|---", "| boundary |"))]
+    rows = [
+        line
+        for line in text.splitlines()
+        if line.startswith("|") and not line.startswith(("|---", "| boundary |"))
+    ]
     assert len(rows) > 25
     for row in rows:
         named = re.findall(r"`(tests/[a-z_/0-9]+\.py)::(test_\w+)`", row)

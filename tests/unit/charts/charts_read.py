@@ -12,8 +12,11 @@ from iolab.charts import Chart
 
 def rows(chart: Chart, kind: str, **where: object) -> list[dict[str, Any]]:
     """Drawn rows of a kind."""
-    return [row for row in chart.spec["datasets"]["rows"]
-            if row.get("kind") == kind and all(row.get(name) == value for name, value in where.items())]
+    return [
+        row
+        for row in chart.spec["datasets"]["rows"]
+        if row.get("kind") == kind and all(row.get(name) == value for name, value in where.items())
+    ]
 
 
 def layers(chart: Chart) -> list[dict[str, Any]]:

@@ -19,10 +19,23 @@ def keys(*levels: object) -> list[tuple[object, ...]]:
     return [(level,) for level in levels]
 
 
-@pytest.mark.parametrize(("levels", "kind"), [
-    ((1, 2, 4, 8), "log2"), ((1, 2, 4, 1024), "log2"), ((1, 2, 7), "linear"), ((0, 1, 16), "linear"),
-    ((-1, 8), "linear"), ((16,), "ordinal"), (("128k", "1m"), "ordinal"), ((True, False), "ordinal"),
-    ((1, "all"), "ordinal"), ((math.nan, 2.0), "ordinal"), ((), "ordinal"), ((3, 3), "ordinal")])
+@pytest.mark.parametrize(
+    ("levels", "kind"),
+    [
+        ((1, 2, 4, 8), "log2"),
+        ((1, 2, 4, 1024), "log2"),
+        ((1, 2, 7), "linear"),
+        ((0, 1, 16), "linear"),
+        ((-1, 8), "linear"),
+        ((16,), "ordinal"),
+        (("128k", "1m"), "ordinal"),
+        ((True, False), "ordinal"),
+        ((1, "all"), "ordinal"),
+        ((math.nan, 2.0), "ordinal"),
+        ((), "ordinal"),
+        ((3, 3), "ordinal"),
+    ],
+)
 def test_a_load_axis_is_as_its_levels_are(levels: tuple[object, ...], kind: str) -> None:
     assert load_axis(["numjobs"], keys(*levels)).kind == kind
 
@@ -37,7 +50,12 @@ def test_every_measured_load_is_a_tick_and_no_other() -> None:
     loads = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
     channel = load_axis(["numjobs"], keys(*loads)).encode(640).to_dict()
     assert channel["axis"]["values"] == list(loads)
-    assert channel["scale"] == {"type": "log", "base": 2, "domain": channel["scale"]["domain"], "nice": False}
+    assert channel["scale"] == {
+        "type": "log",
+        "base": 2,
+        "domain": channel["scale"]["domain"],
+        "nice": False,
+    }
     assert channel["scale"]["domain"][0] < 1 < 1024 < channel["scale"]["domain"][1]
     assert channel["axis"]["labelAngle"] == 0
     assert channel["axis"]["labelOverlap"] is False
@@ -52,7 +70,10 @@ def test_labels_that_would_collide_are_turned_and_then_thinned() -> None:
 
 
 def test_headings_name_their_factors() -> None:
-    assert named_text(("disks", "compression", "sync"), (4, 0.5, True)) == "disks = 4, compression = 0.5, sync = true"
+    assert (
+        named_text(("disks", "compression", "sync"), (4, 0.5, True))
+        == "disks = 4, compression = 0.5, sync = true"
+    )
     assert key_text(()) == ""
 
 
@@ -93,7 +114,11 @@ def test_all_zero_values_make_an_axis() -> None:
     assert (axis.kind, axis.low, axis.high) == ("linear", 0.0, 1.0)
 
 
-@given(st.lists(sizes, min_size=1, max_size=20), st.sampled_from(["s", "B", "B/s", "1/s", "1", ""]), st.booleans())
+@given(
+    st.lists(sizes, min_size=1, max_size=20),
+    st.sampled_from(["s", "B", "B/s", "1/s", "1", ""]),
+    st.booleans(),
+)
 def test_everything_drawn_lies_within_the_domain(values: list[float], base: str, log: bool) -> None:
     axis = value_axis("quantity", base, values, log=log)
     assert axis.low < axis.high
@@ -151,26 +176,34 @@ def test_huge_changes_get_a_ratio_axis_labelled_in_per_cent() -> None:
 
 
 def test_long_titles_break_into_lines_on_short_axes() -> None:
-    axis = value_axis("standard deviation of completion latency, all operations", "s", [0.001, 0.002])
+    axis = value_axis(
+        "standard deviation of completion latency, all operations", "s", [0.001, 0.002]
+    )
     title = axis.encode_y(190).to_dict()["title"]
     assert isinstance(title, list)
     assert " ".join(title) == axis.title
 
 
-points = st.lists(st.tuples(st.floats(0, 300), st.floats(0, 200), st.sampled_from(["1", "64", "1024"])), max_size=25)
+points = st.lists(
+    st.tuples(st.floats(0, 300), st.floats(0, 200), st.sampled_from(["1", "64", "1024"])),
+    max_size=25,
+)
 
 
 @given(points)
 def test_labels_cover_neither_points_nor_each_other(spots: list[tuple[float, float, str]]) -> None:
     line = [(x, y) for x, y, _ in spots]
     found = place(spots, [line], 300, 200)
-    boxes = [Box.around(*middle, 3 * len(text), 5.5)
-             for middle, (_, _, text) in zip(found, spots, strict=True) if middle is not None]
+    boxes = [
+        Box.around(*middle, 3 * len(text), 5.5)
+        for middle, (_, _, text) in zip(found, spots, strict=True)
+        if middle is not None
+    ]
     dots = [Box.around(x, y, 5, 5) for x, y, _ in spots]
     for number, box in enumerate(boxes):
         assert box.left >= 0
         assert box.right <= 300
-        assert not any(box.meets(other) for other in boxes[number + 1:])
+        assert not any(box.meets(other) for other in boxes[number + 1 :])
         assert not any(box.meets(dot) for dot in dots)
 
 

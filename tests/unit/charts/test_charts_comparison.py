@@ -41,7 +41,7 @@ def test_iops_over_threads_as_published() -> None:
 
 def test_one_domain_for_all_panels_and_layers_that_holds_the_extremes() -> None:
     chart = over_load(repeated(noise=0.3, disks=DISKS))
-    (low, high), = domains(chart, "y")
+    ((low, high),) = domains(chart, "y")
     drawn = [row["y"] for kind in ("dot", "point", "line") for row in rows(chart, kind)]
     drawn += [end for row in rows(chart, "band") for end in (row["lo"], row["hi"])]
     assert low < min(drawn)
@@ -51,8 +51,11 @@ def test_one_domain_for_all_panels_and_layers_that_holds_the_extremes() -> None:
 
 
 def test_csv_has_the_unrounded_numbers_of_the_published_table() -> None:
-    table = {(row["disks"], row["numjobs"], row["variant"]): row for row in numbers(over_load(published()))
-             if row["kind"] == "estimate"}
+    table = {
+        (row["disks"], row["numjobs"], row["variant"]): row
+        for row in numbers(over_load(published()))
+        if row["kind"] == "estimate"
+    }
     assert len(table) == 88
     for variant, published_rates in (("master", MASTER_IOPS), ("project", PROJECT_IOPS)):
         for jobs, rates in zip(JOBS, published_rates, strict=True):
@@ -72,7 +75,7 @@ def test_every_repetition_is_a_dot_and_every_estimate_a_point_in_a_band() -> Non
     first = given.cell((), (1,), (), "project").estimate
     assert band[0]["lo"] == pytest.approx(first.low, rel=1e-5)
     assert {row["piece"] for row in band} == {band[0]["piece"]}
-    area, = (layer["encoding"] for layer in layers(chart) if layer["mark"]["type"] == "area")
+    (area,) = (layer["encoding"] for layer in layers(chart) if layer["mark"]["type"] == "area")
     assert (area["y"]["field"], area["y2"]["field"]) == ("lo", "hi")
     assert "order" not in area  # it would tear the area into single points
 
@@ -80,22 +83,32 @@ def test_every_repetition_is_a_dot_and_every_estimate_a_point_in_a_band() -> Non
 def test_suspect_is_hollow_and_nothing_else_is() -> None:
     chart = over_load(repeated(levels={KEY: Level.SUSPECT}))
     hollow = [row for row in rows(chart, "point") if row["hollow"]]
-    assert [(row["group"], row["x"], row["panel"]) for row in hollow] == [("project", 64, "disks = 8")]
+    assert [(row["group"], row["x"], row["panel"]) for row in hollow] == [
+        ("project", 64, "disks = 8")
+    ]
     above = [layer for layer in layers(chart) if layer["mark"].get("style") == "hollow"]
-    assert [layer["transform"] for layer in above] == [[{"filter": "datum.kind === 'point' && datum.hollow"}]]
-    assert all(theme["style"]["hollow"]["color"] == theme["background"] for theme in (LIGHT, DARK)), "no line shines through"
+    assert [layer["transform"] for layer in above] == [
+        [{"filter": "datum.kind === 'point' && datum.hollow"}]
+    ]
+    assert all(
+        theme["style"]["hollow"]["color"] == theme["background"] for theme in (LIGHT, DARK)
+    ), "no line shines through"
     assert "hollow: suspect" in " ".join(chart.spec["title"]["subtitle"])
     assert "hollow" not in over_load(repeated()).caption.lower()
 
 
 def test_refused_runs_are_crosses_that_move_neither_the_line_nor_the_scale() -> None:
     plain = over_load(repeated())
-    refused = {KEY: [9e12], ("master", (), (4,), (1,)): [None], ("master", (), (8,), (1,)): [1000.0]}
+    refused = {
+        KEY: [9e12],
+        ("master", (), (4,), (1,)): [None],
+        ("master", (), (8,), (1,)): [1000.0],
+    }
     chart = over_load(repeated(left_out=refused))
     validate(chart)
     assert domains(chart, "y") == domains(plain, "y")
     assert rows(chart, "line") == rows(plain, "line")
-    (low, high), = domains(chart, "y")
+    ((low, high),) = domains(chart, "y")
     crosses = {(row["group"], row["x"]): row["y"] for row in rows(chart, "cross")}
     assert crosses[("project", 64)] == pytest.approx(high, rel=0.2)
     assert crosses[("master", 4)] == pytest.approx(low, rel=0.2)
@@ -125,7 +138,10 @@ def test_segments_to_saturated_points_are_dashed() -> None:
 
 
 def test_an_interval_alone_is_a_bar() -> None:
-    values = {("a", (), (jobs,), ()): [10.0, 11.0] if jobs in (1, 4, 8) else [10.0] for jobs in (1, 2, 4, 8)}
+    values = {
+        ("a", (), (jobs,), ()): [10.0, 11.0] if jobs in (1, 4, 8) else [10.0]
+        for jobs in (1, 2, 4, 8)
+    }
     chart = over_load(comparison("write.iops", values))
     assert [row["x"] for row in rows(chart, "bar")] == [1]
     assert [row["x"] for row in rows(chart, "band")] == [4, 8]
@@ -139,8 +155,11 @@ def test_published_units_are_kept() -> None:
 
 
 def test_device_busy_runs_from_0_to_100_per_cent() -> None:
-    values = {(variant, (), (jobs,), ()): [0.1 * (1 + place) * math.log2(jobs)]
-              for place, variant in enumerate(("a", "b")) for jobs in (1, 2, 8, 16)}
+    values = {
+        (variant, (), (jobs,), ()): [0.1 * (1 + place) * math.log2(jobs)]
+        for place, variant in enumerate(("a", "b"))
+        for jobs in (1, 2, 8, 16)
+    }
     chart = over_load(comparison("device.util", values))
     assert domains(chart, "y") == {(0.0, 100.0)}
     assert [row["y"] for row in rows(chart, "point", group="a")] == [0, 10, 30, 40]
@@ -153,7 +172,7 @@ def test_change_over_threads_is_the_published_one() -> None:
     assert len(at) == 44
     assert at[("disks = 8", 1024)] == pytest.approx(139.508976, abs=1e-3)
     assert at[("disks = 2", 1)] == pytest.approx(-4.546318, abs=1e-3)
-    (low, high), = domains(chart, "y")
+    ((low, high),) = domains(chart, "y")
     assert low <= -4.55
     assert high >= 139.51
     assert all(row["hollow"] for row in rows(chart, "point"))
@@ -172,7 +191,7 @@ def test_change_marks_what_is_decided_and_where_nothing_differs() -> None:
         assert row["hollow"] != given.cell((), (row["x"],), (disks,), row["panel"]).change.decided
     inline = [layer["data"]["values"][0] for layer in layers(chart) if "data" in layer]
     assert inline == [{"lo": -4.0, "hi": 5.0}, {"y": 0.0}]
-    (low, high), = domains(chart, "y")
+    ((low, high),) = domains(chart, "y")
     assert all(low <= row["lo"] <= row["hi"] <= high for row in rows(chart, "band"))
 
 
@@ -182,11 +201,17 @@ def test_variants_are_the_lines_of_the_change_without_columns_and_keep_their_col
     assert "facet" not in chart.spec
     assert {row["group"] for row in rows(chart, "point")} == {"project", "other"}
     assert domains(chart, "fill") == domains(absolute, "fill") == {("master", "project", "other")}
-    assert {tuple(one["legend"]["values"]) for one in channel(chart, "fill")} == {("project", "other")}
+    assert {tuple(one["legend"]["values"]) for one in channel(chart, "fill")} == {
+        ("project", "other")
+    }
 
 
 def test_a_change_of_shares_is_in_percentage_points() -> None:
-    values = {(variant, (), (jobs,), ()): [0.2 * place + 0.1] for place, variant in enumerate("ab") for jobs in (1, 2)}
+    values = {
+        (variant, (), (jobs,), ()): [0.2 * place + 0.1]
+        for place, variant in enumerate("ab")
+        for jobs in (1, 2)
+    }
     chart = change(comparison("device.util", values))
     assert [row["y"] for row in rows(chart, "point")] == [20, 20]
     assert all("percentage points" in " ".join(one["title"]) for one in channel(chart, "y"))
@@ -194,7 +219,11 @@ def test_a_change_of_shares_is_in_percentage_points() -> None:
 
 
 def test_enormous_changes_share_a_ratio_axis_with_small_ones() -> None:
-    values = {(variant, (), (jobs,), ()): [10.0 if variant == "a" else 11.0 * jobs ** 2] for variant in "ab" for jobs in (1, 8)}
+    values = {
+        (variant, (), (jobs,), ()): [10.0 if variant == "a" else 11.0 * jobs**2]
+        for variant in "ab"
+        for jobs in (1, 8)
+    }
     chart = change(comparison("write.iops", values))
     validate(chart)
     assert [row["y"] for row in rows(chart, "point")] == [1.1, 70.4]
@@ -204,7 +233,11 @@ def test_enormous_changes_share_a_ratio_axis_with_small_ones() -> None:
 
 def seed_004():
     values = {}
-    table = ((10, (0.09, 0.36), (0.07, 0.33)), (40, (0.0, 1.55), (0.14, 1.46)), (160, (0.11, 0.17), (0.11, 0.0)))
+    table = (
+        (10, (0.09, 0.36), (0.07, 0.33)),
+        (40, (0.0, 1.55), (0.14, 1.46)),
+        (160, (0.11, 0.17), (0.11, 0.0)),
+    )
     for files, before, after in table:
         for size, old, new in zip(("128k", "1m"), before, after, strict=True):
             values[("before", (512,), (files,), (size,))] = [old]
@@ -230,17 +263,21 @@ def test_before_after_is_a_table_of_tables() -> None:
     assert scale["domain"][0] == -scale["domain"][1]
 
 
-@pytest.mark.parametrize(("metric", "sign"), [("write.iops", 1), ("write.lat.mean", -1), ("device.read.iops", 1)])
+@pytest.mark.parametrize(
+    ("metric", "sign"), [("write.iops", 1), ("write.lat.mean", -1), ("device.read.iops", 1)]
+)
 def test_colour_follows_the_better_direction(metric: str, sign: int) -> None:
     values = {("a", (), (1,), ()): [100.0], ("b", (), (1,), ()): [150.0]}
-    row, = before_after(comparison(metric, values)).spec["datasets"]["rows"]
+    (row,) = before_after(comparison(metric, values)).spec["datasets"]["rows"]
     assert row["score"] == pytest.approx(sign * math.log2(1.5), abs=1e-4)
 
 
 def test_before_after_says_what_is_not_significant_or_suspect() -> None:
     values = {("a", (), (1,), ()): [100.0, 130.0], ("b", (), (1,), ()): [120.0, 104.0]}
-    chart = before_after(comparison("write.iops", values, levels={("b", (), (1,), ()): Level.SUSPECT}))
-    row, = chart.spec["datasets"]["rows"]
+    chart = before_after(
+        comparison("write.iops", values, levels={("b", (), (1,), ()): Level.SUSPECT})
+    )
+    (row,) = chart.spec["datasets"]["rows"]
     assert row["line2"].endswith("~")
     assert row["line1"].endswith("*")
     assert "~ not significant" in chart.caption
@@ -249,8 +286,13 @@ def test_before_after_says_what_is_not_significant_or_suspect() -> None:
 
 def seed_002():
     table = {(1, 0): (1623, 45), (1, 100): (2491, 44), (9, 0): (2674, 379), (9, 100): (6348, 168)}
-    both = [{("zfs", (), (procs,), (share,)): [pair[which] * scale] for (procs, share), pair in table.items()}
-            for which, scale in ((0, 2**20), (1, 1e-6))]
+    both = [
+        {
+            ("zfs", (), (procs,), (share,)): [pair[which] * scale]
+            for (procs, share), pair in table.items()
+        }
+        for which, scale in ((0, 2**20), (1, 1e-6))
+    ]
     axes = {"rows": ("processes",), "cols": ("compressibility",)}
     return comparison("write.bw", both[0], **axes), comparison("write.clat.mean", both[1], **axes)
 
@@ -259,14 +301,21 @@ def test_the_matrix_reads_as_the_seed_prints_it() -> None:
     chart = matrix(*seed_002())
     validate(chart)
     texts = {(row["row"], row["col"]): row["line1"] for row in chart.spec["datasets"]["rows"]}
-    assert texts == {("1", "0"): "1623 MiB/s @ 45 µs", ("1", "100"): "2491 MiB/s @ 44 µs",
-                     ("9", "0"): "2674 MiB/s @ 379 µs", ("9", "100"): "6348 MiB/s @ 168 µs"}
+    assert texts == {
+        ("1", "0"): "1623 MiB/s @ 45 µs",
+        ("1", "100"): "2491 MiB/s @ 44 µs",
+        ("9", "0"): "2674 MiB/s @ 379 µs",
+        ("9", "100"): "6348 MiB/s @ 168 µs",
+    }
     assert float(numbers(chart)[0]["write.bw"]) == pytest.approx(1623 * 2**20)
 
 
 def test_a_matrix_with_a_missing_side_shows_a_dash_and_other_axes_are_refused() -> None:
     throughput, latency = seed_002()
-    values = {(cell.variant, (), cell.row, cell.col): list(cell.estimate.values) for cell in latency.cells[:-1]}
+    values = {
+        (cell.variant, (), cell.row, cell.col): list(cell.estimate.values)
+        for cell in latency.cells[:-1]
+    }
     less = comparison("write.clat.mean", values, rows=latency.rows, cols=latency.cols)
     assert matrix(throughput, less).spec["datasets"]["rows"][-1]["line1"] == "6348 MiB/s @ —"
     with pytest.raises(UsageError, match="different factors"):
@@ -278,7 +327,11 @@ ODD = {
     "one cell": {("a", (), (1,), ()): [5.0]},
     "one variant": {("a", (), (jobs,), ()): [5.0 * jobs, 6.0 * jobs] for jobs in (1, 2, 4, 8)},
     "all zero": {(variant, (), (jobs,), ()): [0.0] for variant in "ab" for jobs in (1, 8)},
-    "some zero": {(variant, (), (jobs,), ()): [float(jobs * place)] for place, variant in enumerate("ab") for jobs in (1, 64)},
+    "some zero": {
+        (variant, (), (jobs,), ()): [float(jobs * place)]
+        for place, variant in enumerate("ab")
+        for jobs in (1, 64)
+    },
     "nothing valid": {(variant, (), (jobs,), ()): [] for variant in "ab" for jobs in (1, 8)},
     "no rows": {("a", (), (), ()): [5.0], ("b", (), (), ()): [6.0]},
     "words": {(variant, (), ("x\"<b>'",), ()): [1.0] for variant in ("<script>", "naïve µ")},
@@ -302,7 +355,10 @@ def test_odd_data_make_valid_charts_that_render(name: str, metric: str) -> None:
 
 
 def test_values_that_are_not_finite_are_not_drawn() -> None:
-    values = {("a", (), (jobs,), ()): [math.nan] if jobs == 2 else [math.inf] if jobs == 4 else [5.0] for jobs in (1, 2, 4, 8)}
+    values = {
+        ("a", (), (jobs,), ()): [math.nan] if jobs == 2 else [math.inf] if jobs == 4 else [5.0]
+        for jobs in (1, 2, 4, 8)
+    }
     chart = over_load(comparison("write.iops", values))
     assert [row["x"] for row in rows(chart, "point")] == [1, 8]
     assert "NaN" not in chart.svg()
@@ -327,7 +383,9 @@ def test_lines_can_be_levels_and_panels_variants() -> None:
     chart = over_load(published(), "disks")
     validate(chart)
     assert chart.spec["facet"]["sort"] == ["master", "project"]
-    assert list(dict.fromkeys(row["group"] for row in rows(chart, "point"))) == [f"disks = {disks}" for disks in DISKS]
+    assert list(dict.fromkeys(row["group"] for row in rows(chart, "point"))) == [
+        f"disks = {disks}" for disks in DISKS
+    ]
     top = rows(chart, "point", panel="project", group="disks = 8")[-1]
     assert top["x"] == 1024
     assert top["y"] == pytest.approx(PROJECT_IOPS[-1][-1], rel=1e-5)
@@ -337,18 +395,32 @@ def test_lines_can_be_levels_and_panels_variants() -> None:
 
 
 def test_other_factors_stay_panels_with_the_variants_beside_each_other() -> None:
-    values = {(variant, (media,), (jobs,), (disks,)): [1.0 * jobs * disks]
-              for media in ("hdd", "ssd") for disks in (1, 2) for variant in ("a", "b") for jobs in (1, 2)}
+    values = {
+        (variant, (media,), (jobs,), (disks,)): [1.0 * jobs * disks]
+        for media in ("hdd", "ssd")
+        for disks in (1, 2)
+        for variant in ("a", "b")
+        for jobs in (1, 2)
+    }
     chart = over_load(comparison("write.iops", values, cols=("disks",), tables=("media",)), "disks")
-    assert chart.spec["facet"]["sort"] == ["a, media = hdd", "b, media = hdd", "a, media = ssd", "b, media = ssd"]
+    assert chart.spec["facet"]["sort"] == [
+        "a, media = hdd",
+        "b, media = hdd",
+        "a, media = ssd",
+        "b, media = ssd",
+    ]
     assert chart.spec["columns"] == 2
-    by_media = over_load(comparison("write.iops", values, cols=("disks",), tables=("media",)), "media")
+    by_media = over_load(
+        comparison("write.iops", values, cols=("disks",), tables=("media",)), "media"
+    )
     assert {row["group"] for row in rows(by_media, "point")} == {"media = hdd", "media = ssd"}
 
 
 def test_one_variant_alone_has_its_levels_as_lines() -> None:
     def alone(levels: int) -> Chart:
-        values = {("a", (), (jobs,), (level,)): [1.0 * jobs] for level in range(levels) for jobs in (1, 2)}
+        values = {
+            ("a", (), (jobs,), (level,)): [1.0 * jobs] for level in range(levels) for jobs in (1, 2)
+        }
         return over_load(comparison("write.iops", values, cols=("bs",)))
 
     assert "facet" not in alone(3).spec

@@ -41,22 +41,38 @@ def test_hockey_stick_labels_loads_and_rings_knees() -> None:
     assert len(rows(chart, "knee-x")) == len(rows(chart, "knee-y")) == 4
     labelled = {row["load"] for row in rows(chart, "load", group="project", panel="disks = 8")}
     assert {"1024", "512", "256"} <= labelled
-    assert chart.caption.endswith("Knees: see the table."), "a line for each of four curves is a table, not a caption"
+    assert chart.caption.endswith("Knees: see the table."), (
+        "a line for each of four curves is a table, not a caption"
+    )
     assert sum("knee at numjobs" in str(row.get("label")) for row in chart.rows) == 4
     two = hockey_stick(curves(runs_of(saturating(disks=(8,)))))
     assert "In master: knee at numjobs" in two.caption
 
 
 def test_panels_stand_as_in_other_charts_and_titles_fit_them() -> None:
-    values = {(variant, disks, jobs, n): factor * 1000 * jobs / (1 + jobs / 8) * disks
-              for variant, factor in (("a", 1.0), ("b", 1.2)) for disks in DISKS for jobs in JOBS for n in (1,)}
-    given_runs = [dataclasses.replace(run, plan=dataclasses.replace(run.plan, factors={"media": media, **run.factors}))
-                  for media in ("hdd", "ssd") for run in runs_of(values)]
+    values = {
+        (variant, disks, jobs, n): factor * 1000 * jobs / (1 + jobs / 8) * disks
+        for variant, factor in (("a", 1.0), ("b", 1.2))
+        for disks in DISKS
+        for jobs in JOBS
+        for n in (1,)
+    }
+    given_runs = [
+        dataclasses.replace(
+            run, plan=dataclasses.replace(run.plan, factors={"media": media, **run.factors})
+        )
+        for media in ("hdd", "ssd")
+        for run in runs_of(values)
+    ]
     chart, other = hockey_stick(curves(given_runs)), over_load(compare(given_runs, "write.iops"))
     assert chart.spec["facet"]["sort"] == other.spec["facet"]["sort"]
     assert chart.spec["columns"] == other.spec["columns"] == 4
     width = chart.spec["spec"]["width"]
-    lines = [line for axis in channel(chart, "x") for line in ([axis["title"]] if isinstance(axis["title"], str) else axis["title"])]
+    lines = [
+        line
+        for axis in channel(chart, "x")
+        for line in ([axis["title"]] if isinstance(axis["title"], str) else axis["title"])
+    ]
     assert lines
     assert max(6 * len(line) for line in lines) <= width, "titles of neighbours don't touch"
 
@@ -72,22 +88,29 @@ def test_a_curve_without_a_knee_says_why_and_has_no_ring() -> None:
 def test_references_widen_the_axes_and_are_named() -> None:
     found = curves(runs_of(saturating(disks=(8,))), throughput="bw")
     plain = hockey_stick(found)
-    (_, before), = domains(plain, "x")
-    chart = hockey_stick(found, [Reference("10 GbE link", 1192 * 2**20), Reference("limit", 0.5, "y")])
+    ((_, before),) = domains(plain, "x")
+    chart = hockey_stick(
+        found, [Reference("10 GbE link", 1192 * 2**20), Reference("limit", 0.5, "y")]
+    )
     validate(chart)
-    (_, across), = domains(chart, "x")
-    (_, up), = domains(chart, "y")
+    ((_, across),) = domains(chart, "x")
+    ((_, up),) = domains(chart, "y")
     assert before < 1192 <= across
     assert up >= 500
     inline = [layer["data"]["values"][0] for layer in layers(chart) if "data" in layer]
     assert {(row["label"], row.get("x"), row.get("y")) for row in inline} == {
-        ("10 GbE link", 1192.0, None), ("limit", None, 500.0)}
+        ("10 GbE link", 1192.0, None),
+        ("limit", None, 500.0),
+    }
     assert ">10 GbE link</text>" in chart.svg()
 
 
 def test_hockey_stick_leaves_invalid_runs_out_and_hollows_suspect_points() -> None:
-    given_runs = runs_of(saturating(3, disks=(8,)), suspect=[("master", 8, 64, 2)],
-                         invalid=[("project", 8, 1024, n) for n in (1, 2, 3)])
+    given_runs = runs_of(
+        saturating(3, disks=(8,)),
+        suspect=[("master", 8, 64, 2)],
+        invalid=[("project", 8, 1024, n) for n in (1, 2, 3)],
+    )
     chart = hockey_stick(curves(given_runs))
     assert [row["load"] for row in rows(chart, "point") if row["hollow"]] == ["64"]
     assert "1024" not in {row["load"] for row in rows(chart, "point", group="project")}
@@ -109,7 +132,9 @@ def histogram(indices: list[int], counts: list[int]) -> Histogram:
 def test_percentiles_pool_repetitions_and_stop_where_too_few_lie_beyond() -> None:
     slow = tail("slow", [histogram([700, 900], [900, 100]), histogram([720, 900], [950, 50])])
     fast = tail("fast", [histogram([500], [10])])
-    chart = percentiles([slow, fast], title="Write: completion latency percentiles", cell={"numjobs": 64})
+    chart = percentiles(
+        [slow, fast], title="Write: completion latency percentiles", cell={"numjobs": 64}
+    )
     validate(chart)
     assert (slow.count, slow.repetitions, fast.repetitions) == (2000, 2, 1)
     assert max(slow.percents) == 99.5
@@ -152,7 +177,13 @@ def test_percentiles_of_nothing_and_of_different_grids() -> None:
     validate(chart)
     assert "no latency histogram" in chart.caption.lower()
     with pytest.raises(ValueError, match="different grids"):
-        tail("a", [histogram([1], [1]), Histogram("x", 3, np.array([1], np.uint32), np.array([1], np.uint64))])
+        tail(
+            "a",
+            [
+                histogram([1], [1]),
+                Histogram("x", 3, np.array([1], np.uint32), np.array([1], np.uint64)),
+            ],
+        )
 
 
 def one(name: str, unit: str, values: list[float], times: list[float] | None = None) -> Series:
@@ -166,11 +197,21 @@ def panel(chart, number: int = 0) -> list[dict[str, object]]:
 
 @pytest.mark.slow
 def test_series_share_time_and_are_divided_by_unit() -> None:
-    chart = series([one("write.iops", "1/s", [5, 6, 7]), one("write.bw", "B/s", [5, 6, 7]),
-                    one("device.util[sda]", "1", [0.5, 0.6, 0.7]), one("device.util[sdb]", "1", [0.1, 0.2, 0.3])])
+    chart = series(
+        [
+            one("write.iops", "1/s", [5, 6, 7]),
+            one("write.bw", "B/s", [5, 6, 7]),
+            one("device.util[sda]", "1", [0.5, 0.6, 0.7]),
+            one("device.util[sdb]", "1", [0.1, 0.2, 0.3]),
+        ]
+    )
     validate(chart)
     assert len(chart.spec["vconcat"]) == 3
-    spans = {tuple(layer["encoding"]["x"]["scale"]["domain"]) for part in chart.spec["vconcat"] for layer in part["layer"]}
+    spans = {
+        tuple(layer["encoding"]["x"]["scale"]["domain"])
+        for part in chart.spec["vconcat"]
+        for layer in part["layer"]
+    }
     assert spans == {(0.0, 3.0)}
     assert {row["group"] for row in panel(chart, 2)} == {"device.util[sda]", "device.util[sdb]"}
     assert "device utilization (%)" in chart.svg()
@@ -179,7 +220,12 @@ def test_series_share_time_and_are_divided_by_unit() -> None:
 def test_a_gap_breaks_the_line_and_is_hatched_not_zero() -> None:
     chart = series([one("write.iops", "1/s", [5, 6, math.nan, math.nan, 7, math.nan, 9, 9])])
     assert [(row["x"], row["piece"], row["alone"]) for row in panel(chart)] == [
-        (1, 0, False), (2, 0, False), (5, 2, True), (7, 3, False), (8, 3, False)]
+        (1, 0, False),
+        (2, 0, False),
+        (5, 2, True),
+        (7, 3, False),
+        (8, 3, False),
+    ]
     assert 0 not in [row["y"] for row in panel(chart)]
     strokes = chart.spec["vconcat"][0]["layer"][0]
     assert strokes["mark"]["style"] == "gap"
@@ -204,9 +250,14 @@ def test_what_was_done_meanwhile_is_a_rule_with_its_name_in_the_uppermost_panel(
     lines = [one("write.bw", "B/s", [5.0, 6.0, 7.0]), one("write.iops", "1/s", [1.0, 2.0, 3.0])]
     chart = series(lines, marked=[(2.5, "cache on"), (99.0, "after the end")])
     validate(chart)
-    rules = [[layer["data"]["values"] for layer in panel["layer"] if layer["mark"]["type"] == "rule"] for panel in chart.spec["vconcat"]]
+    rules = [
+        [layer["data"]["values"] for layer in panel["layer"] if layer["mark"]["type"] == "rule"]
+        for panel in chart.spec["vconcat"]
+    ]
     assert rules == [[[{"x": 2.5, "label": "cache on"}]], [[{"x": 2.5, "label": ""}]]]
-    texts = [layer for layer in chart.spec["vconcat"][0]["layer"] if layer["mark"]["type"] == "text"]
+    texts = [
+        layer for layer in chart.spec["vconcat"][0]["layer"] if layer["mark"]["type"] == "text"
+    ]
     assert [text["data"]["values"] for text in texts] == [[{"x": 2.5, "label": "cache on"}]]
 
 
@@ -222,8 +273,16 @@ def test_long_series_are_thinned_to_their_extremes_and_say_so() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lines", [[], [one("x", "", [])], [one("x", "s", [math.nan])], [one("x", "s", [1.0])],
-                                   [one("write.lat.mean", "s", [0.0, 0.001, 1.0])]])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [one("x", "", [])],
+        [one("x", "s", [math.nan])],
+        [one("x", "s", [1.0])],
+        [one("write.lat.mean", "s", [0.0, 0.001, 1.0])],
+    ],
+)
 def test_odd_series_render(lines: list[Series]) -> None:
     chart = series(lines)
     validate(chart)

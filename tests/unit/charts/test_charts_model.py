@@ -58,9 +58,11 @@ def chunks(png: bytes) -> list[tuple[bytes, bytes]]:
     assert png[:8] == b"\x89PNG\r\n\x1a\n"
     found, place = [], 8
     while place < len(png):
-        length, kind = struct.unpack(">I4s", png[place:place + 8])
-        body = png[place + 8:place + 8 + length]
-        assert struct.unpack(">I", png[place + 8 + length:place + 12 + length])[0] == zlib.crc32(kind + body)
+        length, kind = struct.unpack(">I4s", png[place : place + 8])
+        body = png[place + 8 : place + 8 + length]
+        assert struct.unpack(">I", png[place + 8 + length : place + 12 + length])[0] == zlib.crc32(
+            kind + body
+        )
         found.append((kind, body))
         place += 12 + length
     return found
@@ -78,12 +80,18 @@ def test_png_is_whole_and_names_itself(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize("style", ["svg", "png"])
-def test_export_writes_each_chart_with_its_numbers(tmp_path: Path, chart: Chart, style: str) -> None:
+def test_export_writes_each_chart_with_its_numbers(
+    tmp_path: Path, chart: Chart, style: str
+) -> None:
     paths = export([chart, change(published()), chart], tmp_path / "charts", style)
     assert [path.name for path in paths] == [
-        f"write-iops-over-numjobs.{style}", "write-iops-over-numjobs.csv",
-        f"write-iops-change-over-numjobs.{style}", "write-iops-change-over-numjobs.csv",
-        f"write-iops-over-numjobs-2.{style}", "write-iops-over-numjobs-2.csv"]
+        f"write-iops-over-numjobs.{style}",
+        "write-iops-over-numjobs.csv",
+        f"write-iops-change-over-numjobs.{style}",
+        "write-iops-change-over-numjobs.csv",
+        f"write-iops-over-numjobs-2.{style}",
+        "write-iops-over-numjobs-2.csv",
+    ]
     assert (tmp_path / "charts/write-iops-over-numjobs.csv").read_text() == chart.to_csv()
 
 
@@ -113,8 +121,10 @@ def test_altair_themes_and_options_of_the_user_stay_outside(chart: Chart) -> Non
 
 
 def luminance(colour: str) -> float:
-    parts = [int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -157,4 +167,7 @@ def test_importing_iolab_alone_loads_no_chart_library() -> None:
 
 
 def test_captions_keep_the_names_of_factors() -> None:
-    assert sentences(["rw = write, bs = 128k", "dots: single repetitions"]) == "rw = write, bs = 128k. Dots: single repetitions."
+    assert (
+        sentences(["rw = write, bs = 128k", "dots: single repetitions"])
+        == "rw = write, bs = 128k. Dots: single repetitions."
+    )

@@ -20,16 +20,34 @@ def study() -> list[Run]:
         for percent, ratio in ((100, 60.0), (0, 1.0), (50, 1.97)):
             for jobs in (1, 2, 4, 8):
                 for variant in ("off", "on"):
-                    one = run(variant, 1000.0 * jobs * (1 + percent / 100), block=block, numjobs=jobs, compressibility=percent)
-                    extra = {"target.compression": Observation("target.compression", ratio, "", "target.json", "taken_bytes"),
-                             "write.lat.mean": Observation("write.lat.mean", 0.001 * jobs, "s", "fio.json", "lat")}
-                    found.append(dataclasses.replace(one, observations={**one.observations, **extra}))
+                    one = run(
+                        variant,
+                        1000.0 * jobs * (1 + percent / 100),
+                        block=block,
+                        numjobs=jobs,
+                        compressibility=percent,
+                    )
+                    extra = {
+                        "target.compression": Observation(
+                            "target.compression", ratio, "", "target.json", "taken_bytes"
+                        ),
+                        "write.lat.mean": Observation(
+                            "write.lat.mean", 0.001 * jobs, "s", "fio.json", "lat"
+                        ),
+                    }
+                    found.append(
+                        dataclasses.replace(one, observations={**one.observations, **extra})
+                    )
     return found
 
 
 def test_the_axis_names_asked_and_achieved_in_order_of_what_was_asked() -> None:
     comparison = compare(study(), "write.iops")
-    assert [str(key[0]) for key in comparison.col_levels] == ["0 (1.00x)", "50 (1.97x)", "100 (60x)"]
+    assert [str(key[0]) for key in comparison.col_levels] == [
+        "0 (1.00x)",
+        "50 (1.97x)",
+        "100 (60x)",
+    ]
     assert "numjobs \\ compressibility" in registry.load("renderer", "text")().render(comparison)
 
 
@@ -42,14 +60,22 @@ def test_conditions_and_json_keep_to_what_was_asked() -> None:
 
 
 def test_levels_stay_numbers_where_a_level_was_not_observed() -> None:
-    runs = [one if one.factors["compressibility"] else dataclasses.replace(
-        one, observations={"write.iops": one.observations["write.iops"]}) for one in study()]
+    runs = [
+        one
+        if one.factors["compressibility"]
+        else dataclasses.replace(one, observations={"write.iops": one.observations["write.iops"]})
+        for one in study()
+    ]
     assert compare(runs, "write.iops").col_levels == ((0,), (50,), (100,))
 
 
 def test_charts_take_the_achieved_axis() -> None:
     runs = study()
     by_compressibility = compare(runs, "write.iops", rows=["compressibility"], cols=["numjobs"])
-    for chart in (over_load(by_compressibility), change(by_compressibility), hockey_stick(curves(runs))):
+    for chart in (
+        over_load(by_compressibility),
+        change(by_compressibility),
+        hockey_stick(curves(runs)),
+    ):
         assert "50 (1.97x)" in json.dumps(chart.spec)
         assert "50 (1.97x)" in chart.to_csv()

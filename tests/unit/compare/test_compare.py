@@ -24,11 +24,26 @@ from iolab.verdict import Level, Reason, Verdict
 from support.runs import run
 
 
-def study(change: float = 1.2, blocks: int = 6, noise: float = 0.02, loads: tuple[int, ...] = (1, 2, 4), seed: int = 1) -> list[Run]:
+def study(
+    change: float = 1.2,
+    blocks: int = 6,
+    noise: float = 0.02,
+    loads: tuple[int, ...] = (1, 2, 4),
+    seed: int = 1,
+) -> list[Run]:
     """`project` against `master` at some loads, log-normal noise per run."""
     rng = np.random.default_rng(seed)
-    return [run(variant, 1000.0 * load * factor * math.exp(rng.normal(0, noise)), block=block, numjobs=load)
-            for block in range(1, blocks + 1) for load in loads for variant, factor in (("master", 1.0), ("project", change))]
+    return [
+        run(
+            variant,
+            1000.0 * load * factor * math.exp(rng.normal(0, noise)),
+            block=block,
+            numjobs=load,
+        )
+        for block in range(1, blocks + 1)
+        for load in loads
+        for variant, factor in (("master", 1.0), ("project", change))
+    ]
 
 
 def only(comparison: Comparison, variant: str = "project") -> Cell:
@@ -70,15 +85,24 @@ def test_a_change_that_is_not_significant_says_what_is_ruled_out() -> None:
 
 def test_the_change_does_not_depend_on_the_order_of_runs() -> None:
     runs = study()
-    assert compare(runs, "write.iops").cells == compare(list(reversed(runs)), "write.iops", baseline="master").cells
+    assert (
+        compare(runs, "write.iops").cells
+        == compare(list(reversed(runs)), "write.iops", baseline="master").cells
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6)), min_size=1, max_size=8))
 def test_swapping_the_arms_inverts_the_ratio(pairs: list[tuple[float, float]]) -> None:
-    runs = [run(variant, value, block=block) for block, pair in enumerate(pairs, 1)
-            for variant, value in zip(("a", "b"), pair, strict=True)]
-    there, back = only(compare(runs, "write.iops", baseline="a"), "b").change, only(compare(runs, "write.iops", baseline="b"), "a").change
+    runs = [
+        run(variant, value, block=block)
+        for block, pair in enumerate(pairs, 1)
+        for variant, value in zip(("a", "b"), pair, strict=True)
+    ]
+    there, back = (
+        only(compare(runs, "write.iops", baseline="a"), "b").change,
+        only(compare(runs, "write.iops", baseline="b"), "a").change,
+    )
     assert there is not None
     assert back is not None
     assert (1 + there.value) * (1 + back.value) == pytest.approx(1)
@@ -94,7 +118,10 @@ def test_one_run_per_cell_has_no_interval() -> None:
 
 def test_an_invalid_run_takes_its_whole_pair_out_counted() -> None:
     runs = [run("master", 100.0 + block, block=block) for block in range(1, 7)]
-    runs += [run("project", 200.0 + block, block=block, level=Level.INVALID if block == 3 else Level.OK) for block in range(1, 7)]
+    runs += [
+        run("project", 200.0 + block, block=block, level=Level.INVALID if block == 3 else Level.OK)
+        for block in range(1, 7)
+    ]
     cell = only(compare(runs, "write.iops"))
     assert cell.change is not None
     assert (cell.change.pairs, cell.change.dropped) == (5, 1)
@@ -105,28 +132,54 @@ def test_an_invalid_run_takes_its_whole_pair_out_counted() -> None:
 
 
 def test_a_suspect_run_stays_in_and_is_footnoted() -> None:
-    runs = [run(variant, 100.0, block=block, level=Level.SUSPECT if variant == "project" and block == 1 else Level.OK)
-            for block in range(1, 4) for variant in ("master", "project")]
+    runs = [
+        run(
+            variant,
+            100.0,
+            block=block,
+            level=Level.SUSPECT if variant == "project" and block == 1 else Level.OK,
+        )
+        for block in range(1, 4)
+        for variant in ("master", "project")
+    ]
     comparison = compare(runs, "write.iops")
     cell = only(comparison)
-    assert (cell.estimate.level, cell.footnotes, len(cell.estimate.values)) == (Level.SUSPECT, ("stall",), 3)
+    assert (cell.estimate.level, cell.footnotes, len(cell.estimate.values)) == (
+        Level.SUSPECT,
+        ("stall",),
+        3,
+    )
     assert "moved nothing for 4 s" in comparison.footnotes["stall"]
     assert "¹" in registry.load("renderer", "text")().render(comparison)
 
 
 def test_pairs_without_the_metric_are_not_said_to_be_invalid() -> None:
-    runs = [run("master", 100.0 + block, block=block, level=Level.INVALID if block == 6 else Level.OK) for block in range(1, 7)]
-    runs += [run("project", None if block in (2, 3) else 200.0 + block, block=block) for block in range(1, 7)]
+    runs = [
+        run("master", 100.0 + block, block=block, level=Level.INVALID if block == 6 else Level.OK)
+        for block in range(1, 7)
+    ]
+    runs += [
+        run("project", None if block in (2, 3) else 200.0 + block, block=block)
+        for block in range(1, 7)
+    ]
     comparison = compare(runs, "write.iops")
     change = only(comparison).change
     assert change is not None
     assert (change.pairs, change.dropped, change.without) == (3, 3, 2)
-    assert {warning.code: warning.text for warning in comparison.warnings if warning.code in ("dropped", "without")} == {
-        "dropped": "1 pair left out: one side INVALID or missing", "without": "write.iops: 2 pairs left out, without the metric"}
+    assert {
+        warning.code: warning.text
+        for warning in comparison.warnings
+        if warning.code in ("dropped", "without")
+    } == {
+        "dropped": "1 pair left out: one side INVALID or missing",
+        "without": "write.iops: 2 pairs left out, without the metric",
+    }
 
 
 def test_a_missing_run_leaves_with_its_block() -> None:
-    runs = [run("master", 100.0, block=block) for block in (1, 2, 3)] + [run("project", 110.0, block=block) for block in (2, 3, 4)]
+    runs = [run("master", 100.0, block=block) for block in (1, 2, 3)] + [
+        run("project", 110.0, block=block) for block in (2, 3, 4)
+    ]
     change = only(compare(runs, "write.iops")).change
     assert change is not None
     assert (change.pairs, change.dropped) == (2, 2)
@@ -141,20 +194,33 @@ def test_everything_invalid_leaves_an_empty_cell_not_an_error() -> None:
 
 
 def test_hidden_variation_is_named() -> None:
-    runs = [run(variant, 100.0, media=media, numjobs=1) for variant in ("master", "project") for media in ("hdd", "ssd")]
+    runs = [
+        run(variant, 100.0, media=media, numjobs=1)
+        for variant in ("master", "project")
+        for media in ("hdd", "ssd")
+    ]
     comparison = compare(runs, "write.iops", rows=["numjobs"], ignore=["media"])
-    assert [warning.text for warning in comparison.warnings if warning.code == "hidden-variation"] == [
-        "hidden variation: media varies within cells (hdd, ssd)"]
-    kernels = [run(variant, 100.0, environment={"kernel": kernel}) for variant, kernel in (("master", "6.1"), ("project", "6.6"))]
+    assert [
+        warning.text for warning in comparison.warnings if warning.code == "hidden-variation"
+    ] == ["hidden variation: media varies within cells (hdd, ssd)"]
+    kernels = [
+        run(variant, 100.0, environment={"kernel": kernel})
+        for variant, kernel in (("master", "6.1"), ("project", "6.6"))
+    ]
     texts = [warning.text for warning in compare(kernels, "write.iops").warnings]
     assert "hidden variation: kernel of the host differs between runs (6.1, 6.6)" in texts
 
 
 def test_a_slow_device_is_hidden_variation() -> None:
-    slow = Verdict.of([Reason("slow-device", Level.SUSPECT, "sdc took 9 ms for an I/O", {"device": "sdc"})])
+    slow = Verdict.of(
+        [Reason("slow-device", Level.SUSPECT, "sdc took 9 ms for an I/O", {"device": "sdc"})]
+    )
     runs = [run("master", 100.0), dataclasses.replace(run("project", 50.0), verdict=slow)]
     texts = [warning.text for warning in compare(runs, "write.iops").warnings]
-    assert "hidden variation: the target's devices differ: sdc is slower than its peers in 1 of 2 runs" in texts
+    assert (
+        "hidden variation: the target's devices differ: sdc is slower than its peers in 1 of 2 runs"
+        in texts
+    )
 
 
 def test_runs_of_different_hosts_are_no_pair() -> None:
@@ -164,8 +230,13 @@ def test_runs_of_different_hosts_are_no_pair() -> None:
 
 
 def test_an_unasked_factor_splits_the_tables() -> None:
-    runs = [run(variant, 100.0, media=media, numjobs=jobs, disks=disks) for variant in ("master", "project")
-            for media in ("hdd", "ssd") for jobs in (1, 2) for disks in (1, 2)]
+    runs = [
+        run(variant, 100.0, media=media, numjobs=jobs, disks=disks)
+        for variant in ("master", "project")
+        for media in ("hdd", "ssd")
+        for jobs in (1, 2)
+        for disks in (1, 2)
+    ]
     assert compare(runs, "write.iops").tables == ("media",)
     asked = compare(runs, "write.iops", rows=["numjobs"], cols=["disks"])
     assert (asked.rows, asked.cols, asked.tables) == (("numjobs",), ("disks",), ("media",))
@@ -175,15 +246,28 @@ def test_an_unasked_factor_splits_the_tables() -> None:
 
 def test_text_levels_stand_in_an_order_that_a_seed_does_not_decide() -> None:
     def columns(*levels: str) -> list[object]:
-        runs = [run(variant, 100.0, numjobs=jobs, kind=text) for text in levels for jobs in (1, 2) for variant in ("a", "b")]
-        return [key[0] for key in compare(runs, "write.iops", rows=["numjobs"], cols=["kind"]).col_levels]
+        runs = [
+            run(variant, 100.0, numjobs=jobs, kind=text)
+            for text in levels
+            for jobs in (1, 2)
+            for variant in ("a", "b")
+        ]
+        return [
+            key[0]
+            for key in compare(runs, "write.iops", rows=["numjobs"], cols=["kind"]).col_levels
+        ]
 
     assert columns("64k", "4k", "1m", "512") == ["512", "4k", "64k", "1m"]
     assert columns("write", "randwrite") == ["randwrite", "write"]
 
 
 def test_nothing_is_averaged_over_block_sizes() -> None:
-    runs = [run(variant, 100.0, bs=size, numjobs=jobs) for variant in ("master", "project") for size in ("4k", "1m") for jobs in (1, 2)]
+    runs = [
+        run(variant, 100.0, bs=size, numjobs=jobs)
+        for variant in ("master", "project")
+        for size in ("4k", "1m")
+        for jobs in (1, 2)
+    ]
     assert compare(runs, "write.iops", rows=["bs"], cols=["numjobs"]).summaries == ()
     by_load = compare(runs, "write.iops")
     assert (by_load.rows, len(by_load.summaries)) == (("numjobs",), 2)
@@ -191,8 +275,12 @@ def test_nothing_is_averaged_over_block_sizes() -> None:
 
 def test_the_a_a_arm_gives_the_noise_floor_and_is_no_part_of_the_family() -> None:
     rng = np.random.default_rng(5)
-    runs = [run(variant, 1000.0 * math.exp(rng.normal(0, 0.02)), block=block, numjobs=jobs) for block in range(1, 7)
-            for jobs in (1, 2) for variant in ("master", "master-again")]
+    runs = [
+        run(variant, 1000.0 * math.exp(rng.normal(0, 0.02)), block=block, numjobs=jobs)
+        for block in range(1, 7)
+        for jobs in (1, 2)
+        for variant in ("master", "master-again")
+    ]
     comparison = compare(runs, "write.iops")
     assert comparison.noise_floor is not None
     assert -0.05 < comparison.noise_floor[0] <= comparison.noise_floor[1] < 0.05
@@ -202,7 +290,10 @@ def test_the_a_a_arm_gives_the_noise_floor_and_is_no_part_of_the_family() -> Non
 
 
 def test_shares_are_compared_in_points() -> None:
-    runs = [run(variant, value, metric="device.util", unit="1") for variant, value in (("master", 0.5), ("project", 0.0))]
+    runs = [
+        run(variant, value, metric="device.util", unit="1")
+        for variant, value in (("master", 0.5), ("project", 0.0))
+    ]
     comparison = compare(runs, "device.util")
     change = only(comparison).change
     assert change is not None
@@ -211,26 +302,50 @@ def test_shares_are_compared_in_points() -> None:
 
 
 def test_extremes_are_decided_by_the_exact_test_alone() -> None:
-    values = [run(variant, 0.01 * factor * (1 + block / 100), block=block, metric="write.lat.max", unit="s")
-              for block in range(1, 6) for variant, factor in (("master", 1), ("project", 3))]
+    values = [
+        run(
+            variant,
+            0.01 * factor * (1 + block / 100),
+            block=block,
+            metric="write.lat.max",
+            unit="s",
+        )
+        for block in range(1, 6)
+        for variant, factor in (("master", 1), ("project", 3))
+    ]
     change = only(compare(values, "write.lat.max")).change
     assert change is not None
     assert (change.p, change.decided) == (None, False)
-    values += [run(variant, 0.01 * factor, block=block, metric="write.lat.max", unit="s")
-               for block in (6, 7) for variant, factor in (("master", 1), ("project", 3))]
+    values += [
+        run(variant, 0.01 * factor, block=block, metric="write.lat.max", unit="s")
+        for block in (6, 7)
+        for variant, factor in (("master", 1), ("project", 3))
+    ]
     change = only(compare(values, "write.lat.max")).change
     assert change is not None
     assert (change.p, change.decided) == (pytest.approx(2 / 128), True)
 
 
-@pytest.mark.parametrize(("kwargs", "message"), [
-    ({"metric_name": "write.iop"}, "no run has the metric 'write.iop'; did you mean 'write.iops'? there are write.iops"),
-    ({"baseline": "mastre"}, "there is no variant 'mastre' to be the baseline; variants are master, project"),
-    ({"rows": ["jobs"]}, "unknown factor 'jobs'; did you mean 'numjobs'? factors are numjobs"),
-    ({"where": {"numjobs": ["3"]}}, "--where: there is no numjobs=3; numjobs is one of 1, 2, 4"),
-    ({"where": {"disks": ["3"]}}, "unknown factor 'disks'; factors are numjobs"),
-    ({"shown_unit": "MiB"}, "--unit: write.iops can't be written in MiB"),
-])
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        (
+            {"metric_name": "write.iop"},
+            "no run has the metric 'write.iop'; did you mean 'write.iops'? there are write.iops",
+        ),
+        (
+            {"baseline": "mastre"},
+            "there is no variant 'mastre' to be the baseline; variants are master, project",
+        ),
+        ({"rows": ["jobs"]}, "unknown factor 'jobs'; did you mean 'numjobs'? factors are numjobs"),
+        (
+            {"where": {"numjobs": ["3"]}},
+            "--where: there is no numjobs=3; numjobs is one of 1, 2, 4",
+        ),
+        ({"where": {"disks": ["3"]}}, "unknown factor 'disks'; factors are numjobs"),
+        ({"shown_unit": "MiB"}, "--unit: write.iops can't be written in MiB"),
+    ],
+)
 def test_what_is_not_there_is_said_in_one_line(kwargs: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         compare(study(), **{"metric_name": "write.iops", **kwargs})  # type: ignore[arg-type]
@@ -252,40 +367,70 @@ def test_json_holds_every_number_unrounded() -> None:
     assert original.change is not None
     assert cell["change"]["value"] == 100 * original.change.value
     assert cell["values"] == list(original.estimate.values)
-    assert (document["schema"], document["kind"], document["baseline"]) == (1, "comparison", "master")
+    assert (document["schema"], document["kind"], document["baseline"]) == (
+        1,
+        "comparison",
+        "master",
+    )
 
 
 def test_benchstat_has_a_line_per_run_and_variant() -> None:
-    text = registry.load("renderer", "benchstat")().render(compare(study(blocks=2, loads=(1, 2)), "write.iops"))
+    text = registry.load("renderer", "benchstat")().render(
+        compare(study(blocks=2, loads=(1, 2)), "write.iops")
+    )
     assert text.count("BenchmarkWriteIops/numjobs=1 1 ") == 4
     assert text.startswith("Unit op/s better=higher\nvariant: master\n")
 
 
 def test_latency_beside_syncs_is_said_to_leave_them_out() -> None:
     runs = [run(variant, 1e-5, metric="write.lat.mean", unit="s") for variant in ("a", "b")]
-    synced = dataclasses.replace(runs[1], observations={**runs[1].observations, "sync.lat.mean": runs[1].observations["write.lat.mean"]})
+    synced = dataclasses.replace(
+        runs[1],
+        observations={
+            **runs[1].observations,
+            "sync.lat.mean": runs[1].observations["write.lat.mean"],
+        },
+    )
     codes = {warning.code for warning in compare([runs[0], synced], "write.lat.mean").warnings}
     assert "syncs-apart" in codes
-    assert "syncs-apart" not in {warning.code for warning in compare(runs, "write.lat.mean").warnings}
+    assert "syncs-apart" not in {
+        warning.code for warning in compare(runs, "write.lat.mean").warnings
+    }
 
 
 def test_three_variants_stand_side_by_side() -> None:
-    runs = [run(variant, value * block, block=block, numjobs=1) for block in (1, 2)
-            for variant, value in (("a", 100.0), ("b", 110.0), ("c", 90.0))]
+    runs = [
+        run(variant, value * block, block=block, numjobs=1)
+        for block in (1, 2)
+        for variant, value in (("a", 100.0), ("b", 110.0), ("c", 90.0))
+    ]
     text = registry.load("renderer", "text")().render(compare(runs, "write.iops"))
     header = next(line for line in text.splitlines() if "interval" in line).split()
-    assert header == ["a", "b", "change", "interval", "test", "c", "change", "interval", "test"] or header[0] == "numjobs"
+    assert (
+        header == ["a", "b", "change", "interval", "test", "c", "change", "interval", "test"]
+        or header[0] == "numjobs"
+    )
 
 
 def test_blocks_needed_counts_the_tests_of_every_variant() -> None:
     rng = np.random.default_rng(4)
     arms = {"master": 1.0, "master-again": 1.0, "a": 1.01, "b": 1.0, "c": 1.0, "d": 1.0}
-    runs = [run(variant, 1000.0 * factor * math.exp(rng.normal(0, 0.02)), block=block, numjobs=load)
-            for block in range(1, 7) for load in range(10) for variant, factor in arms.items()]
+    runs = [
+        run(variant, 1000.0 * factor * math.exp(rng.normal(0, 0.02)), block=block, numjobs=load)
+        for block in range(1, 7)
+        for load in range(10)
+        for variant, factor in arms.items()
+    ]
     comparison = compare(runs, "write.iops", baseline="master")
     told = 0
     for cell in comparison.cells:
-        if cell.change is None or cell.change.decided or cell.change.low is None or cell.change.high is None or cell.change.df is None:
+        if (
+            cell.change is None
+            or cell.change.decided
+            or cell.change.low is None
+            or cell.change.high is None
+            or cell.change.df is None
+        ):
             continue
         half = (math.log1p(cell.change.high) - math.log1p(cell.change.low)) / 2
         sd = half * math.sqrt(6) / float(student.ppf(0.975, cell.change.df))
@@ -294,8 +439,13 @@ def test_blocks_needed_counts_the_tests_of_every_variant() -> None:
         assert cell.change.blocks_needed == (None if needed is None else max(needed, 7))
         told += cell.change.blocks_needed is not None
     assert told > 10
-    spreads = [np.std(np.log(np.divide(each.estimate.values, other.estimate.values)), ddof=1) for each in comparison.cells
-               if each.change is not None for other in comparison.cells if other.row == each.row and other.variant == "master"]
+    spreads = [
+        np.std(np.log(np.divide(each.estimate.values, other.estimate.values)), ddof=1)
+        for each in comparison.cells
+        if each.change is not None
+        for other in comparison.cells
+        if other.row == each.row and other.variant == "master"
+    ]
     size = detectable(float(np.median(spreads)), 6, 0.05 / 40)
     assert size is not None
     assert comparison.detectable == pytest.approx(math.expm1(size))
@@ -305,9 +455,22 @@ def test_what_holds_for_one_metric_of_a_matrix_bears_its_name() -> None:
     rng = np.random.default_rng(2)
     runs = []
     for each in study(blocks=4):
-        slow = Observation("write.lat.mean", 0.001 * math.exp(rng.normal(0, 0.3)), "s", "fio.json", "")
-        runs.append(dataclasses.replace(each, observations={**each.observations, slow.metric: slow}))
-    lines = render_matrix(compare(runs, "write.iops"), compare(runs, "write.lat.mean"), "text").splitlines()
+        slow = Observation(
+            "write.lat.mean", 0.001 * math.exp(rng.normal(0, 0.3)), "s", "fio.json", ""
+        )
+        runs.append(
+            dataclasses.replace(each, observations={**each.observations, slow.metric: slow})
+        )
+    lines = render_matrix(
+        compare(runs, "write.iops"), compare(runs, "write.lat.mean"), "text"
+    ).splitlines()
     assert [line.partition(": about ")[0] for line in lines if "minimum detectable" in line] == [
-        "write.iops: minimum detectable change", "write.lat.mean: minimum detectable change"]
-    assert lines.count("note: 4 blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)") == 1
+        "write.iops: minimum detectable change",
+        "write.lat.mean: minimum detectable change",
+    ]
+    assert (
+        lines.count(
+            "note: 4 blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)"
+        )
+        == 1
+    )

@@ -22,14 +22,31 @@ from iolab.verdict import Level, Reason, Verdict
 LOADS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def run(variant: str, repetition: int, factors: dict[str, Any], values: dict[str, float], *, level: Level = Level.OK,
-        saturated: bool = False, offered: float | None = None) -> Run:
+def run(
+    variant: str,
+    repetition: int,
+    factors: dict[str, Any],
+    values: dict[str, float],
+    *,
+    level: Level = Level.OK,
+    saturated: bool = False,
+    offered: float | None = None,
+) -> Run:
     reasons = [Reason("saturated", Level.OK, "saturated")] if saturated else []
     if level is not Level.OK:
         reasons.append(Reason("stall", level, "stalled"))
     name = f"{repetition}-{variant}-{'-'.join(str(level) for level in factors.values())}"
-    plan = RunPlan(run=name, variant=variant, factors=factors, repetition=repetition, block=repetition, offered_iops=offered)
-    observations = {metric: Observation(metric, value, "", "fio.json", "") for metric, value in values.items()}
+    plan = RunPlan(
+        run=name,
+        variant=variant,
+        factors=factors,
+        repetition=repetition,
+        block=repetition,
+        offered_iops=offered,
+    )
+    observations = {
+        metric: Observation(metric, value, "", "fio.json", "") for metric, value in values.items()
+    }
     return Run(plan, Path("runs") / name, observations, Verdict.of(reasons))
 
 
@@ -42,7 +59,12 @@ def closed_loop(load: float, peak: float, service: float = 1e-3) -> tuple[float,
 TWO_ARMS = (("master", 10_000.0), ("project", 20_000.0))
 
 
-def sweep(repetitions: int = 5, noise: float = 0.02, arms: tuple[tuple[str, float], ...] = TWO_ARMS, **fixed: Any) -> list[Run]:
+def sweep(
+    repetitions: int = 5,
+    noise: float = 0.02,
+    arms: tuple[tuple[str, float], ...] = TWO_ARMS,
+    **fixed: Any,
+) -> list[Run]:
     random = np.random.default_rng(1)
     runs = []
     for repetition in range(1, repetitions + 1):
@@ -50,8 +72,11 @@ def sweep(repetitions: int = 5, noise: float = 0.02, arms: tuple[tuple[str, floa
             for variant, peak in arms:
                 throughput, latency = closed_loop(load, peak)
                 factor = math.exp(random.normal(0, noise))
-                values = {"write.iops": throughput * factor, "write.bw": throughput * factor * 8192,
-                          "write.lat.mean": latency / factor}
+                values = {
+                    "write.iops": throughput * factor,
+                    "write.bw": throughput * factor * 8192,
+                    "write.lat.mean": latency / factor,
+                }
                 runs.append(run(variant, repetition, {"numjobs": load, **fixed}, values))
     return runs
 
@@ -67,10 +92,19 @@ def test_points_are_geometric_means_in_order_of_load() -> None:
     found = curves(list(reversed(runs)), baseline="master")
     assert (found.operation, found.load) == ("write", "numjobs")
     assert (found.throughput.name, found.latency.name) == ("write.iops", "write.lat.mean")
-    assert (found.baseline, found.variants, found.tables, found.table_levels) == ("master", ("master", "project"), (), ((),))
+    assert (found.baseline, found.variants, found.tables, found.table_levels) == (
+        "master",
+        ("master", "project"),
+        (),
+        ((),),
+    )
     curve = only(found, "master")
     assert [point.load for point in curve.points] == list(LOADS)
-    values = [each.value("write.iops") for each in runs if each.variant == "master" and each.factors["numjobs"] == 8]
+    values = [
+        each.value("write.iops")
+        for each in runs
+        if each.variant == "master" and each.factors["numjobs"] == 8
+    ]
     point = curve.points[3]
     assert point.throughput.value == pytest.approx(math.exp(np.mean(np.log(values))))
     assert point.throughput.low < point.throughput.value < point.throughput.high
@@ -121,25 +155,41 @@ def test_a_block_far_off_leaves_and_does_not_take_the_comparison_with_it() -> No
             runs[place] = run("project", 1, dict(each.factors), values)
     (pair,) = curves(runs).equal
     assert len(pair.latency_at) == len(pair.throughput_at) == 5
-    assert all((matched.change.pairs, matched.change.dropped) == (4, 1) for matched in pair.latency_at)
+    assert all(
+        (matched.change.pairs, matched.change.dropped) == (4, 1) for matched in pair.latency_at
+    )
 
 
 def test_blocks_that_have_nothing_in_common_are_compared_where_the_middle_one_lies() -> None:
     runs = []
     for each in sweep(repetitions=3):
         scale = 100.0 ** (each.plan.repetition - 2)
-        values = {"write.iops": each.value("write.iops") * scale, "write.lat.mean": each.value("write.lat.mean") / scale}
+        values = {
+            "write.iops": each.value("write.iops") * scale,
+            "write.lat.mean": each.value("write.lat.mean") / scale,
+        }
         runs.append(run(each.variant, each.plan.repetition, dict(each.factors), values))
     (pair,) = curves(runs).equal
     assert pair.latency_at
-    assert all((matched.change.pairs, matched.change.dropped) == (1, 2) for matched in pair.latency_at)
+    assert all(
+        (matched.change.pairs, matched.change.dropped) == (1, 2) for matched in pair.latency_at
+    )
 
 
 def test_curves_without_a_common_range_are_not_compared() -> None:
     runs = []
     for load, throughput, latency in ((1, 10, 1.0), (2, 12, 1.5), (4, 14, 2.0)):
-        runs.append(run("slow", 1, {"numjobs": load}, {"write.iops": throughput, "write.lat.mean": latency}))
-        runs.append(run("fast", 1, {"numjobs": load}, {"write.iops": throughput * 100, "write.lat.mean": latency / 100}))
+        runs.append(
+            run("slow", 1, {"numjobs": load}, {"write.iops": throughput, "write.lat.mean": latency})
+        )
+        runs.append(
+            run(
+                "fast",
+                1,
+                {"numjobs": load},
+                {"write.iops": throughput * 100, "write.lat.mean": latency / 100},
+            )
+        )
     (pair,) = curves(runs).equal
     assert (pair.latency_at, pair.throughput_at) == ((), ())
 
@@ -154,9 +204,19 @@ def test_a_single_repetition_has_values_but_no_interval() -> None:
 
 def test_invalid_runs_leave_and_their_repetition_gives_no_knee() -> None:
     runs = sweep()
-    bad = next(place for place, each in enumerate(runs) if each.variant == "master" and each.factors["numjobs"] == 8)
+    bad = next(
+        place
+        for place, each in enumerate(runs)
+        if each.variant == "master" and each.factors["numjobs"] == 8
+    )
     broken = runs[bad]
-    runs[bad] = run("master", 1, {"numjobs": 8}, {"write.iops": 1e9, "write.lat.mean": 1e-9}, level=Level.INVALID)
+    runs[bad] = run(
+        "master",
+        1,
+        {"numjobs": 8},
+        {"write.iops": 1e9, "write.lat.mean": 1e-9},
+        level=Level.INVALID,
+    )
     found = curves(runs)
     curve = only(found, "master")
     assert curve.left_out == (broken.id,)
@@ -167,7 +227,11 @@ def test_invalid_runs_leave_and_their_repetition_gives_no_knee() -> None:
 
 
 def test_no_repetition_with_all_loads_leaves_the_mean_curves_without_interval() -> None:
-    runs = [each for each in sweep(repetitions=2) if (each.plan.repetition + LOADS.index(each.factors["numjobs"])) % 2]
+    runs = [
+        each
+        for each in sweep(repetitions=2)
+        if (each.plan.repetition + LOADS.index(each.factors["numjobs"])) % 2
+    ]
     found = curves(runs)
     curve = only(found, "master")
     assert isinstance(curve.knee, NoKnee)
@@ -192,7 +256,16 @@ def test_missing_and_zero_values_are_left_out_and_counted() -> None:
 
 def test_an_arm_whose_runs_are_all_invalid_has_a_curve_without_points() -> None:
     runs = sweep(repetitions=1, arms=(("good", 10_000),))
-    runs += [run("bad", 1, {"numjobs": load}, {"write.iops": 1.0, "write.lat.mean": 1.0}, level=Level.INVALID) for load in LOADS]
+    runs += [
+        run(
+            "bad",
+            1,
+            {"numjobs": load},
+            {"write.iops": 1.0, "write.lat.mean": 1.0},
+            level=Level.INVALID,
+        )
+        for load in LOADS
+    ]
     found = curves(runs)
     curve = only(found, "bad")
     assert (curve.points, len(curve.left_out)) == ((), 7)
@@ -202,11 +275,24 @@ def test_an_arm_whose_runs_are_all_invalid_has_a_curve_without_points() -> None:
 
 
 def test_other_factors_split_and_single_levels_are_fixed() -> None:
-    found = curves([*sweep(repetitions=1, disks=1, bs="8k"), *sweep(repetitions=1, disks=4, bs="8k")])
-    assert (found.tables, found.table_levels, found.fixed) == (("disks",), ((1,), (4,)), {"bs": "8k"})
+    found = curves(
+        [*sweep(repetitions=1, disks=1, bs="8k"), *sweep(repetitions=1, disks=4, bs="8k")]
+    )
+    assert (found.tables, found.table_levels, found.fixed) == (
+        ("disks",),
+        ((1,), (4,)),
+        {"bs": "8k"},
+    )
     assert [(curve.table, curve.variant) for curve in found.curves] == [
-        ((1,), "master"), ((1,), "project"), ((4,), "master"), ((4,), "project")]
-    assert [(pair.table, pair.variant) for pair in found.equal] == [((1,), "project"), ((4,), "project")]
+        ((1,), "master"),
+        ((1,), "project"),
+        ((4,), "master"),
+        ((4,), "project"),
+    ]
+    assert [(pair.table, pair.variant) for pair in found.equal] == [
+        ((1,), "project"),
+        ((4,), "project"),
+    ]
 
 
 def test_saturated_and_suspect_are_carried_by_the_point() -> None:
@@ -220,38 +306,66 @@ def test_saturated_and_suspect_are_carried_by_the_point() -> None:
 
 
 def test_an_open_loop_has_no_scalability_law() -> None:
-    runs = [run("a", 1, {"rate_iops": rate}, {"write.iops": rate, "write.lat.mean": 1 / (1000 - rate)})
-            for rate in (100, 300, 500, 700, 900)]
+    runs = [
+        run("a", 1, {"rate_iops": rate}, {"write.iops": rate, "write.lat.mean": 1 / (1000 - rate)})
+        for rate in (100, 300, 500, 700, 900)
+    ]
     assert only(curves(runs), "a").usl == NoFit("'rate_iops' is not a concurrency")
-    runs = [run("a", 1, {"numjobs": jobs}, {"write.iops": 100.0 * jobs, "write.lat.mean": 1.0 * jobs}, offered=100.0 * jobs)
-            for jobs in LOADS]
+    runs = [
+        run(
+            "a",
+            1,
+            {"numjobs": jobs},
+            {"write.iops": 100.0 * jobs, "write.lat.mean": 1.0 * jobs},
+            offered=100.0 * jobs,
+        )
+        for jobs in LOADS
+    ]
     assert "offered" in only(curves(runs), "a").usl.reason
 
 
 def test_the_load_is_the_factor_known_as_one_or_else_the_one_with_most_levels() -> None:
     values = {"write.iops": 1.0, "write.lat.mean": 1.0}
-    assert curves([run("a", 1, {"disks": n, "numjobs": 1 + n % 2}, values) for n in range(6)]).load == "numjobs"
-    assert curves([run("a", 1, {"disks": n, "shelves": n % 2}, values) for n in range(6)]).load == "disks"
-    assert curves([run("a", 1, {"disks": n, "numjobs": 1}, values) for n in range(6)]).load == "disks"
+    assert (
+        curves([run("a", 1, {"disks": n, "numjobs": 1 + n % 2}, values) for n in range(6)]).load
+        == "numjobs"
+    )
+    assert (
+        curves([run("a", 1, {"disks": n, "shelves": n % 2}, values) for n in range(6)]).load
+        == "disks"
+    )
+    assert (
+        curves([run("a", 1, {"disks": n, "numjobs": 1}, values) for n in range(6)]).load == "disks"
+    )
 
 
 def test_operation_and_throughput_are_what_was_observed() -> None:
-    runs = [run("a", 1, {"numjobs": load}, {"read.bw": 1e6 * load, "read.lat.mean": 1e-3, "write.lat.mean": 1.0})
-            for load in LOADS]
+    runs = [
+        run(
+            "a",
+            1,
+            {"numjobs": load},
+            {"read.bw": 1e6 * load, "read.lat.mean": 1e-3, "write.lat.mean": 1.0},
+        )
+        for load in LOADS
+    ]
     found = curves(runs)
     assert (found.throughput.name, found.latency.name) == ("read.bw", "read.lat.mean")
     assert curves(sweep(), throughput="bw").throughput.unit == "B/s"
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"load": "threads"}, "unknown factor 'threads'"),
-    ({"load": "media"}, "'media' is not a load"),
-    ({"operation": "reed"}, "unknown operation 'reed'"),
-    ({"operation": "read"}, "no run has both read.iops or .bw and read.lat.mean"),
-    ({"latency": "clat.p99"}, "no run has both"),
-    ({"throughput": "ops"}, "no run has both"),
-    ({"baseline": "mastr"}, "did you mean 'master'"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"load": "threads"}, "unknown factor 'threads'"),
+        ({"load": "media"}, "'media' is not a load"),
+        ({"operation": "reed"}, "unknown operation 'reed'"),
+        ({"operation": "read"}, "no run has both read.iops or .bw and read.lat.mean"),
+        ({"latency": "clat.p99"}, "no run has both"),
+        ({"throughput": "ops"}, "no run has both"),
+        ({"baseline": "mastr"}, "did you mean 'master'"),
+    ],
+)
 def test_what_is_not_there_is_one_clear_line(arguments: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError) as error:
         curves(sweep(repetitions=1, media="hdd"), **arguments)  # type: ignore[arg-type]
@@ -265,9 +379,18 @@ def test_without_runs_or_without_a_load_there_is_no_curve() -> None:
         with pytest.raises(UsageError, match="no run"):
             curves(runs)
     with pytest.raises(UsageError, match="no factor is a load"):
-        curves([run("a", 1, {"media": media, "sync": media == "hdd"}, values) for media in ("hdd", "ssd")])
-    stepped = [dataclasses.replace(each, plan=dataclasses.replace(each.plan, extra={"steps": {"factor": "numjobs"}}))
-               for each in [run("a", 1, {"media": "hdd"}, values)]]
+        curves(
+            [
+                run("a", 1, {"media": media, "sync": media == "hdd"}, values)
+                for media in ("hdd", "ssd")
+            ]
+        )
+    stepped = [
+        dataclasses.replace(
+            each, plan=dataclasses.replace(each.plan, extra={"steps": {"factor": "numjobs"}})
+        )
+        for each in [run("a", 1, {"media": "hdd"}, values)]
+    ]
     with pytest.raises(UsageError) as error:
         curves(stepped)
     assert "--steps" in error.value.hint
@@ -279,6 +402,8 @@ def test_a_peak_beyond_what_was_measured_is_explained() -> None:
     assert ("*" in text) == ("* beyond the highest" in text)
     curve = found.curves[0]
     assert isinstance(curve.usl, UslFit)
-    far = dataclasses.replace(curve, usl=dataclasses.replace(curve.usl, peak_concurrency=10 * curve.usl.highest))
+    far = dataclasses.replace(
+        curve, usl=dataclasses.replace(curve.usl, peak_concurrency=10 * curve.usl.highest)
+    )
     far_text = render_knees(dataclasses.replace(found, curves=(far,)), "text")
     assert f"* beyond the highest {found.load} that was measured: extrapolated" in far_text

@@ -26,13 +26,24 @@ def test_what_rounds_to_zero_bears_no_sign() -> None:
 
 
 def test_large_changes_are_grouped() -> None:
-    assert change_text(change(231.0, None, None), RATES) == f"+{format_number(23100)} %" != "+23100 %"
+    assert (
+        change_text(change(231.0, None, None), RATES) == f"+{format_number(23100)} %" != "+23100 %"
+    )
     assert signed(23100.0) == f"+{format_number(23100)}"
-    assert (signed(-0.04), signed(0), signed(-3548.2), signed(1.25)) == ("0.0", "0.0", f"{MINUS}3548", "+1.2")
+    assert (signed(-0.04), signed(0), signed(-3548.2), signed(1.25)) == (
+        "0.0",
+        "0.0",
+        f"{MINUS}3548",
+        "+1.2",
+    )
 
 
 def test_intervals_beyond_tenfold_are_factors() -> None:
     wide = change(1.0, -0.9999, 11_008_910.95)
-    assert interval_text(wide, RATES) == change_interval_text(wide, RATES) == "[x 0.0001, x 11 008 912]"
+    assert (
+        interval_text(wide, RATES)
+        == change_interval_text(wide, RATES)
+        == "[x 0.0001, x 11 008 912]"
+    )
     assert interval_text(wide, RATES, 1) == "[-100.0, +1100891095.0]", "a precision was asked for"
     assert interval_text(change(1.0, 0.5, 9.5), RATES) == "[+50.0, +950.0]"

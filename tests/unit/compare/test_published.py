@@ -52,37 +52,67 @@ def published(root: Path, tmp_path: Path, name: str) -> list[Run]:
 
 def expected(text: str) -> dict[tuple[int, int], str]:
     rows = [line.split() for line in text.split("\n") if line]
-    return {(int(row[0]), disks): value for row in rows for disks, value in zip((1, 2, 4, 8), row[1:], strict=True)}
+    return {
+        (int(row[0]), disks): value
+        for row in rows
+        for disks, value in zip((1, 2, 4, 8), row[1:], strict=True)
+    }
 
 
 @pytest.mark.parametrize(("metric", "table"), [("write.iops", IOPS), ("write.lat.mean", LATENCY)])
 @pytest.mark.parametrize("precision", [None, 6])
-def test_all_changes_of_447_in_csv_and_json(root: Path, tmp_path: Path, metric: str, table: str, precision: int | None) -> None:
-    comparison = compare(published(root, tmp_path, "openzfs-447-max-rate-hdd"), metric, baseline="master")
+def test_all_changes_of_447_in_csv_and_json(
+    root: Path, tmp_path: Path, metric: str, table: str, precision: int | None
+) -> None:
+    comparison = compare(
+        published(root, tmp_path, "openzfs-447-max-rate-hdd"), metric, baseline="master"
+    )
     wanted = expected(table)
     assert len(wanted) == 44
-    rows = list(csv.DictReader(io.StringIO(registry.load("renderer", "csv")().render(comparison, precision=precision))))
-    by_csv = {(int(row["numjobs"]), int(row["disks"])): f"{float(row['change']):.6f}" for row in rows if row["variant"] == "project"}
+    rows = list(
+        csv.DictReader(
+            io.StringIO(registry.load("renderer", "csv")().render(comparison, precision=precision))
+        )
+    )
+    by_csv = {
+        (int(row["numjobs"]), int(row["disks"])): f"{float(row['change']):.6f}"
+        for row in rows
+        if row["variant"] == "project"
+    }
     assert by_csv == wanted
-    document = json.loads(registry.load("renderer", "json")().render(comparison, precision=precision))
-    by_json = {(cell["factors"]["numjobs"], cell["factors"]["disks"]): f"{cell['change']['value']:.6f}"
-               for cell in document["cells"] if cell["variant"] == "project"}
+    document = json.loads(
+        registry.load("renderer", "json")().render(comparison, precision=precision)
+    )
+    by_json = {
+        (cell["factors"]["numjobs"], cell["factors"]["disks"]): f"{cell['change']['value']:.6f}"
+        for cell in document["cells"]
+        if cell["variant"] == "project"
+    }
     assert by_json == wanted
 
 
 def test_the_tables_of_447_as_printed(root: Path, tmp_path: Path) -> None:
     runs = published(root, tmp_path, "openzfs-447-max-rate-hdd")
-    text = registry.load("renderer", "text")().render(compare(runs, "write.lat.mean", baseline="master"), precision=6)
+    text = registry.load("renderer", "text")().render(
+        compare(runs, "write.lat.mean", baseline="master"), precision=6
+    )
     assert "(us)" in text
     assert "  1024  136652.201991  80666.133399  69367.425602  77832.761925" in text
-    assert "+88.962492 %" in registry.load("renderer", "text")().render(compare(runs, "write.iops"), precision=6)
+    assert "+88.962492 %" in registry.load("renderer", "text")().render(
+        compare(runs, "write.iops"), precision=6
+    )
     assert "no interval" in text
 
 
 def test_littles_law_over_the_88_cells(root: Path, tmp_path: Path) -> None:
-    ratios = [run.value("littles_law") for run in published(root, tmp_path, "openzfs-447-max-rate-hdd")]
+    ratios = [
+        run.value("littles_law") for run in published(root, tmp_path, "openzfs-447-max-rate-hdd")
+    ]
     assert len(ratios) == 88
-    assert (round(min(filter(None, ratios)), 3), round(max(filter(None, ratios)), 3)) == (0.993, 1.0)
+    assert (round(min(filter(None, ratios)), 3), round(max(filter(None, ratios)), 3)) == (
+        0.993,
+        1.0,
+    )
 
 
 def test_the_compressibility_matrix_in_its_printed_shape(root: Path, tmp_path: Path) -> None:
@@ -94,16 +124,25 @@ def test_the_compressibility_matrix_in_its_printed_shape(root: Path, tmp_path: P
     assert ["9", "2674 MiB/s @ 379 us", "2332 MiB/s @ 447 us", "6348 MiB/s @ 168 us"] in cells
 
 
-def test_time_outside_io_of_the_compressibility_study_is_noted_not_held_against_it(root: Path, tmp_path: Path) -> None:
+def test_time_outside_io_of_the_compressibility_study_is_noted_not_held_against_it(
+    root: Path, tmp_path: Path
+) -> None:
     runs = published(root, tmp_path, "zfs-write-compressibility")
     ratios = [run.value("littles_law") or 0 for run in runs]
     assert (round(min(ratios), 2), round(max(ratios), 2)) == (0.58, 0.95)
     assert all(not run.verdict.blames and run.verdict.has("time-outside-io") for run in runs)
 
 
-@pytest.mark.parametrize(("name", "rows"), [("parallel-allocators-read", "40   0.14  0.37   2.31  17.94"),
-                                            ("parallel-allocators-write", "160  0.46  1.17  8.18  478.53")])
-def test_the_allocator_tables_before_and_after_side_by_side(root: Path, tmp_path: Path, name: str, rows: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("parallel-allocators-read", "40   0.14  0.37   2.31  17.94"),
+        ("parallel-allocators-write", "160  0.46  1.17  8.18  478.53"),
+    ],
+)
+def test_the_allocator_tables_before_and_after_side_by_side(
+    root: Path, tmp_path: Path, name: str, rows: str
+) -> None:
     runs = published(root, tmp_path, name)
     comparison = compare(runs, f"{name.split('-')[-1]}.time", rows=["files"], cols=["size"])
     assert comparison.tables == ("recordsize",)

@@ -39,7 +39,9 @@ def cells(found: dict[str, Any]) -> list[tuple[int, int, int]]:
 
 def test_formats_and_detection(log: Path, tmp_path: Path) -> None:
     assert _core.trace_detect(str(log)) == "fio-lat"
-    assert {"fio-lat", "fio-hist", "blktrace", "blkparse", "biosnoop", "iosnoop", "csv"} <= set(_core.trace_formats())
+    assert {"fio-lat", "fio-hist", "blktrace", "blkparse", "biosnoop", "iosnoop", "csv"} <= set(
+        _core.trace_formats()
+    )
     noise = tmp_path / "noise"
     noise.write_bytes(bytes(range(256)) * 20)
     assert _core.trace_detect(str(noise)) is None
@@ -62,16 +64,29 @@ def test_map_on_the_grid(log: Path) -> None:
     found = _core.trace_heatmap(str(log), "latency", interval_ns=1_000_000_000)
     rows = [(0, 29105), (0, 1242815), (1, 145088), (1500, 9000)]
     expected = Counter((time // 1000, _core.grid_index(latency, 3)) for time, latency in rows)
-    assert cells(found) == sorted((column, index, count) for (column, index), count in expected.items())
-    assert (found["grid"], found["bits"], found["t0_ns"], found["column_count"], found["events"]) == ("log", 3, 0, 2, 4)
+    assert cells(found) == sorted(
+        (column, index, count) for (column, index), count in expected.items()
+    )
+    assert (
+        found["grid"],
+        found["bits"],
+        found["t0_ns"],
+        found["column_count"],
+        found["events"],
+    ) == ("log", 3, 0, 2, 4)
 
 
 def test_map_of_offsets_filter_and_weight(log: Path) -> None:
-    found = _core.trace_heatmap(str(log), "offset", where={"op": ["read"]}, linear_buckets=256, weight="time")
+    found = _core.trace_heatmap(
+        str(log), "offset", where={"op": ["read"]}, linear_buckets=256, weight="time"
+    )
     assert (found["grid"], found["events"], found["skipped_by_filter"]) == ("linear", 2, 2)
     assert found["buckets"] <= 256
     lower = {found["low"] + index * found["width"]: count for _, index, count in cells(found)}
-    assert lower == {1007616 // found["width"] * found["width"]: 29105, 8192 // found["width"] * found["width"]: 145088}
+    assert lower == {
+        1007616 // found["width"] * found["width"]: 29105,
+        8192 // found["width"] * found["width"]: 145088,
+    }
 
 
 def test_map_with_an_interval_of_its_own_choice(log: Path) -> None:
@@ -83,7 +98,9 @@ def test_map_with_an_interval_of_its_own_choice(log: Path) -> None:
 def test_range_and_nothing_left(log: Path) -> None:
     found = _core.trace_heatmap(str(log), "latency", y_low=10_000, y_high=200_000)
     assert (found["events"], found["outside"]) == (2, 2)
-    found = _core.trace_heatmap(str(log), "latency", where={"device": ["sda"], "size": ["4096..8192"]})
+    found = _core.trace_heatmap(
+        str(log), "latency", where={"device": ["sda"], "size": ["4096..8192"]}
+    )
     assert (found["events"], found["column"], found["column_count"]) == (0, b"", 0)
 
 
@@ -101,7 +118,9 @@ def test_events(log: Path) -> None:
 
 def test_names_of_events_continue_over_batches(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
-    table.write_text("time_us,device\n" + "".join(f"{time},d{time // 20_000}\n" for time in range(100_000)))
+    table.write_text(
+        "time_us,device\n" + "".join(f"{time},d{time // 20_000}\n" for time in range(100_000))
+    )
     names: list[str] = []
     devices: list[str] = []
     batches = list(_core.trace_events(str(table), batch=1000))
@@ -125,24 +144,40 @@ def test_compressed(log: Path, pack: Any) -> None:
 
 def test_standard_input(log: Path) -> None:
     code = "from iolab import _core; print(_core.trace_summary('-')['events'])"
-    done = subprocess.run([sys.executable, "-c", code], input=log.read_bytes(), capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=log.read_bytes(), capture_output=True, check=True
+    )
     assert done.stdout == b"4\n"
 
 
-@pytest.mark.parametrize(("call", "words"), [
-    (lambda path: _core.trace_summary(str(path / "absent")), "no such file"),
-    (lambda path: _core.trace_summary(str(path)), "is a directory"),
-    (lambda path: _core.trace_summary(str(path / "empty")), "empty"),
-    (lambda path: _core.trace_summary(str(path / "noise")), "no trace that is known"),
-    (lambda path: _core.trace_summary(str(path / "log"), "fio"), "no format"),
-    (lambda path: _core.trace_summary(str(path / "log"), None, "time:fortnight"), "no unit"),
-    (lambda path: _core.trace_summary(str(path / "log"), where={"colour": ["red"]}), "no condition"),
-    (lambda path: _core.trace_heatmap(str(path / "log"), "colour"), "latency, offset and size"),
-    (lambda path: _core.trace_heatmap(str(path / "log"), "latency", bits=12), "bits"),
-    (lambda path: _core.trace_heatmap(str(path / "log"), "latency", y_low=5, y_high=5), "range"),
-    (lambda path: _core.trace_heatmap(str(path / "log"), "latency", where={"latency": ["1ms..2ms"]}), "LOW..HIGH"),
-    (lambda path: _core.trace_detect("-"), "standard input"),
-])
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda path: _core.trace_summary(str(path / "absent")), "no such file"),
+        (lambda path: _core.trace_summary(str(path)), "is a directory"),
+        (lambda path: _core.trace_summary(str(path / "empty")), "empty"),
+        (lambda path: _core.trace_summary(str(path / "noise")), "no trace that is known"),
+        (lambda path: _core.trace_summary(str(path / "log"), "fio"), "no format"),
+        (lambda path: _core.trace_summary(str(path / "log"), None, "time:fortnight"), "no unit"),
+        (
+            lambda path: _core.trace_summary(str(path / "log"), where={"colour": ["red"]}),
+            "no condition",
+        ),
+        (lambda path: _core.trace_heatmap(str(path / "log"), "colour"), "latency, offset and size"),
+        (lambda path: _core.trace_heatmap(str(path / "log"), "latency", bits=12), "bits"),
+        (
+            lambda path: _core.trace_heatmap(str(path / "log"), "latency", y_low=5, y_high=5),
+            "range",
+        ),
+        (
+            lambda path: _core.trace_heatmap(
+                str(path / "log"), "latency", where={"latency": ["1ms..2ms"]}
+            ),
+            "LOW..HIGH",
+        ),
+        (lambda path: _core.trace_detect("-"), "standard input"),
+    ],
+)
 def test_errors_are_one_line(tmp_path: Path, call: Any, words: str) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
@@ -162,7 +197,9 @@ def test_ctrl_c_is_obeyed_while_waiting_for_a_pipe() -> None:
             print("stopped", flush=True)
             import os; os._exit(0)
     """)
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         os.kill(process.pid, signal.SIGINT)
@@ -182,7 +219,10 @@ def test_coarsening_is_as_if_counted_coarse(values: list[int], bits: int, fewer:
 
 def test_powers_of_two_move_whole() -> None:
     indices, counts = _core.take_over_log2([0, 3, 0, 7])
-    assert ([_core.grid_bounds(index, 0) for index in indices], counts) == ([(2, 3), (8, 15)], [3, 7])
+    assert ([_core.grid_bounds(index, 0) for index in indices], counts) == (
+        [(2, 3), (8, 15)],
+        [3, 7],
+    )
     with pytest.raises(ValueError, match="64"):
         _core.take_over_log2([1] * 65)
 
@@ -191,18 +231,35 @@ def test_powers_of_two_move_whole() -> None:
 def made_by_fio(fio: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("fio")
     command = [
-        fio, "--name=a", "--filename=" + str(folder / "data"), "--size=16M", "--bsrange=4k-64k", "--rw=randrw", "--ioengine=psync",
-        f"--write_lat_log={folder / 'run'}", f"--write_bw_log={folder / 'run'}", f"--write_iops_log={folder / 'run'}",
-        f"--write_hist_log={folder / 'run'}", "--log_hist_msec=10", "--log_offset=1", "--lat_percentiles=1", "--output-format=json+",
+        fio,
+        "--name=a",
+        "--filename=" + str(folder / "data"),
+        "--size=16M",
+        "--bsrange=4k-64k",
+        "--rw=randrw",
+        "--ioengine=psync",
+        f"--write_lat_log={folder / 'run'}",
+        f"--write_bw_log={folder / 'run'}",
+        f"--write_iops_log={folder / 'run'}",
+        f"--write_hist_log={folder / 'run'}",
+        "--log_hist_msec=10",
+        "--log_offset=1",
+        "--lat_percentiles=1",
+        "--output-format=json+",
     ]
     done = subprocess.run(command, capture_output=True, check=True, cwd=folder, text=True)
-    return folder, json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]
+    return folder, json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
 
 
 @pytest.mark.real
 def test_events_of_a_latency_log_are_fios_total(made_by_fio: tuple[Path, dict[str, Any]]) -> None:
     folder, job = made_by_fio
-    for name, form in [("lat", "fio-lat"), ("clat", "fio-lat"), ("bw", "fio-bw"), ("iops", "fio-iops")]:
+    for name, form in [
+        ("lat", "fio-lat"),
+        ("clat", "fio-lat"),
+        ("bw", "fio-bw"),
+        ("iops", "fio-iops"),
+    ]:
         found = _core.trace_summary(str(folder / f"run_{name}.1.log"))
         assert found["format"] == form
         assert found["assumptions"] == []
@@ -215,18 +272,25 @@ def test_bytes_and_latencies_of_a_log_are_fios(made_by_fio: tuple[Path, dict[str
     folder, job = made_by_fio
     path = str(folder / "run_lat.1.log")
     for op in ("read", "write"):
-        sizes = [np.frombuffer(batch["size_bytes"], "<u8").sum() for batch in _core.trace_events(path, where={"op": [op]})]
+        sizes = [
+            np.frombuffer(batch["size_bytes"], "<u8").sum()
+            for batch in _core.trace_events(path, where={"op": [op]})
+        ]
         assert sum(sizes) == job[op]["io_bytes"]
         found = _core.trace_summary(path, where={"op": [op]})
         assert found["mean"]["latency"] == pytest.approx(job[op]["lat_ns"]["mean"], rel=1e-6)
         # fio counts on the grid of 6 bits as well, so its bins are the map's
-        bins = _core.take_over_fio_bins([(int(key), count) for key, count in job[op]["lat_ns"]["bins"].items()])
+        bins = _core.take_over_fio_bins(
+            [(int(key), count) for key, count in job[op]["lat_ns"]["bins"].items()]
+        )
         heat = _core.trace_heatmap(path, "latency", bits=6, where={"op": [op]}, interval_ns=1 << 60)
         assert [(index, count) for _, index, count in cells(heat)] == list(zip(*bins, strict=True))
 
 
 @pytest.mark.real
-def test_a_histogram_log_counts_what_its_lines_say(made_by_fio: tuple[Path, dict[str, Any]]) -> None:
+def test_a_histogram_log_counts_what_its_lines_say(
+    made_by_fio: tuple[Path, dict[str, Any]],
+) -> None:
     folder, _ = made_by_fio
     path = folder / "run_clat_hist.1.log"
     rows = [[int(word) for word in line.split(",")] for line in path.read_text().splitlines()]
@@ -237,7 +301,9 @@ def test_a_histogram_log_counts_what_its_lines_say(made_by_fio: tuple[Path, dict
     assert found["events"] == sum(sum(row[3:]) for row in rows)
     heat = _core.trace_heatmap(str(path), "latency", bits=6, interval_ns=1 << 60)
     per_bin = [(index, sum(row[3 + index] for row in rows)) for index in range(len(rows[0]) - 3)]
-    assert [(index, count) for _, index, count in cells(heat)] == [entry for entry in per_bin if entry[1]]
+    assert [(index, count) for _, index, count in cells(heat)] == [
+        entry for entry in per_bin if entry[1]
+    ]
 
 
 @pytest.mark.real
@@ -250,9 +316,18 @@ def test_maps_of_a_real_log_agree_with_its_lines(made_by_fio: tuple[Path, dict[s
         interval = heat["interval_ns"]
 
         def bucket(value: int, heat: dict[str, Any] = heat) -> int:
-            return _core.grid_index(value, 3) if heat["grid"] == "log" else int((value - heat["low"]) // heat["width"])
+            return (
+                _core.grid_index(value, 3)
+                if heat["grid"] == "log"
+                else int((value - heat["low"]) // heat["width"])
+            )
 
-        expected = Counter((row[0] * 1_000_000 // interval - heat["t0_ns"] // interval, bucket(row[place])) for row in rows)
-        assert cells(heat) == sorted((column, index, count) for (column, index), count in expected.items()), y
+        expected = Counter(
+            (row[0] * 1_000_000 // interval - heat["t0_ns"] // interval, bucket(row[place]))
+            for row in rows
+        )
+        assert cells(heat) == sorted(
+            (column, index, count) for (column, index), count in expected.items()
+        ), y
         assert sum(count for _, _, count in cells(heat)) == heat["events"] == len(rows)
         assert list(itertools.islice(cells(heat), 1))

@@ -25,10 +25,15 @@ ILLUMOS = b"""                    extended device statistics
 """
 DISKSTATS = b"# iolab diskstats 1\n" + b"".join(
     b"@ %d %d\n   8 0 sda %d 0 %d 9 %d 0 %d 9 0 9 9 0 0 0 0 0 0\n   8 16 sdb 1 0 8 1 1 0 8 1 0 1 1 0 0 0 0 0 0\n"
-    % (10**18 + k * 10**9, k * 10**9 + 5, k, k * 8, k * 3, k * 24) for k in range(5))
+    % (10**18 + k * 10**9, k * 10**9 + 5, k, k * 8, k * 3, k * 24)
+    for k in range(5)
+)
 ROWS = b"sdb 0.00 0.00 0.00 134.00 0.00 1064.50 15.89 1.19 8.81 0.00 8.81 5.04 67.60\n" * 6
 SAMPLES = {path.name: path.read_bytes() for path in sorted(DATA.iterdir())} | {
-    "illumos.txt": ILLUMOS * 3, "diskstats.log": DISKSTATS, "rows.txt": ROWS}
+    "illumos.txt": ILLUMOS * 3,
+    "diskstats.log": DISKSTATS,
+    "rows.txt": ROWS,
+}
 
 
 def accepted(data: bytes, name: str) -> object | None:
@@ -77,7 +82,10 @@ def test_a_file_with_bytes_knocked_over_is_read_or_refused(name: str, data: st.D
 
 @pytest.mark.slow
 @settings(deadline=None)
-@given(st.binary(max_size=300) | st.text("{}[]\",:;%.\n @#-0123456789eEnaif fioDevice/sktr", max_size=300).map(str.encode))
+@given(
+    st.binary(max_size=300)
+    | st.text('{}[]",:;%.\n @#-0123456789eEnaif fioDevice/sktr', max_size=300).map(str.encode)
+)
 @example(b"\xff\xfe{")
 @example(b"Device:\n")
 @example(b"Device r/s\nsda 1e999\n")
@@ -86,7 +94,9 @@ def test_a_file_with_bytes_knocked_over_is_read_or_refused(name: str, data: st.D
 @example(b"2;" + b"\xc2\xb2;" * 80)
 @example(b'{"jobs": [{"write": {"io_bytes": 1e308, "runtime": 1e308, "iops": 1e308}}]}')
 @example(b'{"jobs": [{"write": {"io_bytes": 1e308, "io_kbytes": 1e308, "total_ios": 1e308}}]}')
-@example(b'{"jobs": [{"write": {"total_ios": 1, "lat": {"mean": 1, "max": 1, "bins": {"FIO_IO_U_PLAT_BITS": 6, "99999": 5}}}}]}')
+@example(
+    b'{"jobs": [{"write": {"total_ios": 1, "lat": {"mean": 1, "max": 1, "bins": {"FIO_IO_U_PLAT_BITS": 6, "99999": 5}}}}]}'
+)
 def test_noise_is_read_or_refused_by_every_format(data: bytes) -> None:
     for name in ("", "fio.json", "iostat.txt", "x_bw.1.log"):
         assert detect(data, name) is None or detect(data, name) in FORMATS
@@ -95,7 +105,9 @@ def test_noise_is_read_or_refused_by_every_format(data: bytes) -> None:
     read_or_refuse(partial(read, data, "noise"), "noise")
 
 
-IN_TIME = [name for name in SAMPLES if name.endswith((".log", "rows.txt", "illumos.txt")) or "-x." in name]
+IN_TIME = [
+    name for name in SAMPLES if name.endswith((".log", "rows.txt", "illumos.txt")) or "-x." in name
+]
 
 
 @pytest.mark.slow
@@ -117,8 +129,14 @@ def skips(name: str) -> bool:
 
 def series(table: object) -> dict[object, list[float]]:
     if hasattr(table, "devices"):
-        return {(device, name): values.tolist() for device, samples in table.devices.items()
-                for name, values in samples.columns.items()}
+        return {
+            (device, name): values.tolist()
+            for device, samples in table.devices.items()
+            for name, values in samples.columns.items()
+        }
     if hasattr(table, "columns"):  # a release's "no I/O here" is nan, which equals nothing
-        return {name: np.where(np.isnan(values), -1.0, values).tolist() for name, values in table.columns.items()}
+        return {
+            name: np.where(np.isnan(values), -1.0, values).tolist()
+            for name, values in table.columns.items()
+        }
     return {"time": table.time.tolist(), "value": table.value.tolist()}  # type: ignore[union-attr]

@@ -21,20 +21,40 @@ def read(text: str | bytes) -> FioLogTable:
     return FioLog().read(text if isinstance(text, bytes) else text.encode(), "x_bw.1.log")
 
 
-@pytest.mark.parametrize(("rows", "offsets", "averaged"), [
-    (["1000, 800, 1, 0", "2000, 900, 0, 0"], None, True),
-    (["1, 45, 1, 4096", "2, 46, 0, 8192"], None, False),
-    (["1, 45, 1, 4096, 81920", "2, 46, 0, 4096, 0"], [81920, 0], False),
-    (["1000, 800, 1, 0, 0", "2000, 900, 0, 0, 1"], None, True),
-    (["1000, 800, 1, 0, 0x2004", "2000, 900, 0, 0, 0x0000"], None, True),
-    (["1, 45, 1, 4096, 81920, 0", "2, 46, 0, 4096, 0, 1"], [81920, 0], False),
-    (["1, 45, 1, 4096, 81920, 0x2004", "2, 46, 0, 4096, 0, 0x0000"], [81920, 0], False),
-    (["1, 45, 1, 4096, 81920, 0, 12345678", "2, 46, 0, 4096, 0, 1, 12345699"], [81920, 0], False),
-    (["1000, 800, 1900, 1, 0, 0", "2000, 900, 3000, 0, 0, 0"], None, True),
-    (["1000, 800, 1900, 1, 0, 0, 0", "2000, 900, 3000, 0, 0, 0, 0"], [0, 0], True),
-], ids=["4", "per I/O", "offset before 3.19", "priority", "log_prio", "offset", "offset, log_prio", "issue time", "both",
-        "both, offset"])
-def test_columns_of_every_version(rows: list[str], offsets: list[int] | None, averaged: bool) -> None:
+@pytest.mark.parametrize(
+    ("rows", "offsets", "averaged"),
+    [
+        (["1000, 800, 1, 0", "2000, 900, 0, 0"], None, True),
+        (["1, 45, 1, 4096", "2, 46, 0, 8192"], None, False),
+        (["1, 45, 1, 4096, 81920", "2, 46, 0, 4096, 0"], [81920, 0], False),
+        (["1000, 800, 1, 0, 0", "2000, 900, 0, 0, 1"], None, True),
+        (["1000, 800, 1, 0, 0x2004", "2000, 900, 0, 0, 0x0000"], None, True),
+        (["1, 45, 1, 4096, 81920, 0", "2, 46, 0, 4096, 0, 1"], [81920, 0], False),
+        (["1, 45, 1, 4096, 81920, 0x2004", "2, 46, 0, 4096, 0, 0x0000"], [81920, 0], False),
+        (
+            ["1, 45, 1, 4096, 81920, 0, 12345678", "2, 46, 0, 4096, 0, 1, 12345699"],
+            [81920, 0],
+            False,
+        ),
+        (["1000, 800, 1900, 1, 0, 0", "2000, 900, 3000, 0, 0, 0"], None, True),
+        (["1000, 800, 1900, 1, 0, 0, 0", "2000, 900, 3000, 0, 0, 0, 0"], [0, 0], True),
+    ],
+    ids=[
+        "4",
+        "per I/O",
+        "offset before 3.19",
+        "priority",
+        "log_prio",
+        "offset",
+        "offset, log_prio",
+        "issue time",
+        "both",
+        "both, offset",
+    ],
+)
+def test_columns_of_every_version(
+    rows: list[str], offsets: list[int] | None, averaged: bool
+) -> None:
     table = read("\n".join(rows) + "\n")
     assert table.operation.tolist() == [1, 0]
     assert table.value.tolist() == ([800.0, 900.0] if averaged else [45.0, 46.0])
@@ -64,8 +84,10 @@ def test_both_ways_through_the_reader_agree() -> None:
 
 
 def test_damaged_lines_cost_themselves_and_are_listed() -> None:
-    table = read("1, 45, 1, 4096\nnonsense\n2, 46, 1\n3, 47, 99, 4096\n4, 48, 1, 4096, 7\n-5, 1, 1, 4096\n"
-                 "6, 50, 1, 4096\n7, 51, 1, 40")
+    table = read(
+        "1, 45, 1, 4096\nnonsense\n2, 46, 1\n3, 47, 99, 4096\n4, 48, 1, 4096, 7\n-5, 1, 1, 4096\n"
+        "6, 50, 1, 4096\n7, 51, 1, 40"
+    )
     assert table.value.tolist() == [45.0, 50.0]
     assert [number for number, _ in table.damaged] == [2, 3, 4, 5, 6, 8]
     assert table.damaged[-1][1] == "cut off: no line end"
@@ -78,7 +100,9 @@ def test_lines_that_make_up_for_each_other_are_not_taken() -> None:
     assert len(table.damaged) == 2
 
 
-@pytest.mark.parametrize("text", ["", "\n", "a, b, c, d\n", "1, 2, 3\n", "1, 2, 99, 4\n2, 3, 98, 4\n", "1, 2, 1, 4096"])
+@pytest.mark.parametrize(
+    "text", ["", "\n", "a, b, c, d\n", "1, 2, 3\n", "1, 2, 99, 4\n2, 3, 98, 4\n", "1, 2, 1, 4096"]
+)
 def test_a_file_without_a_row_is_refused(text: str) -> None:
     with pytest.raises(FormatError):
         read(text)
@@ -86,7 +110,9 @@ def test_a_file_without_a_row_is_refused(text: str) -> None:
 
 def windows(window_ms: int, seconds: int, rate: int, jitter: int = 0) -> str:
     ends = range(window_ms, seconds * 1000 + 1, window_ms)
-    return "".join(f"{end + (jitter if k % 2 else -jitter)}, {rate}, 1, 0, 0\n" for k, end in enumerate(ends))
+    return "".join(
+        f"{end + (jitter if k % 2 else -jitter)}, {rate}, 1, 0, 0\n" for k, end in enumerate(ends)
+    )
 
 
 @pytest.mark.parametrize("window_ms", [100, 250, 500, 1000, 2000])
@@ -99,7 +125,9 @@ def test_a_steady_rate_is_that_rate_in_every_second(window_ms: int, jitter: int)
 
 def test_jobs_add_up_and_operations_stay_apart() -> None:
     one = read(windows(1000, 5, 100))
-    two = read(windows(500, 5, 50) + "".join(f"{end}, 7, 0, 0, 0\n" for end in range(500, 5001, 500)))
+    two = read(
+        windows(500, 5, 50) + "".join(f"{end}, 7, 0, 0, 0\n" for end in range(500, 5001, 500))
+    )
     result = per_second([one, two], "iops")
     assert result.rates["write"] == pytest.approx([150.0] * 5)
     assert result.rates["read"] == pytest.approx([7.0] * 5)
@@ -107,11 +135,24 @@ def test_jobs_add_up_and_operations_stay_apart() -> None:
 
 def test_seconds_without_a_row_are_zero_and_the_row_after_them_is_not_stretched() -> None:
     text = "".join(f"{end}, 100, 1, 0, 0\n" for end in (1000, 2000, 3000, 8000, 9000, 10000))
-    assert per_second([read(text)], "iops").rates["write"].tolist() == [100, 100, 100, 0, 0, 0, 0, 100, 100, 100]
+    assert per_second([read(text)], "iops").rates["write"].tolist() == [
+        100,
+        100,
+        100,
+        0,
+        0,
+        0,
+        0,
+        100,
+        100,
+        100,
+    ]
 
 
 def test_one_file_for_all_jobs_holds_one_job_after_the_other() -> None:
-    assert per_second([read(windows(1000, 4, 100) * 3)], "iops").rates["write"] == pytest.approx([300.0] * 4)
+    assert per_second([read(windows(1000, 4, 100) * 3)], "iops").rates["write"] == pytest.approx(
+        [300.0] * 4
+    )
 
 
 def test_epoch_times_count_from_the_first_window() -> None:
@@ -126,7 +167,13 @@ def test_a_short_last_second_is_left_out() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 9999), st.integers(0, 2), st.integers(1, 2**20)), min_size=1, max_size=200))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9999), st.integers(0, 2), st.integers(1, 2**20)),
+        min_size=1,
+        max_size=200,
+    )
+)
 def test_of_single_ios_none_is_lost(ios: list[tuple[int, int, int]]) -> None:
     rows = [*sorted(ios), (10_000, 0, 1)]
     table = read("".join(f"{time}, 1, {operation}, {size}, 0\n" for time, operation, size in rows))
@@ -147,7 +194,9 @@ def test_what_windows_moved_is_spread_without_loss(steps: list[tuple[int, int]])
     table = read("".join(f"{end}, {rate}, 1, 0, 0\n" for end, rate in rows))
     result = per_second([table], "iops")
     spacing = float(np.median(np.diff([end for end, _ in rows])))
-    lengths = [min(rows[0][0], spacing)] + [step if step <= 1.5 * spacing else spacing for step, _ in steps[1:]]
+    lengths = [min(rows[0][0], spacing)] + [
+        step if step <= 1.5 * spacing else spacing for step, _ in steps[1:]
+    ]
     moved = sum(length / 1000 * rate for length, (_, rate) in zip(lengths, rows, strict=True))
     assert sum(result.rates["write"]) <= moved * (1 + 1e-9)
     if rows[-1][0] % 1000 == 0:
@@ -168,4 +217,6 @@ def test_no_rows_are_no_seconds() -> None:
 def test_a_job_that_lacks_its_last_window_is_no_slump_and_one_that_ended_early_is() -> None:
     whole, late, early = (read(windows(1000, seconds, 100)) for seconds in (10, 9, 4))
     assert per_second([whole, late], "iops").rates["write"] == pytest.approx([200.0] * 9)
-    assert per_second([whole, early], "iops").rates["write"] == pytest.approx([200.0] * 4 + [100.0] * 6)
+    assert per_second([whole, early], "iops").rates["write"] == pytest.approx(
+        [200.0] * 4 + [100.0] * 6
+    )

@@ -45,16 +45,33 @@ Disk stats (read/write):
 """
 
 
-@pytest.mark.parametrize("text", ["", SYNC, f"<vm> {SYNC}\n<vm> {SYNC}", BANNER, BANNER + REPORT, CLIENT, "3;fio-3.33;one;0;0;1;2;3"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        SYNC,
+        f"<vm> {SYNC}\n<vm> {SYNC}",
+        BANNER,
+        BANNER + REPORT,
+        CLIENT,
+        "3;fio-3.33;one;0;0;1;2;3",
+    ],
+)
 def test_ordinary_notes_are_no_trouble(text: str) -> None:
     assert trouble_in(text) is None
 
 
-@pytest.mark.parametrize("line", [
-    "fio: terminating on signal 2", "fio: io_u error on file /dev/full: No space left on device: write offset=0, buflen=4096",
-    "fio: pid=7591, err=5/file:io_u.c:1889, func=io_u error, error=Input/output error", "verify: bad header rand 1, wanted 2",
-    "one: (groupid=0, jobs=2): err= 5 (file:io_u.c:1889, func=io_u error, error=Input/output error): pid=7580",
-    "<vm> fio: failed to connect"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fio: terminating on signal 2",
+        "fio: io_u error on file /dev/full: No space left on device: write offset=0, buflen=4096",
+        "fio: pid=7591, err=5/file:io_u.c:1889, func=io_u error, error=Input/output error",
+        "verify: bad header rand 1, wanted 2",
+        "one: (groupid=0, jobs=2): err= 5 (file:io_u.c:1889, func=io_u error, error=Input/output error): pid=7580",
+        "<vm> fio: failed to connect",
+    ],
+)
 @pytest.mark.parametrize("around", ["", SYNC + "\n", BANNER, BANNER + REPORT])
 def test_trouble_is_found_among_notes(line: str, around: str) -> None:
     assert trouble_in(f"{around}{line}\n{around}") == line
@@ -97,9 +114,16 @@ def test_a_run_with_normal_output_alone_says_so(tmp_path: Path, name: str) -> No
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 @pytest.mark.parametrize("formats", ["normal", "json,normal", "json,terse,normal"])
 def test_against_fio_itself(tmp_path: Path, formats: str) -> None:
-    (tmp_path / "jobs.fio").write_text("[global]\nioengine=psync\niodepth=4\nrw=randrw\nsize=1m\n[a]\nnumjobs=2\n[b]\nstonewall\n")
-    done = subprocess.run(["fio", f"--output-format={formats}", "--eta=always", "jobs.fio"], cwd=tmp_path, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=True)
+    (tmp_path / "jobs.fio").write_text(
+        "[global]\nioengine=psync\niodepth=4\nrw=randrw\nsize=1m\n[a]\nnumjobs=2\n[b]\nstonewall\n"
+    )
+    done = subprocess.run(
+        ["fio", f"--output-format={formats}", "--eta=always", "jobs.fio"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=True,
+    )
     assert is_normal_output(done.stdout) == (formats == "normal")
     if formats != "normal":
         read = FioJson().read(done.stdout, "fio.json")

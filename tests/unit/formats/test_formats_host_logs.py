@@ -21,7 +21,9 @@ KINDS = ("cpu", "memory", "vmstat", "pressure")
 def log(kind: str, *readings: str, step: float = 1.0) -> str:
     """Readings `step` seconds apart."""
     return f"# iolab {kind} 1\n" + "".join(
-        f"@ {START + round(k * step * SECOND)} {50 * SECOND + round(k * step * SECOND)}\n{text}" for k, text in enumerate(readings))
+        f"@ {START + round(k * step * SECOND)} {50 * SECOND + round(k * step * SECOND)}\n{text}"
+        for k, text in enumerate(readings)
+    )
 
 
 def read(kind: str, text: str) -> HostTable:
@@ -35,13 +37,37 @@ def cpu(*ticks: int, name: str = "cpu ") -> str:
 
 
 WHOLE = {
-    "cpu": log("cpu", *[cpu(10 * k, 0, 5 * k, 100 * k, k, 0, 0, 0, 0, 0) + cpu(9 * k, 0, 5 * k, 40 * k, k, 0, 0, 0, 0, 0, name="cpu0")
-                        + f"intr {500 * k}\nctxt {900 * k}\nprocs_running 2\nprocs_blocked {k}\n" for k in range(5)]),
-    "memory": log("memory", *[f"MemTotal:  1000 kB\nMemAvailable:  {900 - k} kB\nDirty:  {k} kB\nSwapTotal:  10 kB\nSwapFree:  8 kB\n"
-                              for k in range(5)]),
-    "vmstat": log("vmstat", *[f"nr_dirtied {100 * k}\npgpgout {4 * k}\nallocstall_normal {k}\nallocstall_movable {k}\n" for k in range(5)]),
-    "pressure": log("pressure", *[f"io some avg10=1.00 avg60=0.50 avg300=0.00 total={250000 * k}\n"
-                                  f"io full avg10=0.00 avg60=0.00 avg300=0.00 total={100000 * k}\n" for k in range(5)]),
+    "cpu": log(
+        "cpu",
+        *[
+            cpu(10 * k, 0, 5 * k, 100 * k, k, 0, 0, 0, 0, 0)
+            + cpu(9 * k, 0, 5 * k, 40 * k, k, 0, 0, 0, 0, 0, name="cpu0")
+            + f"intr {500 * k}\nctxt {900 * k}\nprocs_running 2\nprocs_blocked {k}\n"
+            for k in range(5)
+        ],
+    ),
+    "memory": log(
+        "memory",
+        *[
+            f"MemTotal:  1000 kB\nMemAvailable:  {900 - k} kB\nDirty:  {k} kB\nSwapTotal:  10 kB\nSwapFree:  8 kB\n"
+            for k in range(5)
+        ],
+    ),
+    "vmstat": log(
+        "vmstat",
+        *[
+            f"nr_dirtied {100 * k}\npgpgout {4 * k}\nallocstall_normal {k}\nallocstall_movable {k}\n"
+            for k in range(5)
+        ],
+    ),
+    "pressure": log(
+        "pressure",
+        *[
+            f"io some avg10=1.00 avg60=0.50 avg300=0.00 total={250000 * k}\n"
+            f"io full avg10=0.00 avg60=0.00 avg300=0.00 total={100000 * k}\n"
+            for k in range(5)
+        ],
+    ),
 }
 
 
@@ -55,19 +81,27 @@ def test_cpu_time_is_shared_out() -> None:
 
 
 def test_the_busiest_cpu_is_found_in_each_interval() -> None:
-    readings = [cpu(0, 0, 0, 0) + cpu(0, 0, 0, 0, name="cpu0") + cpu(0, 0, 0, 0, name="cpu1"),
-                cpu(90, 0, 0, 110) + cpu(90, 0, 0, 10, name="cpu0") + cpu(0, 0, 0, 100, name="cpu1"),
-                cpu(170, 0, 0, 230) + cpu(90, 0, 0, 110, name="cpu0") + cpu(80, 0, 0, 120, name="cpu1")]
-    assert read("cpu", log("cpu", *readings)).columns["cpu.busiest"].tolist() == pytest.approx([0.9, 0.8])
+    readings = [
+        cpu(0, 0, 0, 0) + cpu(0, 0, 0, 0, name="cpu0") + cpu(0, 0, 0, 0, name="cpu1"),
+        cpu(90, 0, 0, 110) + cpu(90, 0, 0, 10, name="cpu0") + cpu(0, 0, 0, 100, name="cpu1"),
+        cpu(170, 0, 0, 230) + cpu(90, 0, 0, 110, name="cpu0") + cpu(80, 0, 0, 120, name="cpu1"),
+    ]
+    assert read("cpu", log("cpu", *readings)).columns["cpu.busiest"].tolist() == pytest.approx(
+        [0.9, 0.8]
+    )
 
 
 def test_idle_time_that_goes_back_is_no_time() -> None:
-    busy = read("cpu", log("cpu", cpu(0, 0, 0, 100, 50), cpu(50, 0, 0, 150, 49))).columns["cpu.busy"]
+    busy = read("cpu", log("cpu", cpu(0, 0, 0, 100, 50), cpu(50, 0, 0, 150, 49))).columns[
+        "cpu.busy"
+    ]
     assert busy.tolist() == pytest.approx([0.5])
 
 
 def test_a_clock_tick_without_time_is_unknown_not_zero() -> None:
-    assert np.isnan(read("cpu", log("cpu", cpu(1, 0, 1, 5), cpu(1, 0, 1, 5))).columns["cpu.busy"]).all()
+    assert np.isnan(
+        read("cpu", log("cpu", cpu(1, 0, 1, 5), cpu(1, 0, 1, 5))).columns["cpu.busy"]
+    ).all()
 
 
 def test_an_old_kernels_four_states_will_do() -> None:
@@ -77,8 +111,17 @@ def test_an_old_kernels_four_states_will_do() -> None:
 
 
 def test_switches_and_interrupts_are_rates_and_tasks_are_levels() -> None:
-    columns = read("cpu", log("cpu", *[f"{cpu(k, 0, 0, k)}ctxt {1000 * k}\nintr {500 * k}\nprocs_running 3\nprocs_blocked {k}\n"
-                                       for k in range(3)], step=2.0)).columns
+    columns = read(
+        "cpu",
+        log(
+            "cpu",
+            *[
+                f"{cpu(k, 0, 0, k)}ctxt {1000 * k}\nintr {500 * k}\nprocs_running 3\nprocs_blocked {k}\n"
+                for k in range(3)
+            ],
+            step=2.0,
+        ),
+    ).columns
     assert columns["context_switches"].tolist() == [500, 500]
     assert columns["interrupts"].tolist() == [250, 250]
     assert columns["tasks.blocked"].tolist() == [1, 2]
@@ -107,7 +150,12 @@ def test_pressure_is_the_share_of_time_from_the_totals() -> None:
 
 
 def test_a_counter_that_goes_back_or_is_missing_costs_its_interval() -> None:
-    readings = ["nr_dirtied 100\nnr_written 1\n", "nr_dirtied 50\nnr_written 2\n", "nr_written 3\n", "nr_dirtied 9\nnr_written 4\n"]
+    readings = [
+        "nr_dirtied 100\nnr_written 1\n",
+        "nr_dirtied 50\nnr_written 2\n",
+        "nr_written 3\n",
+        "nr_dirtied 9\nnr_written 4\n",
+    ]
     columns = read("vmstat", log("vmstat", *readings)).columns
     assert np.isnan(columns["vmstat.dirtied"]).all()
     assert columns["vmstat.written"].tolist() == [1, 1, 1]
@@ -155,9 +203,29 @@ def test_bytes_knocked_over_are_survived(kind: str, data: st.DataObject) -> None
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(["cpu 1 2 3 4\n", "cpu0 1\n", "cpu  x\n", "Dirty: 4 kB\n", "Dirty: 4 MB\n", "ctxt 9999999999999999999999\n",
-                                 "nr_dirtied 5\n", "io some total=9\n", "@ 1 2\n", "@ 2 3\n", "@ 3\n", "ctxt ²\n", "\n",
-                                 "junk"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "cpu 1 2 3 4\n",
+                "cpu0 1\n",
+                "cpu  x\n",
+                "Dirty: 4 kB\n",
+                "Dirty: 4 MB\n",
+                "ctxt 9999999999999999999999\n",
+                "nr_dirtied 5\n",
+                "io some total=9\n",
+                "@ 1 2\n",
+                "@ 2 3\n",
+                "@ 3\n",
+                "ctxt ²\n",
+                "\n",
+                "junk",
+            ]
+        ),
+        max_size=12,
+    )
+)
 @example(["@ 1 2\n", "cpu 0 0 0 0\n", "@ 2 2000000002\n", "cpu 0 0 0 0\n"])
 def test_odd_lines_are_listed_or_the_file_refused(kind: str, lines: list[str]) -> None:
     text = f"# iolab {kind} 1\n" + "".join(lines)
@@ -169,10 +237,16 @@ def test_odd_lines_are_listed_or_the_file_refused(kind: str, lines: list[str]) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "file is empty"), ("something else\n", "is not a header of this log"), ("# iolab {kind} 2\n@ 1 2\n", "log of a newer kind"),
-    ("# iolab {kind} 1\n", "no whole reading"), ("# iolab {kind} 1\n@ 1 2\n", "no whole reading"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "file is empty"),
+        ("something else\n", "is not a header of this log"),
+        ("# iolab {kind} 2\n@ 1 2\n", "log of a newer kind"),
+        ("# iolab {kind} 1\n", "no whole reading"),
+        ("# iolab {kind} 1\n@ 1 2\n", "no whole reading"),
+    ],
+)
 def test_a_log_without_readings_says_why(kind: str, text: str, words: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(kind, text.format(kind=kind))
@@ -186,7 +260,12 @@ def test_the_content_tells_the_kind_whatever_the_name(kind: str) -> None:
 
 
 def test_any_kind_of_counters_has_the_same_frame() -> None:
-    readings, damaged = read_log("own", log("own", "a 1\n", "a 2\nb\n").encode(), "x",
-                                 lambda line: ("a", [int(line[2:])]) if line.startswith("a ") else None, "an a")
+    readings, damaged = read_log(
+        "own",
+        log("own", "a 1\n", "a 2\nb\n").encode(),
+        "x",
+        lambda line: ("a", [int(line[2:])]) if line.startswith("a ") else None,
+        "an a",
+    )
     assert [reading.counters for reading in readings] == [{"a": [1]}, {"a": [2]}]
     assert damaged == [(6, "neither a reading's time nor an a")]

@@ -21,13 +21,27 @@ def read(text: str) -> DeviceTable:
 
 
 def disk(name: str = "sda", **more: float) -> dict[str, object]:
-    return {"disk_device": name, "r/s": 100.0, "w/s": 200.0, "rkB/s": 800.0, "wkB/s": 3200.0, "r_await": 2.0, "w_await": 5.0,
-            "rareq-sz": 8.0, "wareq-sz": 16.0, "aqu-sz": 1.2, "util": 40.0, **more}
+    return {
+        "disk_device": name,
+        "r/s": 100.0,
+        "w/s": 200.0,
+        "rkB/s": 800.0,
+        "wkB/s": 3200.0,
+        "r_await": 2.0,
+        "w_await": 5.0,
+        "rareq-sz": 8.0,
+        "wareq-sz": 16.0,
+        "aqu-sz": 1.2,
+        "util": 40.0,
+        **more,
+    }
 
 
 def document(*reports: list[dict[str, object]]) -> str:
     statistics = [{"disk": disks} for disks in reports]
-    return json.dumps({"sysstat": {"hosts": [{"nodename": "box", "statistics": statistics}]}}, indent=1)
+    return json.dumps(
+        {"sysstat": {"hosts": [{"nodename": "box", "statistics": statistics}]}}, indent=1
+    )
 
 
 def test_json_of_12_6_1() -> None:
@@ -35,9 +49,15 @@ def test_json_of_12_6_1() -> None:
     samples = table.devices["vda"]
     raw = json.loads(SAMPLE)["sysstat"]["hosts"][0]["statistics"]
     assert len(raw) == 4
-    assert samples.columns["write.iops"].tolist() == [report["disk"][0]["w/s"] for report in raw[1:]]
-    assert samples.columns["write.bw"] == pytest.approx([report["disk"][0]["wkB/s"] * 1024 for report in raw[1:]])
-    assert samples.columns["util"] == pytest.approx([report["disk"][0]["util"] / 100 for report in raw[1:]])
+    assert samples.columns["write.iops"].tolist() == [
+        report["disk"][0]["w/s"] for report in raw[1:]
+    ]
+    assert samples.columns["write.bw"] == pytest.approx(
+        [report["disk"][0]["wkB/s"] * 1024 for report in raw[1:]]
+    )
+    assert samples.columns["util"] == pytest.approx(
+        [report["disk"][0]["util"] / 100 for report in raw[1:]]
+    )
     assert samples.time_ns is not None
     assert (samples.interval, np.diff(samples.time_ns).tolist()) == (1.0, [10**9, 10**9])
     assert table.skipped_first
@@ -45,8 +65,10 @@ def test_json_of_12_6_1() -> None:
 
 
 def test_both_of_iostats_forms_mean_the_same() -> None:
-    text = ("Device r/s w/s rkB/s wkB/s r_await w_await rareq-sz wareq-sz aqu-sz %util\n"
-            "sda 100.00 200.00 800.00 3200.00 2.00 5.00 8.00 16.00 1.20 40.00\n\n")
+    text = (
+        "Device r/s w/s rkB/s wkB/s r_await w_await rareq-sz wareq-sz aqu-sz %util\n"
+        "sda 100.00 200.00 800.00 3200.00 2.00 5.00 8.00 16.00 1.20 40.00\n\n"
+    )
     from_text = IostatText().read((text * 3).encode(), "t").devices["sda"]
     from_json = read(document([disk()], [disk()], [disk()])).devices["sda"]
     assert from_text.columns.keys() == from_json.columns.keys()
@@ -85,21 +107,36 @@ def test_a_column_that_a_report_lacks_is_unknown_there() -> None:
 
 
 def test_without_x_only_bandwidth_is_known() -> None:
-    plain = {"disk_device": "sda", "tps": 300.0, "kB_read/s": 800.0, "kB_wrtn/s": 3200.0, "kB_read": 800, "kB_wrtn": 3200}
+    plain = {
+        "disk_device": "sda",
+        "tps": 300.0,
+        "kB_read/s": 800.0,
+        "kB_wrtn/s": 3200.0,
+        "kB_read": 800,
+        "kB_wrtn": 3200,
+    }
     samples = read(document([plain], [plain])).devices["sda"]
-    assert {name: values.tolist() for name, values in samples.columns.items()} == {"read.bw": [819200.0], "write.bw": [3276800.0]}
+    assert {name: values.tolist() for name, values in samples.columns.items()} == {
+        "read.bw": [819200.0],
+        "write.bw": [3276800.0],
+    }
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "file is empty"),
-    ("{}", "no list of reports"),
-    (SAMPLE[:100], "no list of reports"),
-    (document(), "no reading of a device"),
-    (document([]), "no reading of a device"),
-    ('{"sysstat": {"hosts": [{"statistics": [{"disk": [3, {"disk_device": 4}, {"disk_device": "a", "x": 1}]}]}]}}',
-     "no known column"),
-    ('{"sysstat": {"hosts": [{"statistics": [' + "[" * 100_000, "no reading of a device"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "file is empty"),
+        ("{}", "no list of reports"),
+        (SAMPLE[:100], "no list of reports"),
+        (document(), "no reading of a device"),
+        (document([]), "no reading of a device"),
+        (
+            '{"sysstat": {"hosts": [{"statistics": [{"disk": [3, {"disk_device": 4}, {"disk_device": "a", "x": 1}]}]}]}}',
+            "no known column",
+        ),
+        ('{"sysstat": {"hosts": [{"statistics": [' + "[" * 100_000, "no reading of a device"),
+    ],
+)
 def test_a_file_without_readings_says_why(text: str, words: str) -> None:
     with pytest.raises(FormatError) as caught:
         read(text)
@@ -107,5 +144,7 @@ def test_a_file_without_readings_says_why(text: str, words: str) -> None:
 
 
 def test_processors_alone_are_named() -> None:
-    table = read('{"sysstat": {"hosts": [{"statistics": [{"timestamp": "x", "avg-cpu": {"user": 1.0}}, {"avg-cpu": {"user": 2.0}}]}]}}')
+    table = read(
+        '{"sysstat": {"hosts": [{"statistics": [{"timestamp": "x", "avg-cpu": {"user": 1.0}}, {"avg-cpu": {"user": 2.0}}]}]}}'
+    )
     assert (dict(table.devices), "avg-cpu alone" in table.assumptions[0]) == ({}, True)

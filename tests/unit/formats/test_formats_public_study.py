@@ -22,8 +22,11 @@ def files() -> Iterator[dict[str, bytes]]:
     if not ARCHIVE.exists():
         pytest.skip("the public study is not beside the repository (../shared/data)")
     with tarfile.open(ARCHIVE) as archive:
-        yield {member.name: stream.read() for member in archive
-               if member.isfile() and (stream := archive.extractfile(member)) is not None}
+        yield {
+            member.name: stream.read()
+            for member in archive
+            if member.isfile() and (stream := archive.extractfile(member)) is not None
+        }
 
 
 @pytest.mark.slow
@@ -54,7 +57,12 @@ def test_every_file_is_told_and_read_in_under_a_second(files: dict[str, bytes]) 
         assert samples.device == name.rsplit("-", 1)[1].removesuffix(".txt")
         assert len(samples.columns["util"]) in (60, 61)
         assert samples.source_fields["write.bw"] == ("wkB/s", "KiB/s")
-        assert 0 <= float(np.min(samples.columns["util"])) <= float(np.max(samples.columns["util"])) < 1.1
+        assert (
+            0
+            <= float(np.min(samples.columns["util"]))
+            <= float(np.max(samples.columns["util"]))
+            < 1.1
+        )
 
 
 def test_littles_law_holds_in_every_closed_loop_run(files: dict[str, bytes]) -> None:

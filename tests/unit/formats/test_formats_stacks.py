@@ -42,16 +42,25 @@ def test_samples_are_folded_from_the_outermost_frame() -> None:
     assert found.stacks == {
         "fio;[fio];__libc_pread;zio_execute_[k];do_syscall_64_[k]": 1,
         "kworker/u8:3-lo;ret_from_fork_[k]": 1,
-        "fio;[unknown]_[k];[unknown]": 1}
+        "fio;[unknown]_[k];[unknown]": 1,
+    }
     assert (found.event, found.damaged, found.samples) == ("cpu-clock:ppp", 0, 3)
     assert found.seconds == pytest.approx(1.5)
 
 
-@pytest.mark.parametrize("head", ["fio  9567 cycles: ", "fio 9567/9568 [001] 61783.852923:   10101010 cycles: ",
-                                  "a name 9567 [000] cycles:"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        "fio  9567 cycles: ",
+        "fio 9567/9568 [001] 61783.852923:   10101010 cycles: ",
+        "a name 9567 [000] cycles:",
+    ],
+)
 def test_any_columns_of_a_sample_are_taken(head: str) -> None:
     found = table(f"{head}\n\t821ef691 main+0x1f (/usr/bin/fio)\n\n")
-    assert list(found.stacks) == [f"{head[:3].strip() if head.startswith('fio') else 'a name'};main"]
+    assert list(found.stacks) == [
+        f"{head[:3].strip() if head.startswith('fio') else 'a name'};main"
+    ]
     assert found.event == "cycles"
 
 
@@ -60,7 +69,7 @@ def test_a_name_with_a_semicolon_makes_no_frame_more() -> None:
 
 
 def test_a_sample_that_was_cut_is_counted_and_left_out() -> None:
-    cut = table(SCRIPT[:SCRIPT.index("\tffff800010a1d2f0")])
+    cut = table(SCRIPT[: SCRIPT.index("\tffff800010a1d2f0")])
     assert (cut.samples, cut.damaged) == (2, 1)
     assert cut.first_damaged is not None
     assert "within a sample" in cut.first_damaged[1]
@@ -74,7 +83,11 @@ def test_a_damaged_line_costs_its_sample_alone() -> None:
 
 def test_folded_stacks_are_added_up_and_written_again() -> None:
     found = table(FOLDED + "fio;read_[k] 2\n")
-    assert found.stacks == {"fio;read_[k]": 5, "fio;read_[k];copy to user_[k]": 4, "swapper;default_idle_[k]": 10}
+    assert found.stacks == {
+        "fio;read_[k]": 5,
+        "fio;read_[k];copy to user_[k]": 4,
+        "swapper;default_idle_[k]": 10,
+    }
     assert table(found.folded()).stacks == found.stacks
 
 
@@ -84,13 +97,17 @@ def test_a_folded_line_without_a_count_is_counted_as_damaged() -> None:
     assert found.first_damaged == (4, "'fio;read_[k]' is not a stack with a count")
 
 
-@pytest.mark.parametrize(("name", "text"), [("folded", "fio;a\n"), ("perf-script", "hello\n"), ("folded", "")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("folded", "fio;a\n"), ("perf-script", "hello\n"), ("folded", "")]
+)
 def test_what_holds_no_stack_is_refused(name: str, text: str) -> None:
     with pytest.raises(FormatError, match=r"^x: "):
         load("format", name)().read(text.encode(), "x")
 
 
-@pytest.mark.parametrize("text", ["3;fio-3.33;job;0;0;10;20;0.00%\n", "1000, 5, 0, 4096\n", "a b c\n", "{}", "x 3\n"])
+@pytest.mark.parametrize(
+    "text", ["3;fio-3.33;job;0;0;10;20;0.00%\n", "1000, 5, 0, 4096\n", "a b c\n", "{}", "x 3\n"]
+)
 def test_other_files_are_not_taken_for_profiles(text: str) -> None:
     assert detect(text.encode(), "any.txt") not in ("folded", "perf-script")
 

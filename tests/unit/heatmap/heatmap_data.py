@@ -12,13 +12,31 @@ from iolab.recording.base.counts import HeatCounts, Y
 from iolab.recording.base.grids import Linear, LogLinear
 
 
-def counts(events: Iterable[tuple[int, int]], *, y: Y = "latency", bits: int = 6, interval: int = 1000, width: int = 0,
-           **more: object) -> HeatCounts:
+def counts(
+    events: Iterable[tuple[int, int]],
+    *,
+    y: Y = "latency",
+    bits: int = 6,
+    interval: int = 1000,
+    width: int = 0,
+    **more: object,
+) -> HeatCounts:
     """Counts of events (time, value), on the grid, or on equal buckets of `width`."""
     events = list(events)
     grid = Linear(0, width) if width else LogLinear(bits)
-    found = Counter((time // interval, value // width if width else _core.grid_index(value, bits)) for time, value in events)
+    found = Counter(
+        (time // interval, value // width if width else _core.grid_index(value, bits))
+        for time, value in events
+    )
     cells = sorted(found)
-    return HeatCounts(y, 0, interval, grid, np.array([cell[0] for cell in cells], dtype=np.int64),
-                      np.array([cell[1] for cell in cells], dtype=np.int64), np.array([found[cell] for cell in cells], dtype=np.int64),
-                      events=len(events), **more)  # type: ignore[arg-type]
+    return HeatCounts(
+        y,
+        0,
+        interval,
+        grid,
+        np.array([cell[0] for cell in cells], dtype=np.int64),
+        np.array([cell[1] for cell in cells], dtype=np.int64),
+        np.array([found[cell] for cell in cells], dtype=np.int64),
+        events=len(events),
+        **more,
+    )  # type: ignore[arg-type]

@@ -31,10 +31,17 @@ def panel(made: HeatCounts, columns: int = 100) -> Panel:
 
 
 def with_losses(*lost: tuple[int, int], gaps: tuple[tuple[int, int], ...] = ()) -> HeatCounts:
-    return replace(STEADY, lost_at=tuple((column, "lost", count) for column, count in lost), gaps=gaps)
+    return replace(
+        STEADY, lost_at=tuple((column, "lost", count) for column, count in lost), gaps=gaps
+    )
 
 
-@given(st.lists(st.tuples(st.integers(-5, 120), st.integers(0, 10**6)), unique_by=lambda pair: pair[0]), st.integers(1, 9))
+@given(
+    st.lists(
+        st.tuples(st.integers(-5, 120), st.integers(0, 10**6)), unique_by=lambda pair: pair[0]
+    ),
+    st.integers(1, 9),
+)
 def test_losses_add_up_by_column_of_the_drawing(lost: list[tuple[int, int]], factor: int) -> None:
     made = with_losses(*sorted(lost))
     across = -(-100 // factor)
@@ -48,14 +55,19 @@ def test_losses_add_up_by_column_of_the_drawing(lost: list[tuple[int, int]], fac
     assert heights == sorted(heights)
 
 
-@pytest.mark.parametrize(("columns", "words"), [
-    ((), ""),
-    (((3, 1),), "lost: 1 record in 1 column"),
-    (((3, 1200), (4, 34)), "lost: 1 234 records in 2 columns, at most 1 200 in one"),
-    (((3, 0),), "lost: an unknown number of records in 1 column"),
-    (((3, 0), (9, 7)), "lost: 7 records in 2 columns, in 1 nobody knows how many"),
-])
-def test_the_legend_says_how_many_and_how_many_in_one(columns: tuple[tuple[int, int], ...], words: str) -> None:
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ((), ""),
+        (((3, 1),), "lost: 1 record in 1 column"),
+        (((3, 1200), (4, 34)), "lost: 1 234 records in 2 columns, at most 1 200 in one"),
+        (((3, 0),), "lost: an unknown number of records in 1 column"),
+        (((3, 0), (9, 7)), "lost: 7 records in 2 columns, in 1 nobody knows how many"),
+    ],
+)
+def test_the_legend_says_how_many_and_how_many_in_one(
+    columns: tuple[tuple[int, int], ...], words: str
+) -> None:
     assert Lost(columns).words() == words
 
 
@@ -63,10 +75,13 @@ SPANS = st.lists(st.tuples(st.floats(0, 50), st.floats(0.1, 20)), max_size=4)
 
 
 @given(SPANS, SPANS)
-def test_spans_less_others_hold_what_is_in_the_first_alone(spans: list[tuple[float, float]], covers: list[tuple[float, float]]) -> None:
+def test_spans_less_others_hold_what_is_in_the_first_alone(
+    spans: list[tuple[float, float]], covers: list[tuple[float, float]]
+) -> None:
     ends = [tuple((start, start + length) for start, length in each) for each in (spans, covers)]
     left = without(*ends)
     for point in np.linspace(0, 70, 211) + 1e-4:
+
         def inside(which: tuple[tuple[float, float], ...], at: float = float(point)) -> bool:
             return any(start <= at < end for start, end in which)
 
@@ -74,7 +89,11 @@ def test_spans_less_others_hold_what_is_in_the_first_alone(spans: list[tuple[flo
 
 
 def test_unrecorded_time_is_cut_at_the_maps_edges() -> None:
-    assert unrecorded(with_losses(gaps=((-7, 3), (40, 50), (95, 400))), 50, 2) == ((0.0, 1.5), (20.0, 25.0), (47.5, 50.0))
+    assert unrecorded(with_losses(gaps=((-7, 3), (40, 50), (95, 400))), 50, 2) == (
+        (0.0, 1.5),
+        (20.0, 25.0),
+        (47.5, 50.0),
+    )
     assert unrecorded(with_losses(gaps=((100, 200),)), 100) == ()
 
 
@@ -89,16 +108,30 @@ def test_a_map_without_losses_has_no_strip() -> None:
 def test_the_strip_stands_under_the_lost_columns(theme: object) -> None:
     assert theme in (LIGHT, DARK)
     used = LIGHT if theme is LIGHT else DARK
-    plain, made = svg([panel(STEADY)], "t", used), svg([panel(with_losses((10, 5), (50, 4000)))], "t", used)
+    plain, made = (
+        svg([panel(STEADY)], "t", used),
+        svg([panel(with_losses((10, 5), (50, 4000)))], "t", used),
+    )
     tree = ElementTree.fromstring(made)
     (strip,) = [path for path in tree.iter(f"{SVG}path") if path.get("fill") == used.lost]
-    bars = [(float(x), float(tall)) for x, tall in re.findall(r"M([\d.]+) [\d.]+v-([\d.]+)", strip.get("d") or "")]
-    assert [x for x, _ in bars] == [pytest.approx(84 + 9 * 10, abs=0.1), pytest.approx(84 + 9 * 50, abs=0.1)]
+    bars = [
+        (float(x), float(tall))
+        for x, tall in re.findall(r"M([\d.]+) [\d.]+v-([\d.]+)", strip.get("d") or "")
+    ]
+    assert [x for x, _ in bars] == [
+        pytest.approx(84 + 9 * 10, abs=0.1),
+        pytest.approx(84 + 9 * 50, abs=0.1),
+    ]
     assert bars[0][1] < bars[1][1]
     texts = [element.text for element in tree.iter(f"{SVG}text")]
     assert "lost" in texts
-    assert any("lost: 4 005 records in 2 columns, at most 4 000 in one" in (text or "") for text in texts)
-    assert float(tree.get("height") or 0) == float(ElementTree.fromstring(plain).get("height") or 0) + 10 + 16
+    assert any(
+        "lost: 4 005 records in 2 columns, at most 4 000 in one" in (text or "") for text in texts
+    )
+    assert (
+        float(tree.get("height") or 0)
+        == float(ElementTree.fromstring(plain).get("height") or 0) + 10 + 16
+    )
 
 
 def test_the_terminal_marks_the_lost_columns() -> None:
@@ -115,7 +148,10 @@ def test_the_terminal_marks_the_lost_columns() -> None:
 
 
 def test_unrecorded_time_is_hatched_and_said_apart_from_idle_time() -> None:
-    broken = counts([(time * 100, 50) for time in range(400)] + [(60_000 + time * 100, 50) for time in range(400)])
+    broken = counts(
+        [(time * 100, 50) for time in range(400)]
+        + [(60_000 + time * 100, 50) for time in range(400)]
+    )
     idle, blind = panel(broken), panel(replace(broken, gaps=((40, 60),)))
     assert idle.gaps == ((40.0, 60.0),)
     assert (blind.gaps, blind.unrecorded) == ((), ((40.0, 60.0),))
@@ -130,23 +166,42 @@ def test_unrecorded_time_is_hatched_and_said_apart_from_idle_time() -> None:
 
 
 @pytest.mark.parametrize("mode", ["text", "256", "truecolor"])
-def test_the_terminal_has_a_letter_for_idle_time_and_one_for_unrecorded_time(mode: terminal.Mode) -> None:
-    broken = counts([(time * 100, 50) for time in range(400)] + [(60_000 + time * 100, 50) for time in range(400)])
-    lines = [re.sub("\033\\[[0-9;]*m", "", line)
-             for line in terminal.draw(panel(replace(broken, gaps=((40, 50),))), Layout(100, 20, 1), mode, DARK)]
+def test_the_terminal_has_a_letter_for_idle_time_and_one_for_unrecorded_time(
+    mode: terminal.Mode,
+) -> None:
+    broken = counts(
+        [(time * 100, 50) for time in range(400)]
+        + [(60_000 + time * 100, 50) for time in range(400)]
+    )
+    lines = [
+        re.sub("\033\\[[0-9;]*m", "", line)
+        for line in terminal.draw(
+            panel(replace(broken, gaps=((40, 50),))), Layout(100, 20, 1), mode, DARK
+        )
+    ]
     body = [line.partition("│")[2] for line in lines if "│" in line]
     assert any(row[40:60] == 10 * "╱" + 10 * "░" for row in body)
     assert not any(letter in row[:40] + row[60:] for row in body for letter in "╱░")
-    assert [line.strip() for line in lines if line.strip()[:2] in ("░ ", "╱ ")] == ["░ no I/O, though some was due", "╱ not recorded"]
+    assert [line.strip() for line in lines if line.strip()[:2] in ("░ ", "╱ ")] == [
+        "░ no I/O, though some was due",
+        "╱ not recorded",
+    ]
     plain = "\n".join(terminal.draw(panel(STEADY), Layout(100, 20, 1), mode, DARK))
     assert not any(letter in plain for letter in "╱░")
 
 
 def test_the_page_gets_losses_and_unrecorded_columns() -> None:
-    made = group_of(View("log"), [Named("a", with_losses((-3, 4), (10, 5), (200, 9), gaps=((20, 25),)))], percentiles=False).maps[0]
+    made = group_of(
+        View("log"),
+        [Named("a", with_losses((-3, 4), (10, 5), (200, 9), gaps=((20, 25),)))],
+        percentiles=False,
+    ).maps[0]
     assert made.lost == [LossesOfKind(kind="lost", count=5, columns=[(10, 5)])]
     assert made.unrecorded == [(20, 25)]
 
 
 def test_coarser_columns_keep_every_loss() -> None:
-    assert panel(with_losses((10, 5), (11, 6), (50, 4000)), columns=50).lost.columns == ((5, 11), (25, 4000))
+    assert panel(with_losses((10, 5), (11, 6), (50, 4000)), columns=50).lost.columns == (
+        (5, 11),
+        (25, 4000),
+    )

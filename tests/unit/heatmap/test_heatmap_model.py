@@ -20,15 +20,25 @@ from iolab.heatmap.raster import colours
 from iolab.heatmap.theme import LIGHT
 from iolab.heatmap.words import kind_of
 
-events = st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 10**9)), min_size=1, max_size=200)
+events = st.lists(
+    st.tuples(st.integers(0, 60_000), st.integers(0, 10**9)), min_size=1, max_size=200
+)
 LAYOUT = Layout(columns=20, height=60, least=3)
 
 
-@given(events, st.sampled_from(["log", "linear"]), st.sampled_from([0, 0.0001, 0.01, 0.05, 0.5]), st.integers(1, 8), st.integers(1, 9))
+@given(
+    events,
+    st.sampled_from(["log", "linear"]),
+    st.sampled_from([0, 0.0001, 0.01, 0.05, 0.5]),
+    st.integers(1, 8),
+    st.integers(1, 9),
+)
 def test_no_event_is_lost_or_counted_twice(made, scale, crop, factor, least) -> None:  # type: ignore[no-untyped-def]
     found = counts(made)
     frame = frame_of([found], View(scale, crop))
-    cells = cells_of(found, frame, columns=-(-found.columns // factor), factor=factor, height=100, least=least)
+    cells = cells_of(
+        found, frame, columns=-(-found.columns // factor), factor=factor, height=100, least=least
+    )
     assert cells.counts.sum() + cells.above + cells.below == len(made)
     assert cells.above <= crop * len(made)
     assert np.all(np.diff(cells.edges) > 0)
@@ -38,7 +48,9 @@ def test_no_event_is_lost_or_counted_twice(made, scale, crop, factor, least) -> 
 def test_a_range_counts_what_lies_outside(made, low, length, scale) -> None:  # type: ignore[no-untyped-def]
     found = counts(made)
     grid, view = found.grid, View(scale, 0, low, low + length)
-    if not min(found.index) <= grid.index(low + length - 1) or not grid.index(low) <= max(found.index):
+    if not min(found.index) <= grid.index(low + length - 1) or not grid.index(low) <= max(
+        found.index
+    ):
         with pytest.raises(FormatError, match="range of y"):
             frame_of([found], view)
         return
@@ -48,17 +60,27 @@ def test_a_range_counts_what_lies_outside(made, low, length, scale) -> None:  # 
     # the frame is what was asked for, grown to whole buckets
     assert frame.low <= max(low, 0.5)
     assert frame.high >= low + length
-    assert cells.below == sum(value < frame.low for _, value in made if not (frame.low == 0.5 and value == 0))
+    assert cells.below == sum(
+        value < frame.low for _, value in made if not (frame.low == 0.5 and value == 0)
+    )
 
 
 def test_cells_stand_where_their_events_are() -> None:
     found = counts([(0, 8192)] * 70 + [(1500, 131072)] * 30, y="size")
     (panel,) = panels([Named("mix", found)], View("log"), LAYOUT)
     where = np.argwhere(panel.cells.counts)
-    placed = {(int(column), round(panel.cells.edges[row]), round(panel.cells.edges[row + 1])): int(panel.cells.counts[row, column])
-              for row, column in where}
-    assert [(column, count) for (column, low, high), count in placed.items() if low <= 8192 < high] == [(0, 70)]
-    assert [(column, count) for (column, low, high), count in placed.items() if low <= 131072 < high] == [(1, 30)]
+    placed = {
+        (int(column), round(panel.cells.edges[row]), round(panel.cells.edges[row + 1])): int(
+            panel.cells.counts[row, column]
+        )
+        for row, column in where
+    }
+    assert [
+        (column, count) for (column, low, high), count in placed.items() if low <= 8192 < high
+    ] == [(0, 70)]
+    assert [
+        (column, count) for (column, low, high), count in placed.items() if low <= 131072 < high
+    ] == [(1, 30)]
 
 
 @given(events)
@@ -67,7 +89,9 @@ def test_percentiles_are_those_of_the_native_core(made) -> None:  # type: ignore
     drawn = lines(found, found.columns, (0.5, 0.9, 0.99))
     for column in range(found.columns):
         here = found.column == column
-        expected = _core.quantiles(found.index[here].tolist(), found.count[here].tolist(), [0.5, 0.9, 0.99], 6)
+        expected = _core.quantiles(
+            found.index[here].tolist(), found.count[here].tolist(), [0.5, 0.9, 0.99], 6
+        )
         if expected[0] is None:
             assert np.isnan(drawn[:, column]).all()
             continue
@@ -95,7 +119,9 @@ def test_a_crop_is_stated_and_reversible() -> None:
 
 
 def test_a_gap_is_where_io_was_due() -> None:
-    busy = [(time * 100, 50) for time in range(100)] + [(20_000 + time * 100, 50) for time in range(100)]
+    busy = [(time * 100, 50) for time in range(100)] + [
+        (20_000 + time * 100, 50) for time in range(100)
+    ]
     assert gaps(counts(busy)) == [(10, 20)]
     assert gaps(counts(busy, conditional=True)) == []
     assert gaps(counts([(0, 5), (9000, 5)])) == []
@@ -103,19 +129,28 @@ def test_a_gap_is_where_io_was_due() -> None:
     slow = [(time * 9000, 50) for time in range(20)]
     fast = [(200_000 + time * 10, 50) for time in range(20_000)]
     assert gaps(counts(slow + fast)) == []
-    assert gaps(counts(slow + fast + [(500_000 + time * 10, 50) for time in range(2000)])) == [(400, 500)]
+    assert gaps(counts(slow + fast + [(500_000 + time * 10, 50) for time in range(2000)])) == [
+        (400, 500)
+    ]
 
 
 def test_two_maps_share_axes_and_scale_and_differ() -> None:
-    one, two = counts([(0, 100)] * 5 + [(1000, 100)] * 5), counts([(0, 100)] * 2 + [(1000, 400)] * 9)
-    first, second, change = panels([Named("a", one), Named("b", two)], View("log"), LAYOUT, difference=True)
+    one, two = (
+        counts([(0, 100)] * 5 + [(1000, 100)] * 5),
+        counts([(0, 100)] * 2 + [(1000, 400)] * 9),
+    )
+    first, second, change = panels(
+        [Named("a", one), Named("b", two)], View("log"), LAYOUT, difference=True
+    )
     assert first.frame == second.frame == change.frame
     assert first.scale is second.scale
     assert np.array_equal(change.cells.counts, second.cells.counts - first.cells.counts)
     assert change.cells.counts.sum() == 11 - 10
     assert change.cells.counts.min() == -5
     assert np.nanmin(change.levels) < 0 < np.nanmax(change.levels)
-    blue, orange = (colours(change, LIGHT)[change.cells.counts == value][0].astype(int) for value in (-3, 9))
+    blue, orange = (
+        colours(change, LIGHT)[change.cells.counts == value][0].astype(int) for value in (-3, 9)
+    )
     assert blue[2] > blue[0]
     assert orange[0] > orange[2]
     assert np.isnan(change.levels[change.cells.counts == 0]).all()
@@ -140,7 +175,10 @@ def test_nothing_left_says_why() -> None:
 
 
 def test_bytes_are_said_as_such() -> None:
-    found = replace(counts([(0, 8192)] * 3, y="latency", weight="bytes", without_y=2), count=np.array([3 * 2**20]))
+    found = replace(
+        counts([(0, 8192)] * 3, y="latency", weight="bytes", without_y=2),
+        count=np.array([3 * 2**20]),
+    )
     (panel,) = panels([Named("a", found)], View("log"), LAYOUT)
     assert "3 I/Os over" in panel.heading
     assert "3 MiB moved by them" in panel.heading
@@ -156,7 +194,9 @@ def test_the_legend_writes_counts_as_the_heading_does() -> None:
 
 
 def test_a_column_without_bytes_is_no_gap() -> None:
-    busy = [(time * 100, 50) for time in range(100)] + [(20_000 + time * 100, 50) for time in range(100)]
+    busy = [(time * 100, 50) for time in range(100)] + [
+        (20_000 + time * 100, 50) for time in range(100)
+    ]
     assert gaps(counts(busy, weight="time"))
     assert gaps(counts(busy, weight="bytes")) == []
 
@@ -180,7 +220,9 @@ def test_a_handful_of_tiny_sizes_does_not_stretch_the_map_and_is_told() -> None:
     assert whole.frame.low <= 3
     assert whole.cells.below == 0
     # of a thousand sizes more than one is tiny: they are shown
-    (more,) = panels([Named("reads", counts([(0, 8192)] * 998 + [(0, 3)] * 2, y="size"))], View("log"), LAYOUT)
+    (more,) = panels(
+        [Named("reads", counts([(0, 8192)] * 998 + [(0, 3)] * 2, y="size"))], View("log"), LAYOUT
+    )
     assert more.cells.below == 0
     # neither a linear axis nor another quantity has a tail
     (linear,) = panels([Named("reads", TINY)], View("linear"), LAYOUT)
@@ -198,8 +240,13 @@ def test_a_tail_is_never_more_than_its_share(made, tail, crop) -> None:  # type:
 
 
 @pytest.mark.parametrize("sizes", [(8192,), (3, 8192), (512, 4096, 65536, 2**20)], ids=str)
-def test_sizes_stand_clear_of_the_frame_and_the_most_frequent_has_a_mark(sizes: tuple[int, ...]) -> None:
-    found = counts([event for size in sizes for event in [(0, size)] * (90 if size == sizes[-1] else 10)], y="size")
+def test_sizes_stand_clear_of_the_frame_and_the_most_frequent_has_a_mark(
+    sizes: tuple[int, ...],
+) -> None:
+    found = counts(
+        [event for size in sizes for event in [(0, size)] * (90 if size == sizes[-1] else 10)],
+        y="size",
+    )
     (panel,) = panels([Named("a", found)], View("log"), Layout(columns=20, height=260, least=3))
     rows = np.flatnonzero(panel.cells.counts.sum(axis=1))
     places = panel.frame.position(panel.cells.edges)
@@ -211,7 +258,10 @@ def test_sizes_stand_clear_of_the_frame_and_the_most_frequent_has_a_mark(sizes: 
 
 
 def test_maps_that_are_compared_have_the_same_marks() -> None:
-    one, two = counts([(0, 4096)] * 5 + [(0, 2**20)], y="size"), counts([(0, 8192)] * 9 + [(0, 512)], y="size")
+    one, two = (
+        counts([(0, 4096)] * 5 + [(0, 2**20)], y="size"),
+        counts([(0, 8192)] * 9 + [(0, 512)], y="size"),
+    )
     made = panels([Named("a", one), Named("b", two)], View("log"), LAYOUT, difference=True)
     marks = [panel.value_ticks(4) for panel in made]
     assert marks[0] == marks[1] == marks[2]

@@ -26,7 +26,9 @@ THEMES = [LIGHT, DARK, GREY]
 
 def panel(*, percentiles: bool = False, layout: Layout = LAYOUT) -> Panel:
     rising = [(time * 50, 1000 + 40 * time) for time in range(2000)]
-    return panels([Named("a <b> & c", counts(rising))], View("log"), layout, percentiles=percentiles)[0]
+    return panels(
+        [Named("a <b> & c", counts(rising))], View("log"), layout, percentiles=percentiles
+    )[0]
 
 
 def decoded(picture: bytes) -> tuple[np.ndarray, dict[bytes, bytes]]:  # type: ignore[type-arg]
@@ -35,9 +37,11 @@ def decoded(picture: bytes) -> tuple[np.ndarray, dict[bytes, bytes]]:  # type: i
     chunks: dict[bytes, bytes] = {}
     place = 8
     while place < len(picture):
-        length, kind = struct.unpack(">I4s", picture[place:place + 8])
-        data = picture[place + 8:place + 8 + length]
-        assert struct.unpack(">I", picture[place + 8 + length:place + 12 + length])[0] == zlib.crc32(kind + data)
+        length, kind = struct.unpack(">I4s", picture[place : place + 8])
+        data = picture[place + 8 : place + 8 + length]
+        assert struct.unpack(">I", picture[place + 8 + length : place + 12 + length])[
+            0
+        ] == zlib.crc32(kind + data)
         chunks[kind] = chunks.get(kind, b"") + data
         place += 12 + length
     width, height, depth, colour = struct.unpack(">IIBB", chunks[b"IHDR"][:10])
@@ -50,7 +54,13 @@ def decoded(picture: bytes) -> tuple[np.ndarray, dict[bytes, bytes]]:  # type: i
 
 
 @settings(deadline=None, max_examples=30)
-@given(arrays(np.uint8, st.tuples(st.integers(1, 20), st.integers(1, 30), st.just(3)), elements=st.integers(0, 255)))
+@given(
+    arrays(
+        np.uint8,
+        st.tuples(st.integers(1, 20), st.integers(1, 30), st.just(3)),
+        elements=st.integers(0, 255),
+    )
+)
 def test_pixels_survive_the_file(pixels: np.ndarray) -> None:  # type: ignore[type-arg]
     found, _ = decoded(png(pixels))
     assert np.array_equal(found, pixels)
@@ -74,7 +84,9 @@ def test_palettes_order_by_lightness_and_leave_the_background_to_zero(theme: The
     contrast = (max(steps[0], ground) + 0.05) / (min(steps[0], ground) + 0.05)
     assert abs(steps[0] - ground) == min(abs(steps - ground))
     assert contrast > 1.25
-    assert not any(np.array_equal(step, rgb(theme.background)) for step in [*theme.palette, *theme.signed])
+    assert not any(
+        np.array_equal(step, rgb(theme.background)) for step in [*theme.palette, *theme.signed]
+    )
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
@@ -95,11 +107,21 @@ def test_pixels_are_where_the_cells_are(theme: Theme) -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
-def test_idle_time_is_shaded_what_was_not_recorded_is_hatched_and_neither_is_zero(theme: Theme) -> None:
-    made = counts([(time * 100, 50) for time in range(100)] + [(20_000 + time * 100, 50) for time in range(100)])
-    idle, blind = (panels([Named("a", each)], View("log"), LAYOUT)[0] for each in (made, replace(made, gaps=((10, 20),))))
-    shaded, hatched = (np.all(draw(one, theme, 300, 100) == rgb(colour), axis=2)
-                       for one, colour in ((idle, theme.shade), (blind, theme.hatch)))
+def test_idle_time_is_shaded_what_was_not_recorded_is_hatched_and_neither_is_zero(
+    theme: Theme,
+) -> None:
+    made = counts(
+        [(time * 100, 50) for time in range(100)]
+        + [(20_000 + time * 100, 50) for time in range(100)]
+    )
+    idle, blind = (
+        panels([Named("a", each)], View("log"), LAYOUT)[0]
+        for each in (made, replace(made, gaps=((10, 20),)))
+    )
+    shaded, hatched = (
+        np.all(draw(one, theme, 300, 100) == rgb(colour), axis=2)
+        for one, colour in ((idle, theme.shade), (blind, theme.hatch))
+    )
     assert shaded[:, 100:200].all()
     assert hatched[:, 100:200].mean() == pytest.approx(0.25, abs=0.05)
     assert not shaded[:, :100].any()
@@ -110,10 +132,16 @@ def test_idle_time_is_shaded_what_was_not_recorded_is_hatched_and_neither_is_zer
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_the_shade_is_a_little_of_the_text_on_the_background(theme: Theme) -> None:
-    ground, shade, ink = luminance(np.array([rgb(each) for each in (theme.background, theme.shade, theme.text)], dtype=np.uint8))
+    ground, shade, ink = luminance(
+        np.array(
+            [rgb(each) for each in (theme.background, theme.shade, theme.text)], dtype=np.uint8
+        )
+    )
     assert min(ground, ink) < shade < max(ground, ink)
     assert abs(shade - ground) < 0.15
-    assert not any(np.array_equal(step, rgb(theme.shade)) for step in [*theme.palette, *theme.signed])
+    assert not any(
+        np.array_equal(step, rgb(theme.shade)) for step in [*theme.palette, *theme.signed]
+    )
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)

@@ -19,7 +19,9 @@ from iolab.recording.read.trace import Trace, counts_alike
 pytestmark = pytest.mark.real
 LAYOUT = Layout(columns=40, height=64, least=1)
 SIZE = 64 * 2**20
-ARTEFACTS = Path(os.environ.get("IOLAB_ARTEFACTS") or Path(__file__).parents[2] / "artefacts") / "maps"
+ARTEFACTS = (
+    Path(os.environ.get("IOLAB_ARTEFACTS") or Path(__file__).parents[2] / "artefacts") / "maps"
+)
 
 
 def fio_log(fio: str, folder: Path, name: str, *jobs: str, direct: bool = True) -> Path:
@@ -28,9 +30,26 @@ def fio_log(fio: str, folder: Path, name: str, *jobs: str, direct: bool = True) 
     if not data.exists():
         data.write_bytes(np.random.default_rng(1).bytes(SIZE))
     done = subprocess.run(
-        [fio, "--thread", f"--filename={data}", f"--size={SIZE}", f"--direct={int(direct)}", "--invalidate=0", "--ioengine=psync",
-         "--log_offset=1", "--norandommap", "--output-format=json", f"--write_lat_log={folder / name}", "--per_job_logs=0", *jobs],
-        cwd=folder, capture_output=True, text=True, check=False)
+        [
+            fio,
+            "--thread",
+            f"--filename={data}",
+            f"--size={SIZE}",
+            f"--direct={int(direct)}",
+            "--invalidate=0",
+            "--ioengine=psync",
+            "--log_offset=1",
+            "--norandommap",
+            "--output-format=json",
+            f"--write_lat_log={folder / name}",
+            "--per_job_logs=0",
+            *jobs,
+        ],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode and "direct" in done.stderr + done.stdout:
         pytest.skip(f"no direct I/O here: {done.stderr.strip()[:200]}")
     assert done.returncode == 0, done.stderr
@@ -47,7 +66,11 @@ def picture(name: str, *arguments: str | Path) -> None:
 
 
 def panel(log: Path, y: Y) -> Panel:
-    return panels([Named(log.name, Trace(log).counts(y, columns=400))], View("linear" if y == "offset" else "log"), LAYOUT)[0]
+    return panels(
+        [Named(log.name, Trace(log).counts(y, columns=400))],
+        View("linear" if y == "offset" else "log"),
+        LAYOUT,
+    )[0]
 
 
 def runs(rows: np.ndarray) -> int:  # type: ignore[type-arg]
@@ -56,13 +79,43 @@ def runs(rows: np.ndarray) -> int:  # type: ignore[type-arg]
 
 
 def test_sequential_random_and_two_streams_in_the_offset_map(fio: str, tmp_path: Path) -> None:
-    sequential = panel(fio_log(fio, tmp_path, "sequential", "--name=s", "--rw=read", "--bs=16k", "--rate_iops=2000"), "offset")
-    random = panel(fio_log(fio, tmp_path, "random", "--name=r", "--rw=randread", "--bs=16k", "--rate_iops=2000"), "offset")
+    sequential = panel(
+        fio_log(
+            fio, tmp_path, "sequential", "--name=s", "--rw=read", "--bs=16k", "--rate_iops=2000"
+        ),
+        "offset",
+    )
+    random = panel(
+        fio_log(
+            fio, tmp_path, "random", "--name=r", "--rw=randread", "--bs=16k", "--rate_iops=2000"
+        ),
+        "offset",
+    )
     half = SIZE // 2
-    two = panel(fio_log(fio, tmp_path, "two", "--rw=read", "--bs=16k", "--rate_iops=1000", "--name=a", f"--io_size={half}",
-                        "--name=b", f"--offset={half}", f"--io_size={half}"), "offset")
-    filled = {name: each.cells.counts > 0 for name, each in (("sequential", sequential), ("random", random), ("two", two))}
-    bands = {name: [runs(np.flatnonzero(column)) for column in cells.T if column.any()] for name, cells in filled.items()}
+    two = panel(
+        fio_log(
+            fio,
+            tmp_path,
+            "two",
+            "--rw=read",
+            "--bs=16k",
+            "--rate_iops=1000",
+            "--name=a",
+            f"--io_size={half}",
+            "--name=b",
+            f"--offset={half}",
+            f"--io_size={half}",
+        ),
+        "offset",
+    )
+    filled = {
+        name: each.cells.counts > 0
+        for name, each in (("sequential", sequential), ("random", random), ("two", two))
+    }
+    bands = {
+        name: [runs(np.flatnonzero(column)) for column in cells.T if column.any()]
+        for name, cells in filled.items()
+    }
     assert np.median(bands["sequential"]) == 1
     assert np.median(bands["two"]) == 2
     # random reads are everywhere, sequential ones on a line
@@ -73,7 +126,18 @@ def test_sequential_random_and_two_streams_in_the_offset_map(fio: str, tmp_path:
 
 
 def test_two_sizes_in_the_size_map(fio: str, tmp_path: Path) -> None:
-    mixed = panel(fio_log(fio, tmp_path, "mixed", "--name=m", "--rw=randread", "--bssplit=8k/70:128k/30", "--number_ios=2000"), "size")
+    mixed = panel(
+        fio_log(
+            fio,
+            tmp_path,
+            "mixed",
+            "--name=m",
+            "--rw=randread",
+            "--bssplit=8k/70:128k/30",
+            "--number_ios=2000",
+        ),
+        "size",
+    )
     rows = np.flatnonzero(mixed.cells.counts.sum(axis=1))
     bounds = [(mixed.cells.edges[row], mixed.cells.edges[row + 1]) for row in rows]
     assert len(bounds) == 2
@@ -82,12 +146,37 @@ def test_two_sizes_in_the_size_map(fio: str, tmp_path: Path) -> None:
 
 
 def test_cached_and_direct_reads_are_two_bands_in_the_latency_map(fio: str, tmp_path: Path) -> None:
-    direct = Trace(fio_log(fio, tmp_path, "direct", "--name=d", "--rw=randread", "--bs=16k", "--number_ios=3000", "--rate_iops=3000"))
+    direct = Trace(
+        fio_log(
+            fio,
+            tmp_path,
+            "direct",
+            "--name=d",
+            "--rw=randread",
+            "--bs=16k",
+            "--number_ios=3000",
+            "--rate_iops=3000",
+        )
+    )
     assert (tmp_path / "data").read_bytes()  # now it is in the cache
-    cached = Trace(fio_log(fio, tmp_path, "cached", "--name=c", "--rw=randread", "--bs=16k", "--number_ios=3000", "--rate_iops=3000",
-                           direct=False))
+    cached = Trace(
+        fio_log(
+            fio,
+            tmp_path,
+            "cached",
+            "--name=c",
+            "--rw=randread",
+            "--bs=16k",
+            "--number_ios=3000",
+            "--rate_iops=3000",
+            direct=False,
+        )
+    )
     picture("direct-and-cached.png", direct.path, cached.path)
-    maps = counts_alike([direct, cached], lambda trace, interval: trace.counts("latency", interval_ns=interval, columns=100))
+    maps = counts_alike(
+        [direct, cached],
+        lambda trace, interval: trace.counts("latency", interval_ns=interval, columns=100),
+    )
     # on one map, as if both had been recorded together
     (both,) = panels([Named("both", merge(maps))], View("log", 0.02), LAYOUT)
     over_time = both.cells.counts.sum(axis=1)
@@ -96,7 +185,12 @@ def test_cached_and_direct_reads_are_two_bands_in_the_latency_map(fio: str, tmp_
     assert slow - fast > 64, "an octave or more between the bands"
     grid = maps[0].grid
     edges = both.cells.edges
-    row = {name: int(np.searchsorted(edges, grid.bounds(round(each), round(each))[0], side="right")) - 1
-           for name, each in (("slow", slow), ("fast", fast))}
-    between = over_time[row["fast"] + 1:row["slow"]]
-    assert between.min() < 0.5 * min(over_time[row["fast"]], over_time[row["slow"]]), "a valley between two ridges"
+    row = {
+        name: int(np.searchsorted(edges, grid.bounds(round(each), round(each))[0], side="right"))
+        - 1
+        for name, each in (("slow", slow), ("fast", fast))
+    }
+    between = over_time[row["fast"] + 1 : row["slow"]]
+    assert between.min() < 0.5 * min(over_time[row["fast"]], over_time[row["slow"]]), (
+        "a valley between two ridges"
+    )

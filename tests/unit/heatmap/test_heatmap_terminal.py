@@ -15,7 +15,14 @@ from iolab.heatmap.theme import DARK, LIGHT
 ESCAPE = re.compile(r"\033\[[0-9;]*m")
 
 
-def drawn(mode: Mode, width: int = 80, height: int = 24, *, percentiles: bool = False, difference: bool = False) -> list[str]:
+def drawn(
+    mode: Mode,
+    width: int = 80,
+    height: int = 24,
+    *,
+    percentiles: bool = False,
+    difference: bool = False,
+) -> list[str]:
     rising = counts([(time * 30, 100 + 10 * time) for time in range(2000)])
     maps = [Named("a.log", rising)] * (2 if difference else 1)
     layout = layout_of(width, height, 1, mode)
@@ -23,16 +30,21 @@ def drawn(mode: Mode, width: int = 80, height: int = 24, *, percentiles: bool = 
     return draw(found[-1], layout, mode, DARK)
 
 
-@pytest.mark.parametrize(("environment", "tty", "mode"), [
-    ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, True, "truecolor"),
-    ({"TERM": "xterm-256color"}, True, "256"),
-    ({"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1"}, True, "text"),
-    ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False, "text"),
-    ({"TERM": "dumb", "COLORTERM": "truecolor"}, True, "text"),
-    ({"TERM": "linux"}, True, "text"),
-    ({}, True, "text"),
-])
-def test_the_terminal_gets_what_it_can_show(environment: dict[str, str], tty: bool, mode: str) -> None:
+@pytest.mark.parametrize(
+    ("environment", "tty", "mode"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, True, "truecolor"),
+        ({"TERM": "xterm-256color"}, True, "256"),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor", "NO_COLOR": "1"}, True, "text"),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, False, "text"),
+        ({"TERM": "dumb", "COLORTERM": "truecolor"}, True, "text"),
+        ({"TERM": "linux"}, True, "text"),
+        ({}, True, "text"),
+    ],
+)
+def test_the_terminal_gets_what_it_can_show(
+    environment: dict[str, str], tty: bool, mode: str
+) -> None:
     assert mode_of(environment, tty) == mode
 
 
@@ -61,7 +73,12 @@ def test_without_colours_there_is_no_escape_and_density_tells() -> None:
     lines = drawn("text")
     assert not any("\033" in line for line in lines)
     body = [line[10:] for line in lines if "│" in line or "┤" in line]
-    filled = [(row, column) for row, line in enumerate(body) for column, letter in enumerate(line) if letter in ".:-=+*#%@"]
+    filled = [
+        (row, column)
+        for row, line in enumerate(body)
+        for column, letter in enumerate(line)
+        if letter in ".:-=+*#%@"
+    ]
     # latency rises over time: the first columns are at the bottom, the last at the top
     assert max(row for row, column in filled if column < 3) == len(body) - 1
     assert min(row for row, column in filled if column > 55) == 0
@@ -77,7 +94,9 @@ def test_axes_have_units() -> None:
 def test_percentiles_and_differences_without_colours() -> None:
     assert "─ p50  ═ p90  ━ p99  · mean" in "\n".join(drawn("text", percentiles=True))
     same = drawn("text", difference=True)
-    assert not any(letter in line[10:] for line in same if "│" in line or "┤" in line for letter in "-=+#")
+    assert not any(
+        letter in line[10:] for line in same if "│" in line or "┤" in line for letter in "-=+#"
+    )
 
 
 def test_the_same_cells_in_colour_and_without() -> None:

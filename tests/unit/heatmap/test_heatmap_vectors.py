@@ -12,7 +12,9 @@ from iolab.heatmap.model import joined_rows
 from iolab.heatmap.scale import scale_of
 from iolab.heatmap.ticks import linear_ticks, log_ticks, quantity
 
-VECTORS: dict[str, list[dict[str, Any]]] = json.loads((Path(__file__).parents[2] / "vectors/heatmap.json").read_text("utf-8"))
+VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
+    (Path(__file__).parents[2] / "vectors/heatmap.json").read_text("utf-8")
+)
 
 
 @pytest.mark.parametrize("case", VECTORS["quantity"], ids=lambda case: case["text"])
@@ -20,7 +22,11 @@ def test_quantities(case: dict[str, Any]) -> None:
     assert quantity(case["value"], case["unit"]) == case["text"]
 
 
-@pytest.mark.parametrize(("make", "name"), [(linear_ticks, "linear_ticks"), (log_ticks, "log_ticks")], ids=["linear", "log"])
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(linear_ticks, "linear_ticks"), (log_ticks, "log_ticks")],
+    ids=["linear", "log"],
+)
 def test_ticks(make: Any, name: str) -> None:
     for case in VECTORS[name]:
         more = {"at": case["at"]} if "at" in case else {}
@@ -30,7 +36,9 @@ def test_ticks(make: Any, name: str) -> None:
         assert all(case["low"] <= tick.value <= case["high"] for tick in found)
 
 
-@pytest.mark.parametrize("case", VECTORS["scale"], ids=lambda case: f"{case['kind']} of {case['cells']}")
+@pytest.mark.parametrize(
+    "case", VECTORS["scale"], ids=lambda case: f"{case['kind']} of {case['cells']}"
+)
 def test_scales(case: dict[str, Any]) -> None:
     scale = scale_of([case["cells"]], case["kind"])
     assert scale.counts.tolist() == case["counts"]

@@ -25,8 +25,9 @@ def handled() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_a_death_of_iolab_just_before_the_program_begins_is_not_missed(handled: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                                                      beside: bool) -> None:
+def test_a_death_of_iolab_just_before_the_program_begins_is_not_missed(
+    handled: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
+) -> None:
     """The signal comes when the child has asked for it and is still a copy of iolab, with its handlers. `beside`: in another thread."""
     real = local._die_with
 
@@ -43,7 +44,12 @@ def test_a_death_of_iolab_just_before_the_program_begins_is_not_missed(handled: 
     codes: list[int | None] = []
 
     def start() -> None:
-        process = LocalHost().start([sys.executable, "-c", "pass"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+        process = LocalHost().start(
+            [sys.executable, "-c", "pass"],
+            cwd=tmp_path,
+            stdout=tmp_path / "o",
+            stderr=tmp_path / "e",
+        )
         codes.append(process.wait(PATIENCE))
 
     if beside:

@@ -16,7 +16,14 @@ from iolab.cli.main import run
 from iolab.errors import IolabError, RunError, UsageError
 from iolab.hosts.kinds.rig import cache_home
 from iolab.rigs.build import Builder, first_error, own_builds
-from iolab.rigs.builds import BuildMaker, BuildRecord, delete_build, parse_request, records, update_tree
+from iolab.rigs.builds import (
+    BuildMaker,
+    BuildRecord,
+    delete_build,
+    parse_request,
+    records,
+    update_tree,
+)
 from iolab.rigs.recipe import find_rig
 
 RECIPE = """
@@ -52,8 +59,13 @@ class Maker:
         (known / "version").write_text("2.3.2-2\n")
         maker = self
 
-        def inside(self: Builder, command: Sequence[str], what: str, mounts: Mapping[Path, str] | None = None,
-                   log: Path | None = None) -> None:
+        def inside(
+            self: Builder,
+            command: Sequence[str],
+            what: str,
+            mounts: Mapping[Path, str] | None = None,
+            log: Path | None = None,
+        ) -> None:
             place = next(outer for outer, inner in (mounts or {}).items() if inner == "/build")
             if command[1] == "/rig/fetch.sh":
                 maker.fetched += 1
@@ -79,15 +91,23 @@ class Maker:
                 made.write_text(path.read_text())
                 self.compiled.append(f"{words[0]} {path.name}")
         text = (place / "source/module/zil.o").read_text().split()[0]
-        (place / "facts").write_text(f"kernel 6.1\ncompiler gcc 12\nmodule zfs {text.upper()} id-{text}\nprogram zpool id\n")
+        (place / "facts").write_text(
+            f"kernel 6.1\ncompiler gcc 12\nmodule zfs {text.upper()} id-{text}\nprogram zpool id\n"
+        )
 
     def make(self, text: str) -> BuildRecord:
         self.compiled.clear()
-        return BuildMaker(self.rig, Builder(self.rig, lambda said: None), lambda said: None).make(parse_request(text))
+        return BuildMaker(self.rig, Builder(self.rig, lambda said: None), lambda said: None).make(
+            parse_request(text)
+        )
 
 
 def source(place: Path) -> Path:
-    for name, text in (("module/zil.c", "one\ntwo\n"), ("module/arc.c", "arc\n"), ("configure", "#!/bin/sh\n")):
+    for name, text in (
+        ("module/zil.c", "one\ntwo\n"),
+        ("module/arc.c", "arc\n"),
+        ("configure", "#!/bin/sh\n"),
+    ):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     return place
@@ -136,7 +156,9 @@ def test_a_revision_and_a_tarball(maker: Maker) -> None:
     git = ["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
         subprocess.run([*git, *words], check=True)
-    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(
+        [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     (tree / "module/zil.c").write_text("uncommitted\n")
     committed = maker.make(f"one={tree}@HEAD")
     assert (committed.revision, committed.modules["zfs"][0]) == (head, "ONE")
@@ -154,28 +176,73 @@ def test_a_revision_and_a_tarball(maker: Maker) -> None:
 
 
 FAILURES: list[tuple[str, Callable[[Maker], None], str, str]] = [
-    ("a patch that doesn't apply", lambda maker: (maker.directory / "fix.patch").write_text(PATCH.replace("-one", "-other")) and None,
-     "patched=2.3+{}/fix.patch", r"fix\.patch: does not apply to module/zil\.c: .*FAILED"),
-    ("a patch of userland", lambda maker: (maker.directory / "fix.patch").write_text(USERLAND) and None, "patched=2.3+{}/fix.patch",
-     r"changes cmd/zpool\.c, but the userland.*from a source tree"),
-    ("a patch of nothing", lambda maker: (maker.directory / "fix.patch").write_text("nothing\n") and None, "patched=2.3+{}/fix.patch",
-     "changes no file of these sources"),
-    ("a patch that isn't there", lambda maker: (maker.directory / "fix.patch").unlink(), "patched=2.3+{}/fix.patch", "is not a file"),
-    ("no sources", lambda maker: None, "patched=9.9", r"9\.9: is neither a directory, a tarball nor a build of the rig; the rig has: 2\.3"),
+    (
+        "a patch that doesn't apply",
+        lambda maker: (
+            (maker.directory / "fix.patch").write_text(PATCH.replace("-one", "-other")) and None
+        ),
+        "patched=2.3+{}/fix.patch",
+        r"fix\.patch: does not apply to module/zil\.c: .*FAILED",
+    ),
+    (
+        "a patch of userland",
+        lambda maker: (maker.directory / "fix.patch").write_text(USERLAND) and None,
+        "patched=2.3+{}/fix.patch",
+        r"changes cmd/zpool\.c, but the userland.*from a source tree",
+    ),
+    (
+        "a patch of nothing",
+        lambda maker: (maker.directory / "fix.patch").write_text("nothing\n") and None,
+        "patched=2.3+{}/fix.patch",
+        "changes no file of these sources",
+    ),
+    (
+        "a patch that isn't there",
+        lambda maker: (maker.directory / "fix.patch").unlink(),
+        "patched=2.3+{}/fix.patch",
+        "is not a file",
+    ),
+    (
+        "no sources",
+        lambda maker: None,
+        "patched=9.9",
+        r"9\.9: is neither a directory, a tarball nor a build of the rig; the rig has: 2\.3",
+    ),
     ("the rig's own name", lambda maker: None, "2.3=2.3", "is a build of the rig itself"),
     ("a bad name", lambda maker: None, "../x=2.3", "is not a build"),
-    ("an error of the compiler",
-     lambda maker: setattr(maker, "fail", "  CC x.o\n/build/source/module/zfs/zil.c:12:3: error: expected ';'\nb.c:1: error: two\n"),
-     "patched=2.3", r"the build 'patched' failed: module/zfs/zil\.c:12: expected ';'"),
-    ("a full disk", lambda maker: setattr(maker, "fail", "a.c:1: error: x\ncc1: fatal error: closing: No space left on device\n"),
-     "patched=2.3", "the disk is full"),
-    ("words", lambda maker: setattr(maker, "fail", "configure: error: no headers\n"), "patched=2.3",
-     "exit code 1: configure: error: no headers")]
+    (
+        "an error of the compiler",
+        lambda maker: setattr(
+            maker,
+            "fail",
+            "  CC x.o\n/build/source/module/zfs/zil.c:12:3: error: expected ';'\nb.c:1: error: two\n",
+        ),
+        "patched=2.3",
+        r"the build 'patched' failed: module/zfs/zil\.c:12: expected ';'",
+    ),
+    (
+        "a full disk",
+        lambda maker: setattr(
+            maker, "fail", "a.c:1: error: x\ncc1: fatal error: closing: No space left on device\n"
+        ),
+        "patched=2.3",
+        "the disk is full",
+    ),
+    (
+        "words",
+        lambda maker: setattr(maker, "fail", "configure: error: no headers\n"),
+        "patched=2.3",
+        "exit code 1: configure: error: no headers",
+    ),
+]
 
 
-@pytest.mark.parametrize(("before", "text", "words"), [each[1:] for each in FAILURES], ids=[each[0] for each in FAILURES])
+@pytest.mark.parametrize(
+    ("before", "text", "words"), [each[1:] for each in FAILURES], ids=[each[0] for each in FAILURES]
+)
 def test_what_fails_is_one_clear_line_and_leaves_the_older_build(
-        maker: Maker, before: Callable[[Maker], None], text: str, words: str) -> None:
+    maker: Maker, before: Callable[[Maker], None], text: str, words: str
+) -> None:
     maker.make(f"patched=2.3+{maker.directory}/fix.patch")
     kept = own_builds(maker.home)
     before(maker)
@@ -195,7 +262,9 @@ def test_a_failure_after_the_sources_changed_is_made_good_by_the_next_call(maker
     assert maker.make(f"base=2.3+{maker.directory}/fix.patch").modules["zfs"][0] == "PATCHED"
 
 
-def test_a_disk_that_is_full_before_compiling_leaves_no_half_copy(maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_before_compiling_leaves_no_half_copy(
+    maker: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     maker.make("base=2.3")
     real = shutil.copytree
 
@@ -203,10 +272,17 @@ def test_a_disk_that_is_full_before_compiling_leaves_no_half_copy(maker: Maker, 
         if Path(one).name != "source":
             return real(one, other, *rest, **more)
         other.mkdir()
-        raise shutil.Error([(str(one / "arc.o"), str(other / "arc.o"), "[Errno 28] No space left on device"), ("b", "b", "the same")])
+        raise shutil.Error(
+            [
+                (str(one / "arc.o"), str(other / "arc.o"), "[Errno 28] No space left on device"),
+                ("b", "b", "the same"),
+            ]
+        )
 
     monkeypatch.setattr("shutil.copytree", full)
-    with pytest.raises(RunError, match=r"patched: can't be built: .*No space left on device$") as error:
+    with pytest.raises(
+        RunError, match=r"patched: can't be built: .*No space left on device$"
+    ) as error:
         maker.make(f"patched=2.3+{maker.directory}/fix.patch")
     assert "\n" not in str(error.value)
     assert not (maker.home / "builds/patched/source").exists()
@@ -214,7 +290,9 @@ def test_a_disk_that_is_full_before_compiling_leaves_no_half_copy(maker: Maker, 
 
 
 def test_parts_of_a_patch_that_a_packages_sources_lack_are_left_out(maker: Maker) -> None:
-    (maker.directory / "fix.patch").write_text(PATCH.replace("module/zil.c", "man/man8/zfs.8") + PATCH)
+    (maker.directory / "fix.patch").write_text(
+        PATCH.replace("module/zil.c", "man/man8/zfs.8") + PATCH
+    )
     assert maker.make(f"patched=2.3+{maker.directory}/fix.patch").modules["zfs"][0] == "PATCHED"
 
 
@@ -265,5 +343,8 @@ def test_files_that_are_equal_keep_their_time(tmp_path: Path) -> None:
 
 
 def test_the_first_error_is_the_compilers() -> None:
-    assert first_error("/build/source/a.c:3:1: warning: x\n/build/source/b.h:4: error: y\n") == "b.h:4: y"
+    assert (
+        first_error("/build/source/a.c:3:1: warning: x\n/build/source/b.h:4: error: y\n")
+        == "b.h:4: y"
+    )
     assert first_error("nothing\n") == ""

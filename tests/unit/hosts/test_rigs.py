@@ -14,7 +14,15 @@ import pytest
 from iolab.cli.main import run
 from iolab.errors import RunError, UsageError
 from iolab.hosts.base.orphans import start_ticks
-from iolab.hosts.kinds.rig import RigHost, RigOptions, RigState, cache_home, machine_home, machines, running_machine
+from iolab.hosts.kinds.rig import (
+    RigHost,
+    RigOptions,
+    RigState,
+    cache_home,
+    machine_home,
+    machines,
+    running_machine,
+)
 from iolab.rigs.apt import Mirror, find_mirror, sources
 from iolab.rigs.build import Builder, image_version
 from iolab.rigs.machine import down
@@ -40,8 +48,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def state(**more: object) -> RigState:
-    found = RigState(rig="small", name="one", pid=os.getpid(), started=start_ticks(os.getpid()) or 0, port=1, accelerator="tcg", begun_ns=0,
-                     disks=2, disk_bytes=1 << 30, disk_iops=170, disk_bytes_per_s=None, memory_bytes=1 << 30, cpus=2, version="v")
+    found = RigState(
+        rig="small",
+        name="one",
+        pid=os.getpid(),
+        started=start_ticks(os.getpid()) or 0,
+        port=1,
+        accelerator="tcg",
+        begun_ns=0,
+        disks=2,
+        disk_bytes=1 << 30,
+        disk_iops=170,
+        disk_bytes_per_s=None,
+        memory_bytes=1 << 30,
+        cpus=2,
+        version="v",
+    )
     return replace(found, **more)  # type: ignore[arg-type]
 
 
@@ -65,7 +87,12 @@ def recipe(tmp_path: Path, text: str = RECIPE) -> Path:
 def test_the_shipped_rig_is_whole(root: Path) -> None:
     rig = find_rig(str(root / "rigs/openzfs"))
     assert rig.recipe.suite == "bookworm"
-    assert [stage.name for stage in rig.recipe.stages] == ["openzfs-2.1", "openzfs-2.3", "tools", "settle"]
+    assert [stage.name for stage in rig.recipe.stages] == [
+        "openzfs-2.1",
+        "openzfs-2.3",
+        "tools",
+        "settle",
+    ]
     for stage in rig.recipe.stages:
         assert rig.files(stage)
     for path in (root / "rigs/openzfs").iterdir():
@@ -83,9 +110,15 @@ def test_a_changed_script_is_another_stage(tmp_path: Path) -> None:
     assert rig.digest(rig.recipe.stages[0]) != before
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    (RECIPE.replace("one.sh", "none.sh"), "is missing.*stage 'one'"), ("name = ", "is no TOML"), (RECIPE + "odd = 1", "odd"),
-    (RECIPE.replace('"small"', '"../up"'), "name")])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (RECIPE.replace("one.sh", "none.sh"), "is missing.*stage 'one'"),
+        ("name = ", "is no TOML"),
+        (RECIPE + "odd = 1", "odd"),
+        (RECIPE.replace('"small"', '"../up"'), "name"),
+    ],
+)
 def test_a_wrong_recipe_is_told(tmp_path: Path, text: str, words: str) -> None:
     def read() -> None:
         rig = find_rig(str(recipe(tmp_path, text)))
@@ -125,7 +158,9 @@ Components: main
 """
 
 
-@pytest.mark.parametrize(("name", "text"), [("sources.list", ONE_LINE), ("sources.list.d/debian.sources", DEB822)])
+@pytest.mark.parametrize(
+    ("name", "text"), [("sources.list", ONE_LINE), ("sources.list.d/debian.sources", DEB822)]
+)
 def test_the_mirror_is_the_one_of_apt(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / "etc/apt" / name
     path.parent.mkdir(parents=True)
@@ -133,8 +168,10 @@ def test_the_mirror_is_the_one_of_apt(tmp_path: Path, name: str, text: str) -> N
     mirror = find_mirror(tmp_path)
     assert mirror.archive == "http://mirror.example/debian"
     assert mirror.lines("bookworm", ("bookworm-backports",), ("main", "contrib")).splitlines() == [
-        "deb http://mirror.example/debian bookworm main contrib", "deb http://mirror.example/debian bookworm-backports main contrib",
-        "deb http://mirror.example/debian-security bookworm-security main contrib"]
+        "deb http://mirror.example/debian bookworm main contrib",
+        "deb http://mirror.example/debian bookworm-backports main contrib",
+        "deb http://mirror.example/debian-security bookworm-security main contrib",
+    ]
 
 
 def test_without_a_mirror_of_debian_it_is_told(tmp_path: Path) -> None:
@@ -190,32 +227,62 @@ def test_a_damaged_state_is_no_machine_and_can_be_taken_down(damage: str) -> Non
 
 def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     disks = Disks(2, 1 << 30, 170, 120_000_000)
-    words = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path / "a,b", disks=disks)
+    words = command(
+        "small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path / "a,b", disks=disks
+    )
     text = " ".join(words)
     assert "throttling.iops-total=170,throttling.bps-total=120000000" in text
     assert "serial=disk0" in text
     assert "serial=disk1" in text
     assert "a,,b/disk1.raw" in text
     assert "restrict=on,hostfwd=tcp:127.0.0.1:2222-:22" in text
-    words = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30, 170, fast=1))
-    limited, free = (next(word for word in words if f",id={name}," in word) for name in ("disk0", "fast0"))
+    words = command(
+        "small",
+        "tcg",
+        memory_bytes=1 << 30,
+        cpus=2,
+        port=1,
+        home=tmp_path,
+        disks=Disks(1, 1 << 30, 170, fast=1),
+    )
+    limited, free = (
+        next(word for word in words if f",id={name}," in word) for name in ("disk0", "fast0")
+    )
     assert "throttling" in limited
     assert "throttling" not in free
-    unlimited = command("small", "kvm", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30))
+    unlimited = command(
+        "small", "kvm", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30)
+    )
     assert "throttling" not in " ".join(unlimited)
 
 
 def test_many_disks_share_slots_and_threads(tmp_path: Path) -> None:
     disks = Disks(128, 1 << 30, 170, fast=8)
-    words = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path, disks=disks)
-    devices = [word for word in words if word.startswith("virtio-blk-pci,drive=") and "serial=" in word]
+    words = command(
+        "small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path, disks=disks
+    )
+    devices = [
+        word for word in words if word.startswith("virtio-blk-pci,drive=") and "serial=" in word
+    ]
     addresses = [dict(part.split("=") for part in word.split(",")[1:])["addr"] for word in devices]
     assert len(set(addresses)) == len(addresses) == 136
-    assert all(0x8 <= int(address.partition(".")[0], 16) < 0x1f for address in addresses)  # 0x1f is the chip set's own
+    assert all(
+        0x8 <= int(address.partition(".")[0], 16) < 0x1F for address in addresses
+    )  # 0x1f is the chip set's own
     assert sum("multifunction=on" in word for word in devices) == 17
     threads = {word.partition("id=")[2] for word in words if word.startswith("iothread,")}
-    assert {dict(part.split("=") for part in word.split(",")[1:])["iothread"] for word in devices} == threads
-    few = command("small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path, disks=Disks(24, 1 << 30))
+    assert {
+        dict(part.split("=") for part in word.split(",")[1:])["iothread"] for word in devices
+    } == threads
+    few = command(
+        "small",
+        "tcg",
+        memory_bytes=1 << 30,
+        cpus=2,
+        port=2222,
+        home=tmp_path,
+        disks=Disks(24, 1 << 30),
+    )
     assert "addr=" not in " ".join(few)
 
 
@@ -227,7 +294,8 @@ def test_what_is_not_built_is_said(root: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.slow
 def test_a_mirror_that_cannot_be_reached_is_said_before_anything_is_made(
-        tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nobody = "http://127.0.0.1:1/debian"
     monkeypatch.setattr(Builder, "_check", lambda self: None)
     monkeypatch.setattr("iolab.rigs.build.find_mirror", lambda: Mirror(nobody, None, ""))
@@ -242,7 +310,9 @@ def test_building_takes_root(tmp_path: Path) -> None:
         Builder(find_rig(str(recipe(tmp_path))), lambda text: None).build()
 
 
-def test_a_stage_that_was_done_is_not_done_again(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_was_done_is_not_done_again(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The order of stages, what a change does, and going on after a failure; the programs themselves are left out."""
     said: list[str] = []
     ran: list[str] = []
@@ -253,7 +323,14 @@ def test_a_stage_that_was_done_is_not_done_again(tmp_path: Path, cache: Path, mo
         if what in fail:
             raise RunError(f"{what} failed")
         if what == "debootstrap":
-            for name in ("etc/apt/apt.conf.d", "usr/sbin", "var/lib/apt/lists", "root/.ssh", "etc/ssh", "boot"):
+            for name in (
+                "etc/apt/apt.conf.d",
+                "usr/sbin",
+                "var/lib/apt/lists",
+                "root/.ssh",
+                "etc/ssh",
+                "boot",
+            ):
                 (self._tree / name).mkdir(parents=True)
             (self._tree / "boot/vmlinuz-1").write_text("kernel")
             (self._tree / "boot/initrd.img-1").write_text("initrd")
@@ -275,7 +352,7 @@ def test_a_stage_that_was_done_is_not_done_again(tmp_path: Path, cache: Path, mo
             Builder(find_rig(str(directory)), said.append).build()
         finally:
             found = [word.partition(": ")[2] for word in said]
-            assert foreseen[:len(found)] == found
+            assert foreseen[: len(found)] == found
         return found
 
     fail.add("one")
@@ -305,7 +382,10 @@ def test_the_list_tells_what_is_up_and_what_has_ended(capsys: pytest.CaptureFixt
     assert "ended by itself" in out
     assert run(["rig", "list", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert [(one["name"], one["running"]) for one in data["machines"]] == [("gone", False), ("one", True)]
+    assert [(one["name"], one["running"]) for one in data["machines"]] == [
+        ("gone", False),
+        ("one", True),
+    ]
 
 
 def test_kvm_is_not_taken_for_granted(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
@@ -324,9 +404,19 @@ def test_kvm_is_not_taken_for_granted(monkeypatch: pytest.MonkeyPatch, cache: Pa
 
 def test_a_machines_session_gets_the_callers_niceness() -> None:
     own = Path("/proc/self/autogroup")
-    if not own.exists() or Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() != "1":
+    if (
+        not own.exists()
+        or Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() != "1"
+    ):
         pytest.skip("this kernel doesn't share time among sessions")
-    with subprocess.Popen(["nice", "-n", "3", sys.executable, "-c", """
+    with subprocess.Popen(
+        [
+            "nice",
+            "-n",
+            "3",
+            sys.executable,
+            "-c",
+            """
 import subprocess
 from pathlib import Path
 from iolab.rigs.machine import _pass_on_niceness
@@ -334,6 +424,10 @@ with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
     _pass_on_niceness(child.pid)
     print(Path(f"/proc/{child.pid}/autogroup").read_text())
     child.kill()
-"""], stdout=subprocess.PIPE, text=True) as asked:
+""",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as asked:
         said = asked.communicate(timeout=60)[0]
     assert said.strip().endswith(f"nice {min(19, os.getpriority(os.PRIO_PROCESS, 0) + 3)}")

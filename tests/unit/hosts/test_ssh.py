@@ -42,12 +42,14 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str) -> Non
     """Let `ssh` do something first."""
     real = LocalHost().which("ssh")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/ssh").write_text(f"#!/bin/sh\n{first}\nexec {real} \"$@\"\n")
+    (tmp_path / "bin/ssh").write_text(f'#!/bin/sh\n{first}\nexec {real} "$@"\n')
     (tmp_path / "bin/ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
 
 
-def test_files_that_a_command_names_go_there_and_new_ones_come_back(host: SshHost, tmp_path: Path) -> None:
+def test_files_that_a_command_names_go_there_and_new_ones_come_back(
+    host: SshHost, tmp_path: Path
+) -> None:
     run, words, results = tmp_path / "run", tmp_path / "words", tmp_path / "results"
     for directory in (run, words, results, run / "below"):
         directory.mkdir()
@@ -55,8 +57,13 @@ def test_files_that_a_command_names_go_there_and_new_ones_come_back(host: SshHos
     (run / "below/part").write_text("part\n")
     (run / "secret").write_text("stays\n")
     script = "cat job.fio ./below/part; ls; pwd >&2; mkdir sub; echo new > sub/new; echo more >> job.fio; echo 1 > $IOLAB_RUN_DIR/left"
-    process = host.start(["sh", "-c", script], cwd=run, stdout=words / "out", stderr=words / "err",
-                         environment={"IOLAB_RUN_DIR": str(results)})
+    process = host.start(
+        ["sh", "-c", script],
+        cwd=run,
+        stdout=words / "out",
+        stderr=words / "err",
+        environment={"IOLAB_RUN_DIR": str(results)},
+    )
     assert process.wait(PATIENCE) == 0
     assert (words / "out").read_text() == "job\npart\nbelow\njob.fio\n"
     assert (words / "err").read_text() == f"{work_place(run)}\n"
@@ -66,10 +73,21 @@ def test_files_that_a_command_names_go_there_and_new_ones_come_back(host: SshHos
     assert not Path(work_place(run)).exists()
 
 
-def test_the_mirror_of_a_directory_stays_while_another_program_works_there(host: SshHost, tmp_path: Path) -> None:
-    watcher = host.start(["sh", "-c", "echo begun > begun; sleep 1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
-    other = host.start(["sh", "-c", "until [ -e begun ]; do sleep 0.05; done"], cwd=tmp_path, stdout=tmp_path / "o2",
-                       stderr=tmp_path / "e2")
+def test_the_mirror_of_a_directory_stays_while_another_program_works_there(
+    host: SshHost, tmp_path: Path
+) -> None:
+    watcher = host.start(
+        ["sh", "-c", "echo begun > begun; sleep 1000"],
+        cwd=tmp_path,
+        stdout=tmp_path / "o",
+        stderr=tmp_path / "e",
+    )
+    other = host.start(
+        ["sh", "-c", "until [ -e begun ]; do sleep 0.05; done"],
+        cwd=tmp_path,
+        stdout=tmp_path / "o2",
+        stderr=tmp_path / "e2",
+    )
     assert other.wait(PATIENCE) == 0
     assert Path(work_place(tmp_path)).is_dir()
     assert watcher.end() == 128 + 15
@@ -85,8 +103,12 @@ def test_a_file_that_is_open_here_is_carried_over(host: SshHost) -> None:
 
 
 @pytest.mark.slow
-def test_a_lost_connection_fails_what_ran_and_ends_it_there(host: SshHost, far_side: SshOptions, tmp_path: Path) -> None:
-    process = host.start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+def test_a_lost_connection_fails_what_ran_and_ends_it_there(
+    host: SshHost, far_side: SshOptions, tmp_path: Path
+) -> None:
+    process = host.start(
+        ["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e"
+    )
     pid, started = process.pid, process.started
     assert process.wait(0.1) is None
     sessions = sessions_of(far_side)
@@ -106,11 +128,14 @@ def test_a_lost_connection_fails_what_ran_and_ends_it_there(host: SshHost, far_s
 @pytest.mark.slow
 @pytest.mark.parametrize("answered", [True, False])
 def test_what_a_far_end_that_hangs_leaves_running_is_ended_by_the_next_connection(
-        far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: bool) -> None:
+    far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: bool
+) -> None:
     """It can't notice that the connection went; nor, in the second case, did its answer to the start come here."""
     real, told = Channel.call, []
 
-    def call(self: Channel, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any) -> tuple[Any, bytes]:
+    def call(
+        self: Channel, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any
+    ) -> tuple[Any, bytes]:
         answer = real(self, do, data, allow=allow, **values)
         if do == "start":
             told.append(answer[0])
@@ -124,7 +149,9 @@ def test_what_a_far_end_that_hangs_leaves_running_is_ended_by_the_next_connectio
         with monkeypatch.context() as patch:
             patch.setattr(Channel, "call", call)
             try:
-                process = host.start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+                process = host.start(
+                    ["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e"
+                )
             except RunError:
                 assert not answered
         try:
@@ -150,7 +177,9 @@ def test_programs_end_with_a_killed_iolab(far_side: SshOptions, tmp_path: Path) 
     if child == 0:
         try:
             host = SshHost(far_side)
-            process = host.start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+            process = host.start(
+                ["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e"
+            )
             (tmp_path / "new").write_text(f"{process.pid} {process.started} {host._directory}")
             (tmp_path / "new").rename(tmp_path / "pid")
             time.sleep(1000)
@@ -168,7 +197,9 @@ def test_programs_end_with_a_killed_iolab(far_side: SshOptions, tmp_path: Path) 
         assert not Path(directory).exists()
 
 
-def test_file_methods_of_a_host_out_of_reach_are_os_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_methods_of_a_host_out_of_reach_are_os_errors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stand_in(tmp_path, monkeypatch, f"echo call >> {tmp_path}/calls")
     host = SshHost(SshOptions(address="nobody@127.0.0.1", port=1, known_hosts=tmp_path / "none"))
     with pytest.raises(RunError, match=r"can't be reached.*refused"):
@@ -188,7 +219,11 @@ def test_the_far_clock_is_this_machines_within_the_uncertainty(host: SshHost) ->
     assert abs(offset.nanoseconds) <= offset.uncertainty_ns + 1_000_000
     assert offset.round_trip_ns > 0
     before, told, after = time.time_ns(), host.clock.realtime_ns(), time.time_ns()
-    assert before - offset.uncertainty_ns - 1_000_000 <= told <= after + offset.uncertainty_ns + 1_000_000
+    assert (
+        before - offset.uncertainty_ns - 1_000_000
+        <= told
+        <= after + offset.uncertainty_ns + 1_000_000
+    )
     facts = host_facts(host).facts
     assert facts["clock_offset_ns"] == offset.nanoseconds
     assert facts["connection"]["kind"] == "ssh"
@@ -196,7 +231,9 @@ def test_the_far_clock_is_this_machines_within_the_uncertainty(host: SshHost) ->
 
 
 @pytest.mark.slow
-def test_what_a_shell_prints_at_its_start_does_not_disturb(far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_shell_prints_at_its_start_does_not_disturb(
+    far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A login shell's start-up files may write; here a program that stands before ssh does."""
     stand_in(tmp_path, monkeypatch, "echo noise; echo more noise")
     with SshHost(far_side) as host:
@@ -206,8 +243,13 @@ def test_what_a_shell_prints_at_its_start_does_not_disturb(far_side: SshOptions,
 def test_folders_are_made_there_and_come_back(host: SshHost, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()
-    process = host.start(["sh", "-c", "echo 1 > ios/a; ls -d ios other"], cwd=run, stdout=tmp_path / "o", stderr=tmp_path / "e",
-                         folders=("ios", "other"))
+    process = host.start(
+        ["sh", "-c", "echo 1 > ios/a; ls -d ios other"],
+        cwd=run,
+        stdout=tmp_path / "o",
+        stderr=tmp_path / "e",
+        folders=("ios", "other"),
+    )
     assert process.wait(PATIENCE) == 0, (tmp_path / "e").read_text()
     assert (run / "ios/a").read_text() == "1\n"
     assert (tmp_path / "o").read_text() == "ios\nother\n"
@@ -276,9 +318,17 @@ def test_mirrors_turn_round(tmp_path: Path) -> None:
     assert scratch_on(SshHost(SshOptions(address="a@b")), tmp_path) == there(tmp_path)
 
 
-@pytest.mark.parametrize(("text", "kind", "name"), [
-    ("local", "LocalHost", "local"), ("root@zeno1", "SshHost", "root@zeno1"), ("me@zeno1:2222", "SshHost", "me@zeno1:2222"),
-    ("ssh:zeno1", "SshHost", "zeno1"), ("me@[fe80::1]:22", "SshHost", "me@fe80::1:22"), ("rig:openzfs", "RigHost", "rig:openzfs")])
+@pytest.mark.parametrize(
+    ("text", "kind", "name"),
+    [
+        ("local", "LocalHost", "local"),
+        ("root@zeno1", "SshHost", "root@zeno1"),
+        ("me@zeno1:2222", "SshHost", "me@zeno1:2222"),
+        ("ssh:zeno1", "SshHost", "zeno1"),
+        ("me@[fe80::1]:22", "SshHost", "me@fe80::1:22"),
+        ("rig:openzfs", "RigHost", "rig:openzfs"),
+    ],
+)
 def test_hosts_are_named(text: str, kind: str, name: str) -> None:
     host = host_named(text)
     assert type(host).__name__ == kind
@@ -286,22 +336,49 @@ def test_hosts_are_named(text: str, kind: str, name: str) -> None:
 
 
 def test_words_lead_to_the_same_host(tmp_path: Path) -> None:
-    for options in (SshOptions(address="a@b", port=7), SshOptions(address="b"), SshOptions(address="b", identity=tmp_path, name="c")):
+    for options in (
+        SshOptions(address="a@b", port=7),
+        SshOptions(address="b"),
+        SshOptions(address="b", identity=tmp_path, name="c"),
+    ):
         again = host_named(SshHost(options).words)
         assert isinstance(again, SshHost)
-        assert (again.name, again.words, again.destination()) == (SshHost(options).name, SshHost(options).words,
-                                                                  SshHost(options).destination())
+        assert (again.name, again.words, again.destination()) == (
+            SshHost(options).name,
+            SshHost(options).words,
+            SshHost(options).destination(),
+        )
 
 
-@pytest.mark.parametrize("text", ["", "zeno1", "{", "{}", '{"kind": "fake"}', '{"kind": "ssh", "adress": "x"}', '{"kind": ["ssh"]}', "{1}",
-                                  "-oProxyCommand=x@y", "ssh:-x",
-                                  "a b@c", "root@", "rig:", "rig:../x", "me@host:99999", "me@host:x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "zeno1",
+        "{",
+        "{}",
+        '{"kind": "fake"}',
+        '{"kind": "ssh", "adress": "x"}',
+        '{"kind": ["ssh"]}',
+        "{1}",
+        "-oProxyCommand=x@y",
+        "ssh:-x",
+        "a b@c",
+        "root@",
+        "rig:",
+        "rig:../x",
+        "me@host:99999",
+        "me@host:x",
+    ],
+)
 def test_what_names_no_host_is_said(text: str) -> None:
     with pytest.raises(UsageError):
         host_named(text)
 
 
-def test_a_command_line_with_no_such_host_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_line_with_no_such_host_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "study.toml").write_text("""
 [workload]
 kind = "fio"
@@ -311,8 +388,14 @@ rw = "read"
 size = "1m"
 [variants.a]
 """)
-    for words, code, said in (("zeno1", 2, "'zeno1' names no host"), ("nobody@127.0.0.1:1", 5, "can't be reached"),
-                              ("rig:none", 5, "no rig 'none' is up")):
-        assert run(["run", str(tmp_path / "study.toml"), "--host", words, "-o", str(tmp_path / "out")]) == code
+    for words, code, said in (
+        ("zeno1", 2, "'zeno1' names no host"),
+        ("nobody@127.0.0.1:1", 5, "can't be reached"),
+        ("rig:none", 5, "no rig 'none' is up"),
+    ):
+        assert (
+            run(["run", str(tmp_path / "study.toml"), "--host", words, "-o", str(tmp_path / "out")])
+            == code
+        )
         assert said in capsys.readouterr().err
         assert not (tmp_path / "out").exists()

@@ -63,7 +63,8 @@ def shown(capsys: pytest.CaptureFixture[str], path: Path) -> list[dict[str, Any]
 
 
 def test_both_do_all_of_it_and_the_directory_of_both_is_looked_at_as_one(
-        study: Path, fio: str, two: tuple[SshOptions, SshOptions], capsys: pytest.CaptureFixture[str]) -> None:
+    study: Path, fio: str, two: tuple[SshOptions, SshOptions], capsys: pytest.CaptureFixture[str]
+) -> None:
     names = [SshHost(one).name for one in two]
     assert run(["run", str(study), *flags(*two)]) == 0
     said = capsys.readouterr().err
@@ -71,13 +72,27 @@ def test_both_do_all_of_it_and_the_directory_of_both_is_looked_at_as_one(
         assert f"{name}: both: 2 runs" in said
         assert f"{name}: run 2 of 2, block 2: plain, write " in said
         assert f"{name}: done in" in said
-        assert {path.name for path in Path("results/both", name).iterdir()} >= {"manifest.json", "journal.jsonl", "runs"}
+        assert {path.name for path in Path("results/both", name).iterdir()} >= {
+            "manifest.json",
+            "journal.jsonl",
+            "runs",
+        }
     runs = shown(capsys, Path("results/both"))
-    assert sorted((each["host"], each["status"]) for each in runs) == [(name, "finished") for name in sorted(names) for _ in (1, 2)]
+    assert sorted((each["host"], each["status"]) for each in runs) == [
+        (name, "finished") for name in sorted(names) for _ in (1, 2)
+    ]
     # side by side: what is measured overlaps, though one of them may be slower to begin
-    first, other = ([json.loads(path.read_text())["window"] for path in sorted(Path("results/both", name).glob("runs/*/run.json"))]
-                    for name in names)
-    assert any(max(one[0], two[0]) < min(one[1], two[1]) for one in first for two in other), (first, other)
+    first, other = (
+        [
+            json.loads(path.read_text())["window"]
+            for path in sorted(Path("results/both", name).glob("runs/*/run.json"))
+        ]
+        for name in names
+    )
+    assert any(max(one[0], two[0]) < min(one[1], two[1]) for one in first for two in other), (
+        first,
+        other,
+    )
     assert run(["compare", "results/both", "--where", f"host={names[0]}"]) == 0
     capsys.readouterr()
     assert run(["report", "results/both", "-o", "both.html"]) == 0
@@ -85,14 +100,21 @@ def test_both_do_all_of_it_and_the_directory_of_both_is_looked_at_as_one(
 
 
 def test_a_host_lost_in_mid_run_costs_its_run_alone_and_resume_needs_no_hosts(
-        study: Path, fio: str, two: tuple[SshOptions, SshOptions], capsys: pytest.CaptureFixture[str]) -> None:
+    study: Path, fio: str, two: tuple[SshOptions, SshOptions], capsys: pytest.CaptureFixture[str]
+) -> None:
     one, other = two
     names = [SshHost(each).name for each in two]
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(study), "-o", "out", *flags(one, other)],
-                               stderr=subprocess.PIPE, text=True, process_group=0)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "run", str(study), "-o", "out", *flags(one, other)],
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
     try:
         # in its first run: the other may be before or in its own
-        until(lambda: '"started"' in _text(Path("out", names[0], "journal.jsonl")), "its first load")
+        until(
+            lambda: '"started"' in _text(Path("out", names[0], "journal.jsonl")), "its first load"
+        )
         for session in sessions_of(one):
             os.kill(session, signal.SIGKILL)
         _, err = process.communicate(timeout=2 * PATIENCE)
@@ -101,17 +123,27 @@ def test_a_host_lost_in_mid_run_costs_its_run_alone_and_resume_needs_no_hosts(
             process.kill()
             process.communicate()
     assert process.returncode == 5, err
-    assert f"{names[0]}: run 1 of 2, block 1: plain: failed: {names[0]}: the connection to the host is lost" in err
-    assert [each["status"] for each in shown(capsys, Path("out", names[1]))] == ["finished", "finished"]
-    assert [each["status"] for each in shown(capsys, Path("out", names[0]))] == ["failed", "finished"]
+    assert (
+        f"{names[0]}: run 1 of 2, block 1: plain: failed: {names[0]}: the connection to the host is lost"
+        in err
+    )
+    assert [each["status"] for each in shown(capsys, Path("out", names[1]))] == [
+        "finished",
+        "finished",
+    ]
+    assert [each["status"] for each in shown(capsys, Path("out", names[0]))] == [
+        "failed",
+        "finished",
+    ]
     assert run(["run", str(study), "-o", "out", "--resume"]) == 0
     said = capsys.readouterr().err
     assert f"{names[1]}: note: all 2 runs are there" in said
     assert [each["status"] for each in shown(capsys, Path("out"))] == ["finished"] * 4
 
 
-def test_a_host_out_of_reach_is_said_and_the_other_measures(study: Path, fio: str, two: tuple[SshOptions, SshOptions],
-                                                            capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_host_out_of_reach_is_said_and_the_other_measures(
+    study: Path, fio: str, two: tuple[SshOptions, SshOptions], capsys: pytest.CaptureFixture[str]
+) -> None:
     one, _ = two
     away = ["--host", "nobody@127.0.0.1:1"]
     assert run(["run", str(study), *away, *flags(one), "--dry-run", "--format", "json"]) == 5
@@ -127,12 +159,32 @@ def test_a_host_out_of_reach_is_said_and_the_other_measures(study: Path, fio: st
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_signal_ends_all(number: signal.Signals, study: Path, fio: str, two: tuple[SshOptions, SshOptions]) -> None:
+def test_one_signal_ends_all(
+    number: signal.Signals, study: Path, fio: str, two: tuple[SshOptions, SshOptions]
+) -> None:
     names = [SshHost(each).name for each in two]
-    process = subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(study), "-o", "out", "--repetitions", "5", *flags(*two)],
-                               stderr=subprocess.PIPE, text=True, process_group=0)
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "iolab.cli",
+            "run",
+            str(study),
+            "-o",
+            "out",
+            "--repetitions",
+            "5",
+            *flags(*two),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
     try:
-        until(lambda: all('"started"' in _text(Path("out", name, "journal.jsonl")) for name in names), "both loads")
+        until(
+            lambda: all('"started"' in _text(Path("out", name, "journal.jsonl")) for name in names),
+            "both loads",
+        )
         process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE)
     finally:
@@ -143,16 +195,26 @@ def test_one_signal_ends_all(number: signal.Signals, study: Path, fio: str, two:
     assert "Traceback" not in err
     status = "finished" if number == signal.SIGINT else "interrupted"
     for name in names:
-        *before, last = [json.loads(path.read_text())["status"] for path in sorted(Path("out", name).glob("runs/*/run.json"))]
+        *before, last = [
+            json.loads(path.read_text())["status"]
+            for path in sorted(Path("out", name).glob("runs/*/run.json"))
+        ]
         assert last == status
         assert set(before) <= {"finished"}
         assert len(before) < 4
         assert f"{name}: stopped in" in err
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["--host", "a@b", "--host", "a@b"], "'a@b' is named twice"), (["--host", "a@b", "--host", "x"], "'x' names no host")])
-def test_wrong_hosts_are_said(arguments: list[str], words: str, study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--host", "a@b", "--host", "a@b"], "'a@b' is named twice"),
+        (["--host", "a@b", "--host", "x"], "'x' names no host"),
+    ],
+)
+def test_wrong_hosts_are_said(
+    arguments: list[str], words: str, study: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["run", str(study), *arguments]) == 2
     assert words in capsys.readouterr().err
     assert not Path("results").exists()

@@ -43,15 +43,26 @@ def far_side(tmp_path: Path) -> Iterator[SshOptions]:
 
 
 def plans(directory: Path) -> list[dict[str, object]]:
-    return [json.loads((run / "run.json").read_text()) for run in sorted((directory / "runs").iterdir())]
+    return [
+        json.loads((run / "run.json").read_text()) for run in sorted((directory / "runs").iterdir())
+    ]
 
 
-def test_a_study_runs_over_ssh_as_it_does_here(tmp_path: Path, fio: str, far_side: SshOptions) -> None:
+def test_a_study_runs_over_ssh_as_it_does_here(
+    tmp_path: Path, fio: str, far_side: SshOptions
+) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     (tmp_path / "said.txt").write_text("a word\n")
     listener = Listener()
     with SshHost(far_side) as host:
-        run_study(tmp_path / "study.toml", tmp_path / "results", listener=listener, host=host, clock=host.clock, trusted=True)
+        run_study(
+            tmp_path / "study.toml",
+            tmp_path / "results",
+            listener=listener,
+            host=host,
+            clock=host.clock,
+            trusted=True,
+        )
     assert [run[1:] for run in listener.runs] == [("finished", "")] * 4
     assert all(values["write.iops"] > 0 for values in listener.values)
     for plan in plans(tmp_path / "results"):
@@ -75,23 +86,47 @@ class Cutter(Listener):
         super().__init__()
         self._options, self.cut = options, 0
 
-    def waiting(self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]) -> None:
+    def waiting(
+        self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
+    ) -> None:
         if seconds > 0.3 and not self.cut:
             for session in sessions_of(self._options):
                 os.kill(session, signal.SIGKILL)
                 self.cut += 1
 
 
-def test_a_connection_killed_in_mid_run_fails_that_run_and_no_other(tmp_path: Path, fio: str, far_side: SshOptions) -> None:
+def test_a_connection_killed_in_mid_run_fails_that_run_and_no_other(
+    tmp_path: Path, fio: str, far_side: SshOptions
+) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     (tmp_path / "said.txt").write_text("a word\n")
     listener = Cutter(far_side)
     with SshHost(far_side) as host:
-        run_study(tmp_path / "study.toml", tmp_path / "results", listener=listener, host=host, clock=host.clock, trusted=True)
+        run_study(
+            tmp_path / "study.toml",
+            tmp_path / "results",
+            listener=listener,
+            host=host,
+            clock=host.clock,
+            trusted=True,
+        )
         assert listener.cut
-        assert [status for _, status, _ in listener.runs] == ["failed", "finished", "finished", "finished"]
+        assert [status for _, status, _ in listener.runs] == [
+            "failed",
+            "finished",
+            "finished",
+            "finished",
+        ]
         assert "the connection to the host is lost" in listener.runs[0][2]
         again = Listener()
-        run_study(tmp_path / "study.toml", tmp_path / "results", listener=again, host=host, clock=host.clock, trusted=True, resume=True)
+        run_study(
+            tmp_path / "study.toml",
+            tmp_path / "results",
+            listener=again,
+            host=host,
+            clock=host.clock,
+            trusted=True,
+            resume=True,
+        )
     assert [(number, status) for number, status, _ in again.runs] == [(1, "finished")]
     nothing_is_left()

@@ -36,8 +36,16 @@ class Elsewhere(FakeClock):
         self._machine.sleep(seconds)
 
 
-def bench(directory: Path, clock: SetClock, steps: dict[float, float], duration: float = 40.0, *, far: bool = False,
-          each: Callable[[], None] = lambda: None, requests: Sequence[tuple[float, dict[str, Any]]] = ()) -> Bench:
+def bench(
+    directory: Path,
+    clock: SetClock,
+    steps: dict[float, float],
+    duration: float = 40.0,
+    *,
+    far: bool = False,
+    each: Callable[[], None] = lambda: None,
+    requests: Sequence[tuple[float, dict[str, Any]]] = (),
+) -> Bench:
     """A recorder of a machine whose clock is set by so much, at so many seconds; `far`: the recorder is elsewhere."""
     left = dict(steps)
 
@@ -48,8 +56,15 @@ def bench(directory: Path, clock: SetClock, steps: dict[float, float], duration:
 
     known = Elsewhere(clock) if far else clock
     begun = known.monotonic()
-    return Bench(directory, Settings(sources=("block",), duration=duration), clock=known, listener=Listener(each=passed), far=far,
-                 probes=lambda number, sources: FakeProbe(clock, sources), requests=[(begun + at, asked) for at, asked in requests])
+    return Bench(
+        directory,
+        Settings(sources=("block",), duration=duration),
+        clock=known,
+        listener=Listener(each=passed),
+        far=far,
+        probes=lambda number, sources: FakeProbe(clock, sources),
+        requests=[(begun + at, asked) for at, asked in requests],
+    )
 
 
 def times_of(one: Bench) -> list[int]:
@@ -70,13 +85,19 @@ def test_another_probe_goes_on_by_the_new_time(tmp_path: Path) -> None:
     assert one.sink.rows == outcome.status.events["block"] > 360
     times = times_of(one)
     assert times[-1] - times[0] == pytest.approx((40 + step) * SECOND, abs=3 * SECOND)
-    [(first, until, words_of_gap)] = [(loss[2], loss[3], loss[5]) for loss in one.sink.losses if loss[0] == "gap" and loss[3] is not None]
+    [(first, until, words_of_gap)] = [
+        (loss[2], loss[3], loss[5])
+        for loss in one.sink.losses
+        if loss[0] == "gap" and loss[3] is not None
+    ]
     assert (until - first) / SECOND == pytest.approx(step, abs=3)
     assert words_of_gap == words
 
 
 @pytest.mark.parametrize(("step", "length"), [(-61.0, "1.02 min"), (-8 * 3600.0, "8.00 h")])
-def test_set_back_times_go_on_as_if_it_had_not_been(step: float, length: str, tmp_path: Path) -> None:
+def test_set_back_times_go_on_as_if_it_had_not_been(
+    step: float, length: str, tmp_path: Path
+) -> None:
     clock = SetClock()
     one = bench(tmp_path, clock, {20.0: step})
     outcome = one.run()
@@ -92,10 +113,16 @@ def test_set_back_times_go_on_as_if_it_had_not_been(step: float, length: str, tm
 
 
 def test_each_step_back_is_said_and_one_that_is_taken_back_is_not(tmp_path: Path) -> None:
-    one = bench(tmp_path, SetClock(), {20.0: -60.0, 40.0: -60.0, 60.0: 120.0, 80.0: -60.0}, duration=100.0)
+    one = bench(
+        tmp_path, SetClock(), {20.0: -60.0, 40.0: -60.0, 60.0: 120.0, 80.0: -60.0}, duration=100.0
+    )
     troubles = one.run().status.troubles
     assert len(one.launcher.launched) == 1
-    assert [words.partition(" by ")[2].partition(";")[0] for words in troubles] == ["1.00 min", "2.00 min", "1.00 min"]
+    assert [words.partition(" by ")[2].partition(";")[0] for words in troubles] == [
+        "1.00 min",
+        "2.00 min",
+        "1.00 min",
+    ]
 
 
 @pytest.mark.parametrize("step", [0.9, -0.9])
@@ -112,8 +139,12 @@ def test_small_steps_add_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("back", [1, -1])
-def test_a_clock_that_is_set_all_the_time_is_followed_now_and_then(back: int, tmp_path: Path) -> None:
-    one = bench(tmp_path, SetClock(), {float(at): 100.0 * back ** at for at in range(200)}, duration=200.0)
+def test_a_clock_that_is_set_all_the_time_is_followed_now_and_then(
+    back: int, tmp_path: Path
+) -> None:
+    one = bench(
+        tmp_path, SetClock(), {float(at): 100.0 * back**at for at in range(200)}, duration=200.0
+    )
     assert one.run().failure is None
     assert 2 <= len(one.launcher.launched) <= 21
 
@@ -132,7 +163,9 @@ def test_a_probe_that_begins_after_it_goes_on_where_the_one_before_was(tmp_path:
     times = times_of(one)
     assert times == sorted(times)
     assert times[-1] - times[0] == pytest.approx(40 * SECOND, abs=3 * SECOND)
-    [(first, until)] = [(loss[2], loss[3]) for loss in one.sink.losses if loss[0] == "gap" and loss[3] is not None]
+    [(first, until)] = [
+        (loss[2], loss[3]) for loss in one.sink.losses if loss[0] == "gap" and loss[3] is not None
+    ]
     assert 0 < until - first < 3 * SECOND
     lost = [(loss[2], loss[3]) for loss in one.sink.losses if loss[0] == "overrun"]
     assert lost == sorted(lost)
@@ -165,7 +198,9 @@ def test_the_commands_mark_lies_where_its_events_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", [-3600.0, -500.0])
 @pytest.mark.parametrize("far", [False, True])
-def test_what_is_asked_for_after_it_lies_where_its_events_do(far: bool, step: float, tmp_path: Path) -> None:
+def test_what_is_asked_for_after_it_lies_where_its_events_do(
+    far: bool, step: float, tmp_path: Path
+) -> None:
     clock = SetClock()
     start = clock.realtime_ns()
 
@@ -177,19 +212,47 @@ def test_what_is_asked_for_after_it_lies_where_its_events_do(far: bool, step: fl
         ends = {"from_ns": at(first), "until_ns": None if until is None else at(until)}
         return 31.5, {"word": "mark", "label": label, **ends}
 
-    spans = {"before": (3.0, 9.0), "across": (15.0, 28.0), "after": (25.0, 30.0), "open": (24.0, None)}
-    own = {"word": "mark", "label": "own", "own": True, "from_ns": start + 5 * SECOND, "until_ns": start + 25 * SECOND}
-    one = bench(tmp_path, clock, {20.0: step}, far=far, requests=[
-        *(mark(label, *span) for label, span in spans.items()), (31.5, own), (31.5, {"word": "status"}),
-        (31.5, {"word": "cut", "label": "cut"})])
+    spans = {
+        "before": (3.0, 9.0),
+        "across": (15.0, 28.0),
+        "after": (25.0, 30.0),
+        "open": (24.0, None),
+    }
+    own = {
+        "word": "mark",
+        "label": "own",
+        "own": True,
+        "from_ns": start + 5 * SECOND,
+        "until_ns": start + 25 * SECOND,
+    }
+    one = bench(
+        tmp_path,
+        clock,
+        {20.0: step},
+        far=far,
+        requests=[
+            *(mark(label, *span) for label, span in spans.items()),
+            (31.5, own),
+            (31.5, {"word": "status"}),
+            (31.5, {"word": "cut", "label": "cut"}),
+        ],
+    )
     one.run()
     *asked, status, cut = one.control.answers
-    noted = {mark["label"]: tuple(None if mark[end] is None else (mark[end] - start) / SECOND for end in ("from_ns", "until_ns"))
-             for mark in one.sink.marks}
+    noted = {
+        mark["label"]: tuple(
+            None if mark[end] is None else (mark[end] - start) / SECOND
+            for end in ("from_ns", "until_ns")
+        )
+        for mark in one.sink.marks
+    }
     spent = (status["now_ns"] - start) / SECOND
     assert spent == pytest.approx(31.5, abs=0.5)
     assert noted == {**spans, "own": (5.0, 25.0), "cut": (spent, spent)}
-    answered, kept = ([(each["from_ns"], each["until_ns"]) for each in them] for them in (asked, one.sink.marks[:-1]))
+    answered, kept = (
+        [(each["from_ns"], each["until_ns"]) for each in them]
+        for them in (asked, one.sink.marks[:-1])
+    )
     assert answered == kept
     assert status["ahead_ns"] == -step * SECOND
     # once everything up to it is there, and not when the clock is there again
@@ -199,8 +262,13 @@ def test_what_is_asked_for_after_it_lies_where_its_events_do(far: bool, step: fl
 
 def test_a_mark_by_the_recordings_time_is_kept_as_given(tmp_path: Path) -> None:
     clock = SetClock()
-    ends = {"from_ns": clock.realtime_ns() + 12 * SECOND, "until_ns": clock.realtime_ns() + 14 * SECOND}
-    given = [(31.5, {"word": "mark", "label": str(own), "own": own, **ends}) for own in (True, False)]
+    ends = {
+        "from_ns": clock.realtime_ns() + 12 * SECOND,
+        "until_ns": clock.realtime_ns() + 14 * SECOND,
+    }
+    given = [
+        (31.5, {"word": "mark", "label": str(own), "own": own, **ends}) for own in (True, False)
+    ]
     one = bench(tmp_path, clock, {20.0: -10.0}, requests=given)
     one.run()
     assert [mark["from_ns"] - ends["from_ns"] for mark in one.sink.marks] == [0, 10 * SECOND]
@@ -213,7 +281,10 @@ def test_a_status_is_of_the_machines_time(far: bool, step: float, tmp_path: Path
     clock, apart = SetClock(), list[float]()
 
     def look() -> None:
-        apart.append((json.loads((tmp_path / "status.json").read_text())["written_ns"] - clock.realtime_ns()) / SECOND)
+        apart.append(
+            (json.loads((tmp_path / "status.json").read_text())["written_ns"] - clock.realtime_ns())
+            / SECOND
+        )
 
     one = bench(tmp_path, clock, {20.0: step}, far=far, each=look)
     one.run()
@@ -229,15 +300,39 @@ def test_the_first_words_tell_where_a_session_begins(tmp_path: Path) -> None:
 
     clock = SetClock()
     start = clock.realtime_ns()
-    hello = {"hostname": "here", "sources": {}, "monotonic_ns": 7, "realtime_ns": start, "from_ns": start + SECOND}
+    hello = {
+        "hostname": "here",
+        "sources": {},
+        "monotonic_ns": 7,
+        "realtime_ns": start,
+        "from_ns": start + SECOND,
+    }
     clock.sleep(30)
     writer = open_writer(tmp_path / "r", hello, Retention(), {"kind": "record"}, clock)
     writer.tick(start + 9 * SECOND)
-    writer.renew(begun_by({**hello, "monotonic_ns": 7 + 20 * SECOND, "realtime_ns": start + 120 * SECOND, "from_ns": start + 121 * SECOND}))
+    writer.renew(
+        begun_by(
+            {
+                **hello,
+                "monotonic_ns": 7 + 20 * SECOND,
+                "realtime_ns": start + 120 * SECOND,
+                "from_ns": start + 121 * SECOND,
+            }
+        )
+    )
     clock.sleep(30)
     writer.tick(start + 125 * SECOND)
     writer.close()
-    open_writer(tmp_path / "r", {**hello, "realtime_ns": start + 200 * SECOND, "from_ns": 0}, Retention(), {}, clock).close()
-    ends = [((each["from_ns"] or 0) - start, (each["until_ns"] or 0) - start) for each in Recording(tmp_path / "r").facts.sessions]
+    open_writer(
+        tmp_path / "r",
+        {**hello, "realtime_ns": start + 200 * SECOND, "from_ns": 0},
+        Retention(),
+        {},
+        clock,
+    ).close()
+    ends = [
+        ((each["from_ns"] or 0) - start, (each["until_ns"] or 0) - start)
+        for each in Recording(tmp_path / "r").facts.sessions
+    ]
     assert [each / SECOND for each, _ in ends] == [1, 121, 200]
     assert [each / SECOND for _, each in ends][:2] == [9, 125]

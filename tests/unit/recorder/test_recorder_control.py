@@ -72,17 +72,28 @@ def test_only_its_user_may_connect(served: Served, tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-def test_a_stranger_is_hung_up_on_even_where_the_file_is_open_to_all(served: Served, tmp_path: Path) -> None:
+def test_a_stranger_is_hung_up_on_even_where_the_file_is_open_to_all(
+    served: Served, tmp_path: Path
+) -> None:
     if os.geteuid() != 0:
         pytest.skip("becoming another user needs root")
     (tmp_path / "control").chmod(0o666)
     for directory in (tmp_path, *tmp_path.parents[:3]):
         directory.chmod(directory.stat().st_mode | 0o055)
-    code = ("import os, socket, sys; os.setgroups([]); os.setresgid(*[65534] * 3); os.setresuid(*[65534] * 3); "
-            "c = socket.socket(socket.AF_UNIX); c.settimeout(5); c.connect(sys.argv[1]); "
-            "c.sendall(b'{\"word\": \"stop\"}\\n'); sys.exit(c.recv(10) != b'')")
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "control")], cwd="/", check=False, capture_output=True)
-    assert done.returncode == 0 or b"ConnectionReset" in done.stderr or b"BrokenPipe" in done.stderr, done.stderr
+    code = (
+        "import os, socket, sys; os.setgroups([]); os.setresgid(*[65534] * 3); os.setresuid(*[65534] * 3); "
+        "c = socket.socket(socket.AF_UNIX); c.settimeout(5); c.connect(sys.argv[1]); "
+        "c.sendall(b'{\"word\": \"stop\"}\\n'); sys.exit(c.recv(10) != b'')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "control")],
+        cwd="/",
+        check=False,
+        capture_output=True,
+    )
+    assert (
+        done.returncode == 0 or b"ConnectionReset" in done.stderr or b"BrokenPipe" in done.stderr
+    ), done.stderr
     assert served.heard == []
 
 
@@ -97,7 +108,9 @@ def test_lines_in_pieces_and_several_at_once(served: Served, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("line", [b"noise\n", b"[1]\n", b"\xff\xfe\n", b"[" * 5000 + b"\n"])
-def test_what_is_no_request_is_answered_and_harms_nobody(line: bytes, served: Served, tmp_path: Path) -> None:
+def test_what_is_no_request_is_answered_and_harms_nobody(
+    line: bytes, served: Served, tmp_path: Path
+) -> None:
     with connected(tmp_path) as channel:
         channel.sendall(line)
         assert json.loads(channel.recv(4096))["ok"] is False
@@ -157,11 +170,18 @@ def test_without_a_recorder_it_is_one_error(tmp_path: Path) -> None:
         say(tmp_path, {"word": "status"})
 
 
-def conversation(tmp_path: Path, *requests: dict[str, Any], into: FakeSink | None = None,
-                 ) -> tuple[list[dict[str, Any]], FakeSink, FakeClock]:
+def conversation(
+    tmp_path: Path,
+    *requests: dict[str, Any],
+    into: FakeSink | None = None,
+) -> tuple[list[dict[str, Any]], FakeSink, FakeClock]:
     """What a recorder on a fake clock answers to words that come in its third second."""
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=8.0), sink=into or FakeSink(),
-                  requests=[(2.5, request) for request in requests])
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=8.0),
+        sink=into or FakeSink(),
+        requests=[(2.5, request) for request in requests],
+    )
     bench.run()
     return bench.control.answers, bench.sink, bench.clock
 
@@ -179,10 +199,29 @@ def test_a_cut_is_answered_once_everything_before_it_is_sealed(tmp_path: Path) -
 
 
 def test_a_mark_is_kept_as_given(tmp_path: Path) -> None:
-    [answer], sink, _ = conversation(tmp_path, {"word": "mark", "label": "r1", "from_ns": 5, "until_ns": None, "kind": "run",
-                                                "link": "runs/r1", "facts": {"a": 1}})
+    [answer], sink, _ = conversation(
+        tmp_path,
+        {
+            "word": "mark",
+            "label": "r1",
+            "from_ns": 5,
+            "until_ns": None,
+            "kind": "run",
+            "link": "runs/r1",
+            "facts": {"a": 1},
+        },
+    )
     assert answer | {"at": 0} == {"at": 0, "sealed": 0, "ok": True, "from_ns": 5, "until_ns": None}
-    assert sink.marks == [{"label": "r1", "from_ns": 5, "until_ns": None, "kind": "run", "link": "runs/r1", "facts": {"a": 1}}]
+    assert sink.marks == [
+        {
+            "label": "r1",
+            "from_ns": 5,
+            "until_ns": None,
+            "kind": "run",
+            "link": "runs/r1",
+            "facts": {"a": 1},
+        }
+    ]
 
 
 def test_what_the_disk_refuses_is_answered_and_recording_goes_on(tmp_path: Path) -> None:
@@ -193,17 +232,25 @@ def test_what_the_disk_refuses_is_answered_and_recording_goes_on(tmp_path: Path)
         def mark(self, *_: Any, **__: Any) -> None:
             raise ResultsError("can't add a line: Too many open files")
 
-    answers, sink, clock = conversation(tmp_path, {"word": "mark", "label": "x", "from_ns": 1}, {"word": "cut"}, into=Refusing())
+    answers, sink, clock = conversation(
+        tmp_path, {"word": "mark", "label": "x", "from_ns": 1}, {"word": "cut"}, into=Refusing()
+    )
     assert [(answer["ok"], answer["error"]) for answer in answers] == [
-        (False, "can't add a line: Too many open files"), (False, "can't seal a segment: Too many open files")]
+        (False, "can't add a line: Too many open files"),
+        (False, "can't seal a segment: Too many open files"),
+    ]
     assert sink.rows == 80
     assert clock.monotonic() >= 8
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1e300, -1, 2**63, 10**25, True, "1", [], {}, 1.5])
+@pytest.mark.parametrize(
+    "value", [float("inf"), float("nan"), 1e300, -1, 2**63, 10**25, True, "1", [], {}, 1.5]
+)
 @pytest.mark.parametrize("field", ["from_ns", "until_ns"])
 def test_a_time_that_is_none_is_answered(field: str, value: Any, tmp_path: Path) -> None:
-    answers, sink, clock = conversation(tmp_path, {"word": "mark", "label": "x", "from_ns": 1, "until_ns": 2, field: value})
+    answers, sink, clock = conversation(
+        tmp_path, {"word": "mark", "label": "x", "from_ns": 1, "until_ns": 2, field: value}
+    )
     assert answers[0]["error"] == f"not understood: {field} is not a time in nanoseconds"
     assert (sink.marks, sink.rows) == ([], 80)
     assert clock.monotonic() >= 8
@@ -225,17 +272,30 @@ def test_status_has_the_counts(tmp_path: Path) -> None:
 
 
 def test_what_another_recording_holds_is_taken_in(tmp_path: Path) -> None:
-    [answer], sink, _ = conversation(tmp_path, {"word": "take", "path": "/made/beside", "label": "r1", "from_ns": 5, "until_ns": 9})
+    [answer], sink, _ = conversation(
+        tmp_path,
+        {"word": "take", "path": "/made/beside", "label": "r1", "from_ns": 5, "until_ns": 9},
+    )
     assert answer | {"at": 0} == {"at": 0, "sealed": 0, "ok": True, "segments": 1}
     assert sink.taken == [(Path("/made/beside"), "r1", 5, 9)]
 
 
-@pytest.mark.parametrize("request_", [{"word": "format"}, {}, {"word": "mark"}, {"word": "mark", "label": "x", "from_ns": "soon"},
-                                      {"word": "mark", "label": "x", "from_ns": 1, "facts": 5}, {"word": None},
-                                      {"word": "take"}, {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2},
-                                      {"word": "take", "label": "x", "from_ns": 1, "path": "/a"},
-                                      {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2, "path": "a"},
-                                      {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2, "path": "/a\0"}])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"word": "format"},
+        {},
+        {"word": "mark"},
+        {"word": "mark", "label": "x", "from_ns": "soon"},
+        {"word": "mark", "label": "x", "from_ns": 1, "facts": 5},
+        {"word": None},
+        {"word": "take"},
+        {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2},
+        {"word": "take", "label": "x", "from_ns": 1, "path": "/a"},
+        {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2, "path": "a"},
+        {"word": "take", "label": "x", "from_ns": 1, "until_ns": 2, "path": "/a\0"},
+    ],
+)
 def test_words_that_mean_nothing_are_answered(request_: dict[str, Any], tmp_path: Path) -> None:
     [answer], sink, _ = conversation(tmp_path, request_)
     assert answer["ok"] is False

@@ -20,31 +20,62 @@ from support.acting import fake_host
 def host() -> FakeHost:
     made = fake_host()
     base = "/sys/devices/pci/block"
-    made.files |= {f"{base}/sda/dev": "8:0\n", f"{base}/sda/sda1/dev": "8:1\n", "/sys/devices/virtual/block/dm-0/dev": "253:0\n",
-                   "/sys/devices/virtual/block/dm-0/size": "8\n", f"{base}/nvme0n1/dev": "259:0\n",
-                   f"{base}/nvme0n1/nvme0n1p2/dev": "259:2\n",
-                   f"{base}/nvme0n1/nvme0n1p2/partition": "2\n", f"{base}/cciss!c0d0/dev": "104:0\n", "/sys/block/sda/size": "100\n",
-                   "/sys/block/loop0/size": "0\n"}
-    made.links |= {"/sys/class/block/dm-0": "/sys/devices/virtual/block/dm-0", "/dev/mapper/data": "/dev/dm-0",
-                   "/dev/disk/by-id/ata-FAKE": "/dev/sda", "/dev/disk/by-id/ata-FAKE-part1": "/dev/sda1",
-                   "/sys/class/block/nvme0n1": f"{base}/nvme0n1", "/sys/class/block/nvme0n1p2": f"{base}/nvme0n1/nvme0n1p2",
-                   "/sys/class/block/cciss!c0d0": f"{base}/cciss!c0d0", "/sys/dev/block/8:0": f"{base}/sda",
-                   "/sys/dev/block/8:1": f"{base}/sda/sda1"}
+    made.files |= {
+        f"{base}/sda/dev": "8:0\n",
+        f"{base}/sda/sda1/dev": "8:1\n",
+        "/sys/devices/virtual/block/dm-0/dev": "253:0\n",
+        "/sys/devices/virtual/block/dm-0/size": "8\n",
+        f"{base}/nvme0n1/dev": "259:0\n",
+        f"{base}/nvme0n1/nvme0n1p2/dev": "259:2\n",
+        f"{base}/nvme0n1/nvme0n1p2/partition": "2\n",
+        f"{base}/cciss!c0d0/dev": "104:0\n",
+        "/sys/block/sda/size": "100\n",
+        "/sys/block/loop0/size": "0\n",
+    }
+    made.links |= {
+        "/sys/class/block/dm-0": "/sys/devices/virtual/block/dm-0",
+        "/dev/mapper/data": "/dev/dm-0",
+        "/dev/disk/by-id/ata-FAKE": "/dev/sda",
+        "/dev/disk/by-id/ata-FAKE-part1": "/dev/sda1",
+        "/sys/class/block/nvme0n1": f"{base}/nvme0n1",
+        "/sys/class/block/nvme0n1p2": f"{base}/nvme0n1/nvme0n1p2",
+        "/sys/class/block/cciss!c0d0": f"{base}/cciss!c0d0",
+        "/sys/dev/block/8:0": f"{base}/sda",
+        "/sys/dev/block/8:1": f"{base}/sda/sda1",
+    }
     return made
 
 
-@pytest.mark.parametrize(("named", "name", "number"), [
-    ("sda", "sda", "8:0"), ("/dev/sda", "sda", "8:0"), ("8:0", "sda", "8:0"), ("/dev/disk/by-id/ata-FAKE", "sda", "8:0"),
-    ("dm-0", "dm-0", "253:0"), ("/dev/mapper/data", "dm-0", "253:0"), ("nvme0n1", "nvme0n1", "259:0"),
-    ("/dev/cciss/c0d0", "cciss!c0d0", "104:0")])
+@pytest.mark.parametrize(
+    ("named", "name", "number"),
+    [
+        ("sda", "sda", "8:0"),
+        ("/dev/sda", "sda", "8:0"),
+        ("8:0", "sda", "8:0"),
+        ("/dev/disk/by-id/ata-FAKE", "sda", "8:0"),
+        ("dm-0", "dm-0", "253:0"),
+        ("/dev/mapper/data", "dm-0", "253:0"),
+        ("nvme0n1", "nvme0n1", "259:0"),
+        ("/dev/cciss/c0d0", "cciss!c0d0", "104:0"),
+    ],
+)
 def test_a_disk_by_any_name(named: str, name: str, number: str, host: FakeHost) -> None:
     [device] = find_devices(host, [named])
     assert (device.name, device.number, device.said) == (name, number, "")
 
 
-@pytest.mark.parametrize(("named", "disk"), [("sda1", "sda"), ("/dev/disk/by-id/ata-FAKE-part1", "sda"), ("8:1", "sda"),
-                                             ("nvme0n1p2", "nvme0n1")])
-def test_a_partition_stands_for_its_disk_and_it_is_said(named: str, disk: str, host: FakeHost) -> None:
+@pytest.mark.parametrize(
+    ("named", "disk"),
+    [
+        ("sda1", "sda"),
+        ("/dev/disk/by-id/ata-FAKE-part1", "sda"),
+        ("8:1", "sda"),
+        ("nvme0n1p2", "nvme0n1"),
+    ],
+)
+def test_a_partition_stands_for_its_disk_and_it_is_said(
+    named: str, disk: str, host: FakeHost
+) -> None:
     [device] = find_devices(host, [named])
     assert device.name == disk
     assert f"its disk {disk} is recorded" in device.said
@@ -105,6 +136,12 @@ for attempt in (lambda: os.setuid(0), lambda: os.seteuid(0), lambda: os.setgroup
         continue
     raise SystemExit("root is back")
 """
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"}, cwd="/", check=False,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "SUDO_UID": "65534", "SUDO_GID": "65534"},
+        cwd="/",
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr

@@ -17,7 +17,9 @@ from support.waiting import until
 
 
 def writer(path: Path) -> RecordingWriter:
-    return RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False)
+    return RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    )
 
 
 def test_what_is_sealed_is_kept_by_the_end(tmp_path: Path) -> None:
@@ -35,14 +37,18 @@ def test_what_is_sealed_is_kept_by_the_end(tmp_path: Path) -> None:
     assert [row["statistic"] for row in rows] == defaults(["block"])
     assert {(row["state"], row["segments"]) for row in rows} == {("kept", 4)}
     # one that goes on keeps what it kept, and nothing more unless it is asked for
-    assert begin(tmp_path / "r", ["block", "counters"], None, START) == definitions.read_definitions(tmp_path / "r")
+    assert begin(
+        tmp_path / "r", ["block", "counters"], None, START
+    ) == definitions.read_definitions(tmp_path / "r")
     after = begin(tmp_path / "r", ["block"], ["io.ops[ op ]", "io.ops[process]"], START)
     assert after is not None
     assert list(after.statistics) == [*defaults(["block"]), "io.ops[process]"]
 
 
 @pytest.mark.parametrize("fault", ["damaged definitions", "a fault of its own"])
-def test_what_goes_wrong_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+def test_what_goes_wrong_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
     path = tmp_path / "r"
     told: list[str] = []
     held = writer(path)
@@ -50,6 +56,7 @@ def test_what_goes_wrong_is_told_once(tmp_path: Path, monkeypatch: pytest.Monkey
     if fault == "damaged definitions":
         (path / definitions.DEFINITIONS).write_text("{")
     else:
+
         def failing(_: Keeper) -> bool:
             raise RuntimeError("no such luck")
 

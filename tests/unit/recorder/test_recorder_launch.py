@@ -28,8 +28,15 @@ from support.waiting import PATIENCE, gone, until
 
 def fake(**script: Any) -> list[str]:
     """The command of a probe that runs anywhere."""
-    return [sys.executable, str(Path(__file__).parents[2] / "support/frames.py"), json.dumps(script), "--source", "block", "--source",
-            "counters"]
+    return [
+        sys.executable,
+        str(Path(__file__).parents[2] / "support/frames.py"),
+        json.dumps(script),
+        "--source",
+        "block",
+        "--source",
+        "counters",
+    ]
 
 
 @pytest.fixture(params=[DirectLauncher, StarterLauncher])
@@ -44,7 +51,9 @@ def launcher(kind: Any) -> Iterator[Any]:
     made.close()
 
 
-def frames_of(probe: Probe, seconds: float = PATIENCE, until: str = "end", reader: FrameReader | None = None) -> list[dict[str, Any]]:
+def frames_of(
+    probe: Probe, seconds: float = PATIENCE, until: str = "end", reader: FrameReader | None = None
+) -> list[dict[str, Any]]:
     reader = reader or FrameReader()
     found: list[dict[str, Any]] = []
     limit = time.monotonic() + seconds
@@ -59,7 +68,10 @@ def frames_of(probe: Probe, seconds: float = PATIENCE, until: str = "end", reade
 
 def test_frames_come_and_stop_ends_it_in_order(launcher: Any) -> None:
     probe, reader = launcher.launch(), FrameReader()
-    assert frames_of(probe, until="events", reader=reader)[0]["sources"].keys() == {"block", "counters"}
+    assert frames_of(probe, until="events", reader=reader)[0]["sources"].keys() == {
+        "block",
+        "counters",
+    }
     probe.ask_to_stop()
     probe.ask_to_stop()
     assert frames_of(probe, reader=reader)[-1]["kind"] == "end"
@@ -95,7 +107,9 @@ def test_one_that_follows_has_the_first_ones_niceness(launcher: Any) -> None:
     def follow() -> None:
         os.nice(7)  # of this thread alone
         probe = launcher.launch()
-        found.extend([os.getpriority(os.PRIO_PROCESS, probe.pid), os.getpriority(os.PRIO_PROCESS, 0)])
+        found.extend(
+            [os.getpriority(os.PRIO_PROCESS, probe.pid), os.getpriority(os.PRIO_PROCESS, 0)]
+        )
         probe.let_go()
 
     if os.geteuid() != 0:
@@ -156,22 +170,33 @@ def test_the_starter_limits_starts(tmp_path: Path) -> None:
 
 def test_when_the_recorder_is_killed_starter_and_probe_end(tmp_path: Path) -> None:
     note = tmp_path / "pids"
-    code = ("import sys, time, pathlib; from iolab.recorder.launch import StarterLauncher; "
-            "l = StarterLauncher(sys.argv[2:]); p = l.launch(); "
-            "pathlib.Path(sys.argv[1]).write_text(f'{p.pid} {l._starter.pid}'); time.sleep(1000)")
+    code = (
+        "import sys, time, pathlib; from iolab.recorder.launch import StarterLauncher; "
+        "l = StarterLauncher(sys.argv[2:]); p = l.launch(); "
+        "pathlib.Path(sys.argv[1]).write_text(f'{p.pid} {l._starter.pid}'); time.sleep(1000)"
+    )
     recorder = subprocess.Popen([sys.executable, "-c", code, str(note), *fake(rate=1)])
-    pids = [int(word) for word in until(lambda: note.read_text().split() if note.exists() else [], "the probe")]
+    pids = [
+        int(word)
+        for word in until(lambda: note.read_text().split() if note.exists() else [], "the probe")
+    ]
     recorder.kill()
     recorder.wait()
     assert all(gone(pid) for pid in pids)
 
 
-def test_a_probe_that_ignores_its_pipes_is_ended_by_the_starter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_probe_that_ignores_its_pipes_is_ended_by_the_starter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from iolab.recorder import starter
 
     monkeypatch.setattr(starter, "_GRACE", 0.3)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    one = starter.Starter(theirs, os.open("/bin/sh", os.O_RDONLY), ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
+    one = starter.Starter(
+        theirs,
+        os.open("/bin/sh", os.O_RDONLY),
+        ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"],
+    )
     one._start(["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"])
     assert one._probe is not None
     pid = one._probe.pid
@@ -181,15 +206,35 @@ def test_a_probe_that_ignores_its_pipes_is_ended_by_the_starter(monkeypatch: pyt
 
 
 def test_sources_are_left_out_of_the_command() -> None:
-    command = ["/p", *probe_arguments(["block", "counters"], devices=["8:0"], mounts=["/mnt"], exclude=[7], ring_kib=64)]
-    assert command == ["/p", "--source", "block", "--source", "counters", "--device", "8:0", "--mount", "/mnt", "--exclude-pid", "7",
-                       "--ring-kib", "64"]
+    command = [
+        "/p",
+        *probe_arguments(
+            ["block", "counters"], devices=["8:0"], mounts=["/mnt"], exclude=[7], ring_kib=64
+        ),
+    ]
+    assert command == [
+        "/p",
+        "--source",
+        "block",
+        "--source",
+        "counters",
+        "--device",
+        "8:0",
+        "--mount",
+        "/mnt",
+        "--exclude-pid",
+        "7",
+        "--ring-kib",
+        "64",
+    ]
     assert without_sources(command, {"block"}) == ["/p", *command[3:]]
     assert without_sources(command, set()) == command
     assert without_sources(["/p", "--source"], {"block"}) == ["/p", "--source"]
 
 
-def test_a_probe_that_is_not_built_is_told_with_the_way_to_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_probe_that_is_not_built_is_told_with_the_way_to_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("IOLAB_PROBE", str(tmp_path / "none"))
     with pytest.raises(RunError, match="the probe is not built"):
         probe_path()
@@ -200,8 +245,15 @@ def test_a_probe_that_is_not_built_is_told_with_the_way_to_it(monkeypatch: pytes
     assert probe_path() == tmp_path / "none"
 
 
-@pytest.mark.parametrize(("code", "kind", "words"), [(2, UsageError, "x"), (3, RunError, "sudo"), (4, RunError, "x"),
-                                                     (None, RunError, "before it began")])
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (2, UsageError, "x"),
+        (3, RunError, "sudo"),
+        (4, RunError, "x"),
+        (None, RunError, "before it began"),
+    ],
+)
 def test_exit_codes_become_errors(code: int | None, kind: type, words: str) -> None:
     error = failure(code, ["first", "iolab-probe: x"])
     assert type(error) is kind

@@ -55,21 +55,33 @@ def test_the_columns_arrive_as_they_were_sent(tmp_path: Path) -> None:
 
 def test_losses_are_kept_and_counted(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, clock=clock, probes=lambda number, sources: FakeProbe(clock, sources, lose=3))
+    bench = Bench(
+        tmp_path, clock=clock, probes=lambda number, sources: FakeProbe(clock, sources, lose=3)
+    )
     outcome = bench.run()
     assert outcome.status.lost == {"block": 30}
     assert [loss[0] for loss in bench.sink.losses] == ["overrun"] * 10
     assert sum(loss[4] or 0 for loss in bench.sink.losses) == 30
 
 
-@pytest.mark.parametrize(("first", "words"), [
-    ({"dies": 4.5}, "it ended (exit code 137): a fault of its own"),
-    ({"damages": 4.5}, "its frames are damaged"),
-    ({"mutes": 4.5}, "it said nothing for 15 s"),
-])
-def test_a_probe_that_dies_is_begun_again_and_the_gap_is_shown(first: dict[str, float], words: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ({"dies": 4.5}, "it ended (exit code 137): a fault of its own"),
+        ({"damages": 4.5}, "its frames are damaged"),
+        ({"mutes": 4.5}, "it said nothing for 15 s"),
+    ],
+)
+def test_a_probe_that_dies_is_begun_again_and_the_gap_is_shown(
+    first: dict[str, float], words: str, tmp_path: Path
+) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=40.0), clock=clock, probes=probes(clock, **first))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=40.0),
+        clock=clock,
+        probes=probes(clock, **first),
+    )
     outcome = bench.run()
     assert outcome.failure is None
     assert outcome.status.deaths == 1
@@ -83,7 +95,12 @@ def test_a_probe_that_dies_is_begun_again_and_the_gap_is_shown(first: dict[str, 
     assert [words in note for note in bench.listener.notes] == [True]
     last_before = outcome.status.from_ns + 4 * SECOND
     assert last_before - SECOND <= from_ns <= last_before + SECOND
-    between = [value for batch in bench.sink.events for value in batch.column("time_ns").to_pylist() if from_ns < value < until_ns]
+    between = [
+        value
+        for batch in bench.sink.events
+        for value in batch.column("time_ns").to_pylist()
+        if from_ns < value < until_ns
+    ]
     assert between == []
     # counts go on from those of the probe before
     assert outcome.status.events["block"] == bench.sink.rows > 200
@@ -91,14 +108,23 @@ def test_a_probe_that_dies_is_begun_again_and_the_gap_is_shown(first: dict[str, 
 
 def test_losses_of_a_dead_probe_stay_counted(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=10.0), clock=clock, probes=probes(clock, dies=4.5, lose=5))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=10.0),
+        clock=clock,
+        probes=probes(clock, dies=4.5, lose=5),
+    )
     assert bench.run().status.lost == {"block": 20}
 
 
 def test_a_probe_that_dies_at_once_again_and_again_is_given_up(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=None), clock=clock,
-                  probes=lambda number, sources: FakeProbe(clock, sources, dies=1.5))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=None),
+        clock=clock,
+        probes=lambda number, sources: FakeProbe(clock, sources, dies=1.5),
+    )
     outcome = bench.run()
     assert outcome.reason == "failure"
     assert isinstance(outcome.failure, RunError)
@@ -111,8 +137,14 @@ def test_a_probe_that_dies_at_once_again_and_again_is_given_up(tmp_path: Path) -
 
 def test_a_machine_out_of_reach_is_waited_for_however_long_and_said_once(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=600.0), clock=clock,
-                  probes=lambda number, sources: FakeProbe(clock, sources, leaves=4.5 if number == 0 else 0.0 if number < 80 else 1e9))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=600.0),
+        clock=clock,
+        probes=lambda number, sources: FakeProbe(
+            clock, sources, leaves=4.5 if number == 0 else 0.0 if number < 80 else 1e9
+        ),
+    )
     outcome = bench.run()
     assert outcome.failure is None
     assert outcome.status.deaths == 1
@@ -128,22 +160,40 @@ def test_a_machine_out_of_reach_is_waited_for_however_long_and_said_once(tmp_pat
 
 def test_deaths_far_apart_do_not_add_up(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=300.0), clock=clock,
-                  probes=lambda number, sources: FakeProbe(clock, sources, dies=30.0))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=300.0),
+        clock=clock,
+        probes=lambda number, sources: FakeProbe(clock, sources, dies=30.0),
+    )
     outcome = bench.run()
     assert outcome.failure is None
     assert outcome.status.deaths > Settings().tries
 
 
-@pytest.mark.parametrize(("code", "words", "kind", "hint"), [
-    (3, "iolab-probe: not permitted: tracefs", RunError, "sudo iolab record"),
-    (4, "iolab-probe: no tracefs is mounted: mount -t tracefs nodev /sys/kernel/tracing", RunError, ""),
-    (2, "iolab-probe: no source 'x'", UsageError, ""),
-    (1, "panicked", RunError, ""),
-])
-def test_a_probe_that_refuses_is_one_error_and_leaves_no_recording(code: int, words: str, kind: type, hint: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "words", "kind", "hint"),
+    [
+        (3, "iolab-probe: not permitted: tracefs", RunError, "sudo iolab record"),
+        (
+            4,
+            "iolab-probe: no tracefs is mounted: mount -t tracefs nodev /sys/kernel/tracing",
+            RunError,
+            "",
+        ),
+        (2, "iolab-probe: no source 'x'", UsageError, ""),
+        (1, "panicked", RunError, ""),
+    ],
+)
+def test_a_probe_that_refuses_is_one_error_and_leaves_no_recording(
+    code: int, words: str, kind: type, hint: str, tmp_path: Path
+) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path / "rec", clock=clock, probes=lambda number, sources: FakeProbe(clock, sources, refuses=(code, words)))
+    bench = Bench(
+        tmp_path / "rec",
+        clock=clock,
+        probes=lambda number, sources: FakeProbe(clock, sources, refuses=(code, words)),
+    )
     error = bench.error()
     assert type(error) is kind
     assert words.removeprefix("iolab-probe: ") in str(error)
@@ -155,15 +205,21 @@ def test_a_probe_that_refuses_is_one_error_and_leaves_no_recording(code: int, wo
 
 def test_a_probe_without_a_source_that_is_asked_for_is_refused(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block", "syscall")), clock=clock,
-                  probes=lambda number, sources: FakeProbe(clock, ("block",)))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block", "syscall")),
+        clock=clock,
+        probes=lambda number, sources: FakeProbe(clock, ("block",)),
+    )
     assert "the probe can't record syscall" in str(bench.error())
     assert bench.launcher.launched[0].gone
 
 
 def test_a_command_gives_the_length_the_exit_code_and_a_mark(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",)), clock=clock, command=FakeCommand(clock, 4.0, code=3))
+    bench = Bench(
+        tmp_path, Settings(sources=("block",)), clock=clock, command=FakeCommand(clock, 4.0, code=3)
+    )
     outcome = bench.run()
     assert (outcome.reason, outcome.exit_code) == ("command", 3)
     [mark] = bench.sink.marks
@@ -186,7 +242,13 @@ def test_a_second_request_to_stop_ends_the_command_by_force_where_it_must(tmp_pa
 
 def test_a_full_disk_ends_the_recording_but_not_the_command(tmp_path: Path) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",)), clock=clock, sink=FakeSink(full_at=3), command=FakeCommand(clock, 20.0))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",)),
+        clock=clock,
+        sink=FakeSink(full_at=3),
+        command=FakeCommand(clock, 20.0),
+    )
     outcome = bench.run()
     assert outcome.exit_code == 0
     assert "No space left" in str(outcome.failure)
@@ -211,13 +273,23 @@ def test_what_exceeds_the_budget_is_suspended_told_and_tried_again_later(tmp_pat
         made.append((clock.monotonic(), tuple(sources)))
         return FakeProbe(clock, sources, cpu=0.8 if number == 0 else 0.01)
 
-    settings = Settings(sources=("block", "syscall", "counters"), duration=100.0, budget=Budget(cpu_share=0.2))
+    settings = Settings(
+        sources=("block", "syscall", "counters"), duration=100.0, budget=Budget(cpu_share=0.2)
+    )
     bench = Bench(tmp_path, settings, clock=clock, probes=probe)
     outcome = bench.run()
-    assert [sources for _, sources in made] == [("block", "syscall", "counters"), ("syscall", "counters"), ("block", "syscall", "counters")]
+    assert [sources for _, sources in made] == [
+        ("block", "syscall", "counters"),
+        ("syscall", "counters"),
+        ("block", "syscall", "counters"),
+    ]
     assert made[1][0] == pytest.approx(10, abs=2)
     assert made[2][0] - made[1][0] == pytest.approx(60, abs=3)
-    gaps = [loss for loss in bench.sink.losses if loss[0] == "gap" and loss[1] == "block" and loss[3] is not None]
+    gaps = [
+        loss
+        for loss in bench.sink.losses
+        if loss[0] == "gap" and loss[1] == "block" and loss[3] is not None
+    ]
     assert (gaps[0][3] or 0) - gaps[0][2] == pytest.approx(60 * SECOND, abs=4 * SECOND)
     assert "budget is 20 %" in (gaps[0][5] or "")
     assert outcome.status.suspended == {}
@@ -226,24 +298,42 @@ def test_what_exceeds_the_budget_is_suspended_told_and_tried_again_later(tmp_pat
     assert any("recorded again" in note for note in bench.listener.notes)
 
 
-def test_a_source_alone_can_be_suspended_and_the_open_gap_is_shown_at_the_end(tmp_path: Path) -> None:
+def test_a_source_alone_can_be_suspended_and_the_open_gap_is_shown_at_the_end(
+    tmp_path: Path,
+) -> None:
     clock = FakeClock()
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=30.0, budget=Budget(cpu_share=0.1)), clock=clock,
-                  probes=lambda number, sources: FakeProbe(clock, sources, cpu=0.9))
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=30.0, budget=Budget(cpu_share=0.1)),
+        clock=clock,
+        probes=lambda number, sources: FakeProbe(clock, sources, cpu=0.9),
+    )
     outcome = bench.run()
     assert outcome.status.suspended.keys() == {"block"}
-    assert [(*loss[:2], loss[3] is None) for loss in bench.sink.losses] == [("gap", "block", True), ("gap", "block", False)]
+    assert [(*loss[:2], loss[3] is None) for loss in bench.sink.losses] == [
+        ("gap", "block", True),
+        ("gap", "block", False),
+    ]
     assert len(bench.launcher.launched) == 1
 
 
 def test_the_recorders_own_cpu_counts_for_the_budget(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, Settings(sources=("block",), duration=30.0, budget=Budget(cpu_share=0.2)), cpu_share=0.6)
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block",), duration=30.0, budget=Budget(cpu_share=0.2)),
+        cpu_share=0.6,
+    )
     assert bench.run().status.suspended.keys() == {"block"}
 
 
 def test_status_is_published_every_second(tmp_path: Path) -> None:
     seen: list[dict[str, Any]] = []
-    bench = Bench(tmp_path, listener=Listener(each=lambda: seen.append(json.loads((tmp_path / "status.json").read_text()))))
+    bench = Bench(
+        tmp_path,
+        listener=Listener(
+            each=lambda: seen.append(json.loads((tmp_path / "status.json").read_text()))
+        ),
+    )
     bench.run()
     assert len(seen) >= 9
     assert seen[5]["state"] == "recording"
@@ -274,20 +364,39 @@ def test_what_the_disk_refuses_for_a_moment_is_put_off_and_said_once(tmp_path: P
     assert (outcome.reason, outcome.failure) == ("duration", None)
     assert bench.sink.rows == 100
     assert outcome.status.troubles == ["rec: can't apply its limits: Too many open files"]
-    assert bench.listener.notes == ["rec: can't apply its limits: Too many open files; it is tried again"]
+    assert bench.listener.notes == [
+        "rec: can't apply its limits: Too many open files; it is tried again"
+    ]
 
 
-@pytest.mark.parametrize("damage", [{"lost": []}, {"lost": {"block": None}}, {"now_ns": "soon"}, {"now_ns": 1e400}, {"cpu_ns": {}}])
-def test_a_frame_that_holds_what_it_should_not_is_a_death_of_the_probe(damage: dict[str, Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"lost": []},
+        {"lost": {"block": None}},
+        {"now_ns": "soon"},
+        {"now_ns": 1e400},
+        {"cpu_ns": {}},
+    ],
+)
+def test_a_frame_that_holds_what_it_should_not_is_a_death_of_the_probe(
+    damage: dict[str, Any], tmp_path: Path
+) -> None:
     clock = FakeClock()
 
     class Odd(FakeProbe):
         def _second(self) -> None:
             super()._second()
             if self._told == 3:
-                self._out += frames.words("tick", **{"now_ns": 1, "monotonic_ns": 1, "realtime_ns": 1, **damage})
+                self._out += frames.words(
+                    "tick", **{"now_ns": 1, "monotonic_ns": 1, "realtime_ns": 1, **damage}
+                )
 
-    bench = Bench(tmp_path, clock=clock, probes=lambda number, sources: (Odd if number == 0 else FakeProbe)(clock, sources))
+    bench = Bench(
+        tmp_path,
+        clock=clock,
+        probes=lambda number, sources: (Odd if number == 0 else FakeProbe)(clock, sources),
+    )
     outcome = bench.run()
     assert outcome.failure is None
     assert outcome.status.deaths == 1

@@ -16,17 +16,48 @@ from iolab.recording.write.writer import RecordingWriter
 NESTED: Any = []
 for _ in range(200):
     NESTED = [NESTED]
-NUMBERS = [0, -1, 5, 2**63 - 1, 2**63, 2**64, 10**25, 1.0, 1.5, -0.0, 1e308, math.inf, -math.inf, math.nan]
+NUMBERS = [
+    0,
+    -1,
+    5,
+    2**63 - 1,
+    2**63,
+    2**64,
+    10**25,
+    1.0,
+    1.5,
+    -0.0,
+    1e308,
+    math.inf,
+    -math.inf,
+    math.nan,
+]
 TEXTS = ["", "x", "1", "\ud800bad", "ünï\0\n"]
-OBJECTS = [{}, {"a": 1}, {"\udc80": ["\udfff", {"b": None}]}, {"a": math.nan}, {"a": 10**25}, {"a": NESTED}]
+OBJECTS = [
+    {},
+    {"a": 1},
+    {"\udc80": ["\udfff", {"b": None}]},
+    {"a": math.nan},
+    {"a": 10**25},
+    {"a": NESTED},
+]
 VALUES: list[Any] = [None, True, False, *NUMBERS, *TEXTS, [], [1], NESTED, *OBJECTS]
-GIVEN = {"label": "x", "from_ns": 1, "until_ns": 2, "kind": "user", "link": "y", "facts": {"a": [1, 2.5, "b", None, True]}}
+GIVEN = {
+    "label": "x",
+    "from_ns": 1,
+    "until_ns": 2,
+    "kind": "user",
+    "link": "y",
+    "facts": {"a": [1, 2.5, "b", None, True]},
+}
 
 
 @pytest.mark.parametrize("field", [*GIVEN, "word", "more"])
 def test_every_value_at_each_field(field: str, tmp_path: Path) -> None:
     kept = 0
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
+    ) as writer:
         for value in VALUES:
             try:
                 mark = mark_of(json.loads(json.dumps({**GIVEN, field: value})))

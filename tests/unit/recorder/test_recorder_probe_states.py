@@ -21,8 +21,14 @@ def test_the_table_names_every_state_and_event() -> None:
     assert list(EVENTS) == [event.name for event in ProbeEvent]
 
 
-@pytest.mark.parametrize(("state", "event", "expected"), [(state, event, after) for state, row in TABLE.items()
-                                                         for event, after in zip(EVENTS, row, strict=True)])
+@pytest.mark.parametrize(
+    ("state", "event", "expected"),
+    [
+        (state, event, after)
+        for state, row in TABLE.items()
+        for event, after in zip(EVENTS, row, strict=True)
+    ],
+)
 def test_an_event_leads_to_the_state_of_the_table(state: str, event: str, expected: str) -> None:
     before = ProbeState[state]
     assert TRANSITIONS[before].get(ProbeEvent[event], before) is ProbeState[expected]

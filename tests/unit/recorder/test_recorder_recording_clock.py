@@ -14,7 +14,11 @@ HOUR = 3600.0
 
 
 def hello(clock: SetClock) -> dict[str, Any]:
-    return {"kind": "hello", "monotonic_ns": round(clock.monotonic() * 1e9), "realtime_ns": clock.realtime_ns()}
+    return {
+        "kind": "hello",
+        "monotonic_ns": round(clock.monotonic() * 1e9),
+        "realtime_ns": clock.realtime_ns(),
+    }
 
 
 class Machine:
@@ -35,7 +39,13 @@ class Machine:
             self.here.sleep(0.25)
             self.clock.sleep(0.25 * self._faster)
             if told and self.clock.monotonic() % 1 < 0.25:
-                self._told.append((self.here.monotonic() + self._late, round(self.clock.monotonic() * 1e9), self.clock.realtime_ns()))
+                self._told.append(
+                    (
+                        self.here.monotonic() + self._late,
+                        round(self.clock.monotonic() * 1e9),
+                        self.clock.realtime_ns(),
+                    )
+                )
             while self._told and self._told[0][0] <= self.here.monotonic():
                 self.time.tick(*self._told.pop(0)[1:])
 
@@ -56,13 +66,31 @@ def test_a_time_that_was_shown_twice_is_the_later_one_that_is_over() -> None:
     machine.wait(100)
     assert machine.now == 700
     # it shows 300 now, as 400 seconds ago
-    assert [machine.of(at) for at in (0, 199, 200.5, 299, 350, 590)] == [0, 199, 600.5, 699, 350, 590]
+    assert [machine.of(at) for at in (0, 199, 200.5, 299, 350, 590)] == [
+        0,
+        199,
+        600.5,
+        699,
+        350,
+        590,
+    ]
     # what ended before it was set began before as well
-    assert [machine.of(at, before) for at, before in ((250, 650), (250, 649), (250, 300))] == [650, 250, 250]
+    assert [machine.of(at, before) for at, before in ((250, 650), (250, 649), (250, 300))] == [
+        650,
+        250,
+        250,
+    ]
     machine.clock.set_ahead(-50)
     machine.wait(20)
     assert machine.now == 720
-    assert [machine.of(at) for at in (248, 252, 269, 280, 299, 302)] == [648, 702, 719, 680, 699, 302]
+    assert [machine.of(at) for at in (248, 252, 269, 280, 299, 302)] == [
+        648,
+        702,
+        719,
+        680,
+        699,
+        302,
+    ]
     assert machine.time.ahead_ns == 450 * SECOND
 
 
@@ -122,12 +150,16 @@ def test_ahead_it_follows_with_the_next_probe() -> None:
 def test_another_machines_time_is_known_by_the_word_that_took_least(drift: float) -> None:
     machine = Machine(far=True, late=0.5, drift=drift)
     machine.wait(4000)
-    passed = (machine.clock.monotonic() - 50.0)
+    passed = machine.clock.monotonic() - 50.0
     assert machine.now == pytest.approx(passed, abs=0.51)
     assert machine.now <= passed + 0.1
-    assert machine.time.machine_ns() == pytest.approx(machine.clock.realtime_ns(), abs=0.51 * SECOND)
+    assert machine.time.machine_ns() == pytest.approx(
+        machine.clock.realtime_ns(), abs=0.51 * SECOND
+    )
     machine.clock.set_ahead(-HOUR)
     machine.wait(10)
     assert machine.now == pytest.approx(passed + 10, abs=0.51)
-    assert machine.time.machine_ns() == pytest.approx(machine.clock.realtime_ns(), abs=0.51 * SECOND)
+    assert machine.time.machine_ns() == pytest.approx(
+        machine.clock.realtime_ns(), abs=0.51 * SECOND
+    )
     assert machine.time.ahead_ns == HOUR * SECOND

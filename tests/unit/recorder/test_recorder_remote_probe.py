@@ -30,7 +30,9 @@ class FarFake(FakeHost):
 
     down: str = ""
     noise: str = ""
-    far: dict[str, Any] = field(default_factory=lambda: {"pid": 7, "uid": 0, "machine": os.uname().machine})
+    far: dict[str, Any] = field(
+        default_factory=lambda: {"pid": 7, "uid": 0, "machine": os.uname().machine}
+    )
     generation: int = 1
     words: str = "ssh:fake"
     kept: list[bytes] = field(default_factory=list)
@@ -62,10 +64,14 @@ class FarFake(FakeHost):
         self.measured += 1
 
     def connection_facts(self) -> dict[str, Any]:
-        return {"connection": {"kind": "fake"}, "clock_offset_ns": 5 * self.measured, "clock_offset_uncertainty_ns": 1}
+        return {
+            "connection": {"kind": "fake"},
+            "clock_offset_ns": 5 * self.measured,
+            "clock_offset_uncertainty_ns": 1,
+        }
 
     def session(self, *words: str) -> list[str]:
-        return ["sh", "-c", f"printf '{self.noise}'; exec \"$0\" \"$@\"", *words]
+        return ["sh", "-c", f'printf \'{self.noise}\'; exec "$0" "$@"', *words]
 
     def run(self, command: Any, *, timeout: float = 30.0) -> Completed:
         return Completed(tuple(command), 0, self.says, "")
@@ -79,7 +85,7 @@ def host(tmp_path: Path) -> FarFake:
     made = FarFake(FakeClock())
     made.clock = made  # type: ignore[assignment]  # what the launcher asks of it is `renew`
     path = tmp_path / "probe"
-    path.write_text(f"#!/bin/sh\nexec {sys.executable} {FRAMES} '{{\"rate\": 100}}' \"$@\"\n")
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {FRAMES} \'{{"rate": 100}}\' "$@"\n')
     path.chmod(0o755)
     made.program = str(path)
     return made
@@ -127,11 +133,18 @@ def test_it_is_brought_there_once_a_connection(host: FarFake, launcher: FarLaunc
         read_until(probe, "hello")
         probe.let_go()
     assert host.kept == [Path(host.program).read_bytes()] * 2
-    assert launcher.connection == {"host": "fake", "connection": {"kind": "fake"}, "clock_offset_ns": 10, "clock_offset_uncertainty_ns": 1}
+    assert launcher.connection == {
+        "host": "fake",
+        "connection": {"kind": "fake"},
+        "clock_offset_ns": 10,
+        "clock_offset_uncertainty_ns": 1,
+    }
     assert launcher.command()[1:] == ["--source", "block", "--exclude-pid", "7", "--lease-s", "60"]
 
 
-def test_a_host_out_of_reach_is_told_by_the_probe_and_a_connection_lost_too(host: FarFake, launcher: FarLauncher) -> None:
+def test_a_host_out_of_reach_is_told_by_the_probe_and_a_connection_lost_too(
+    host: FarFake, launcher: FarLauncher
+) -> None:
     host.down = "no route"
     probe = launcher.launch()
     until(lambda: probe.read() == b"", "its end")
@@ -144,7 +157,9 @@ def test_a_host_out_of_reach_is_told_by_the_probe_and_a_connection_lost_too(host
     lost.let_go()
 
 
-def test_a_probe_killed_there_died_and_the_host_is_not_away(host: FarFake, launcher: FarLauncher) -> None:
+def test_a_probe_killed_there_died_and_the_host_is_not_away(
+    host: FarFake, launcher: FarLauncher
+) -> None:
     Path(host.program).write_text("#!/bin/sh\nkill -9 $$\n")
     probe = launcher.launch()
     until(lambda: probe.read() == b"" and probe.exit_code() is not None, "its end")
@@ -168,7 +183,9 @@ def test_nobody_waits_for_a_host_that_does_not_answer(host: FarFake, launcher: F
     assert probe.exit_code() is None
 
 
-def test_others_have_sessions_only_while_the_host_is_there(host: FarFake, launcher: FarLauncher) -> None:
+def test_others_have_sessions_only_while_the_host_is_there(
+    host: FarFake, launcher: FarLauncher
+) -> None:
     assert launcher.session("ls")[-1] == "ls"
     host.down = "no route"
     with pytest.raises(OSError, match="the connection is lost"):
@@ -190,14 +207,18 @@ def test_what_goes_wrong_before_is_raised(host: FarFake, launcher: FarLauncher) 
     with pytest.raises(RunError, match="nothing to look at"):
         launcher.reach(look, ["block"])
     host.says = '{"sources": {"block": {"available": false, "words": ["no tracefs is mounted"]}}}'
-    with pytest.raises(RunError, match=r"fake: can't be recorded there: block: no tracefs is mounted"):
+    with pytest.raises(
+        RunError, match=r"fake: can't be recorded there: block: no tracefs is mounted"
+    ):
         launcher.reach(lambda: None, ["block"])
     host.down = "no route"
     with pytest.raises(RunError, match="no route"):
         launcher.reach(lambda: None, ["block"])
 
 
-def test_root_and_the_right_processor_are_needed_there(host: FarFake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_root_and_the_right_processor_are_needed_there(
+    host: FarFake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     check_far(host, ["block"])  # type: ignore[arg-type]
     host.far["uid"] = 1000
     with pytest.raises(RunError, match=r"recording block needs root there.*--host root@"):

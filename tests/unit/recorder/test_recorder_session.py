@@ -23,14 +23,31 @@ SECOND = 1_000_000_000
 UP = 5000 * SECOND
 
 
-def recorded(path: Path, clock: SetClock, heard: Listener, connection: Callable[[], Mapping[str, Any]] | None = None,
-             pools: Callable[[], Sequence[str]] | None = None) -> tuple[Outcome, FakeLauncher]:
+def recorded(
+    path: Path,
+    clock: SetClock,
+    heard: Listener,
+    connection: Callable[[], Mapping[str, Any]] | None = None,
+    pools: Callable[[], Sequence[str]] | None = None,
+) -> tuple[Outcome, FakeLauncher]:
     """Half a minute, in which the first probe dies after five seconds."""
-    launcher = FakeLauncher(lambda number, sources: FakeProbe(clock, sources, dies=5.5 if number == 0 else 1e9))
-    session = Session(Settings(sources=("block",), duration=30.0, statistics=()), path, launcher, heard, clock=clock,
-                      connection=connection, pools=pools)
+    launcher = FakeLauncher(
+        lambda number, sources: FakeProbe(clock, sources, dies=5.5 if number == 0 else 1e9)
+    )
+    session = Session(
+        Settings(sources=("block",), duration=30.0, statistics=()),
+        path,
+        launcher,
+        heard,
+        clock=clock,
+        connection=connection,
+        pools=pools,
+    )
     parts = session._recorder._parts
-    parts.wait, parts.settled = lambda files, seconds: clock.sleep(max(seconds, 0.001)), lambda: None
+    parts.wait, parts.settled = (
+        lambda files, seconds: clock.sleep(max(seconds, 0.001)),
+        lambda: None,
+    )
     return session.run(), launcher
 
 
@@ -47,26 +64,40 @@ def refusing(monkeypatch: pytest.MonkeyPatch, clock: SetClock, first: float, unt
 
 
 @pytest.mark.parametrize("far", [False, True])
-def test_another_probe_begins_while_the_disk_refuses_what_the_recording_is(far: bool, tmp_path: Path,
-                                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_probe_begins_while_the_disk_refuses_what_the_recording_is(
+    far: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock, offsets = SetClock(), list[int]()
 
     def connection() -> Mapping[str, Any]:
         offsets.append(len(offsets))
-        return {"host": "far", "connection": {"kind": "fake"}, "clock_offset_ns": offsets[-1], "clock_offset_uncertainty_ns": 1}
+        return {
+            "host": "far",
+            "connection": {"kind": "fake"},
+            "clock_offset_ns": offsets[-1],
+            "clock_offset_uncertainty_ns": 1,
+        }
 
     refusing(monkeypatch, clock, 5.0, 9.0)
     heard = Listener()
     outcome, launcher = recorded(tmp_path / "r", clock, heard, connection if far else None)
     assert (outcome.reason, outcome.failure, len(launcher.launched)) == ("duration", None, 2)
     recording = Recording(tmp_path / "r")
-    assert sum(sum(each.sources.values()) for each in recording.segments()) == outcome.status.events["block"] > 250
+    assert (
+        sum(sum(each.sources.values()) for each in recording.segments())
+        == outcome.status.events["block"]
+        > 250
+    )
     assert recording.facts.sessions[-1].get("clock_offset_ns") == (1 if far else None)
-    assert recording.facts.origin.get("connection") == ({"host": "far", "kind": "fake"} if far else None)
+    assert recording.facts.origin.get("connection") == (
+        {"host": "far", "kind": "fake"} if far else None
+    )
     assert sum("Too many open files; it is tried again" in words for words in heard.notes) == far
 
 
-def test_pools_are_told_by_the_recordings_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pools_are_told_by_the_recordings_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock, known = SetClock(), list[Callable[[int], int]]()
 
     def sink(beneath: Sink, begin: object, describe: object, own_ns: Callable[[int], int]) -> Sink:
@@ -75,17 +106,28 @@ def test_pools_are_told_by_the_recordings_time(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr("iolab.recorder.session.PoolSink", sink)
     steps = [-3600.0]
-    recorded(tmp_path / "r", clock, Listener(each=lambda: clock.set_ahead(steps.pop()) if steps else None), pools=lambda: ["true"])
+    recorded(
+        tmp_path / "r",
+        clock,
+        Listener(each=lambda: clock.set_ahead(steps.pop()) if steps else None),
+        pools=lambda: ["true"],
+    )
     assert known[0](clock.realtime_ns()) == clock.realtime_ns() + 3600 * SECOND
 
 
-def test_growth_of_pools_stays_where_it_can_not_be_said_what_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growth_of_pools_stays_where_it_can_not_be_said_what_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = SetClock()
     begun = clock.realtime_ns()
 
     def pools() -> Sequence[str]:
-        readings = "".join(f"@ {begun + at * SECOND} {UP + at * SECOND}\npool\ttank\n-w\n\nvda\n2047\t{10 * at}" + "\t0" * 9 + "\n-r\nend\n"
-                           for at in range(1, 4))
+        readings = "".join(
+            f"@ {begun + at * SECOND} {UP + at * SECOND}\npool\ttank\n-w\n\nvda\n2047\t{10 * at}"
+            + "\t0" * 9
+            + "\n-r\nend\n"
+            for at in range(1, 4)
+        )
         return ["printf", "%s", readings]
 
     refusing(monkeypatch, clock, 1.0, 20.0)

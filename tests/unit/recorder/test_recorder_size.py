@@ -56,7 +56,9 @@ def test_a_little_at_a_time(tmp_path: Path) -> None:
     assert watch.bytes() == whole + 1000
 
 
-def test_files_that_vanish_count_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_vanish_count_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     filled(tmp_path, 60)
     watch = SizeWatch(tmp_path, Slow())
     watch.bytes()

@@ -19,7 +19,9 @@ HOUR = 3600
 
 
 def create(path: Path, clock: SetClock, **more: Any) -> RecordingWriter:
-    return RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, system=clock, **more)
+    return RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, system=clock, **more
+    )
 
 
 def begun(clock: SetClock) -> Begun:
@@ -42,7 +44,9 @@ def test_a_clock_that_is_set_neither_seals_nor_drops(step: int, tmp_path: Path) 
     writer.close()
     assert sum(sum(each.sources.values()) for each in recording.sample_segments()) == 600
     assert recording.facts.dropped is None
-    assert [(each["from_ns"], each["until_ns"]) for each in recording.facts.sessions] == [(START, START + 600 * SECOND)]
+    assert [(each["from_ns"], each["until_ns"]) for each in recording.facts.sessions] == [
+        (START, START + 600 * SECOND)
+    ]
 
 
 @pytest.mark.slow
@@ -50,6 +54,7 @@ def test_a_clock_that_is_set_neither_seals_nor_drops(step: int, tmp_path: Path) 
 def test_what_came_a_moment_ago_is_not_old_by_a_new_time(step: int, tmp_path: Path) -> None:
     clock = SetClock(START)
     with create(tmp_path / "r", clock, retention={"age_s": HOUR}) as writer:
+
         def record(minutes: int) -> None:
             for _ in range(minutes):
                 writer.append_events(events(1, start_ns=clock.realtime_ns()))
@@ -79,14 +84,25 @@ def test_a_session_ends_where_the_clock_is_set(tmp_path: Path) -> None:
         writer.tick(clock.realtime_ns() - SECOND)
     writer.close()
     recording = Recording(tmp_path / "r")
-    ends = [((each["from_ns"] or 0) - START, (each["until_ns"] or 0) - START) for each in recording.facts.sessions]
-    assert [(first / SECOND, until / SECOND) for first, until in ends] == [(0, 39.5), (140.5, 159.5), (-339.5, -320.5)]
-    gaps = [((first - START) / SECOND, (until - START) / SECOND) for first, until in recording.gaps()]
+    ends = [
+        ((each["from_ns"] or 0) - START, (each["until_ns"] or 0) - START)
+        for each in recording.facts.sessions
+    ]
+    assert [(first / SECOND, until / SECOND) for first, until in ends] == [
+        (0, 39.5),
+        (140.5, 159.5),
+        (-339.5, -320.5),
+    ]
+    gaps = [
+        ((first - START) / SECOND, (until - START) / SECOND) for first, until in recording.gaps()
+    ]
     assert gaps == [(-320.5, 0), (39.5, 140.5)]
     assert recording.losses() == []
 
 
-def test_sealing_at_the_end_is_no_time_of_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sealing_at_the_end_is_no_time_of_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = SetClock(START)
     writer = create(tmp_path / "r", clock)
     writer.append_events(events(10, start_ns=START))
@@ -112,10 +128,18 @@ def test_a_session_holds_its_first_and_its_last_event(tmp_path: Path) -> None:
     writer.append_events(events(1, start_ns=START - HOUR * SECOND))
     writer.append_events(events(1, start_ns=START + HOUR * SECOND))
     writer.append_events(events(1, start_ns=START + 16 * SECOND))
-    assert json.loads((tmp_path / "r/recording.json").read_text())["sessions"][0]["from_ns"] == START + 8 * SECOND
+    assert (
+        json.loads((tmp_path / "r/recording.json").read_text())["sessions"][0]["from_ns"]
+        == START + 8 * SECOND
+    )
     writer.close()
     [session] = Recording(tmp_path / "r").facts.sessions
-    assert session == {"from_ns": START + 8 * SECOND, "until_ns": START + 16 * SECOND + 1, "monotonic_ns": 0, "realtime_ns": START + SECOND}
+    assert session == {
+        "from_ns": START + 8 * SECOND,
+        "until_ns": START + 16 * SECOND + 1,
+        "monotonic_ns": 0,
+        "realtime_ns": START + SECOND,
+    }
 
 
 @pytest.mark.parametrize(("back", "losses"), [(0, 1), (HOUR, 0)])
@@ -133,7 +157,9 @@ def test_killed_then_set_back_then_gone_on_with(back: int, losses: int, tmp_path
     recording = Recording(tmp_path / "r")
     assert (len(recording.gaps()), len(recording.losses())) == (1, losses)
     assert recording.facts.sessions[0]["from_ns"] == START
-    assert START + 9 * SECOND < (recording.facts.sessions[0]["until_ns"] or 0) <= START + 10 * SECOND
+    assert (
+        START + 9 * SECOND < (recording.facts.sessions[0]["until_ns"] or 0) <= START + 10 * SECOND
+    )
 
 
 def test_what_an_earlier_session_recorded_is_no_gap(tmp_path: Path) -> None:
@@ -161,19 +187,36 @@ def test_what_an_earlier_session_recorded_is_no_gap(tmp_path: Path) -> None:
     with RecordingWriter.reopen(path, system=clock, begun=begun(clock)) as writer:
         record(writer, 10)
     recording = Recording(path)
-    ends = [((each["from_ns"] or 0) - START, (each["until_ns"] or 0) - START) for each in recording.facts.sessions]
-    assert [(first // SECOND, until // SECOND) for first, until in ends] == [(0, 100), (40, 50), (110, 120), (170, 180)]
-    expected = [(START + first * SECOND, START + until * SECOND) for first, until in ((100, 110), (120, 170))]
+    ends = [
+        ((each["from_ns"] or 0) - START, (each["until_ns"] or 0) - START)
+        for each in recording.facts.sessions
+    ]
+    assert [(first // SECOND, until // SECOND) for first, until in ends] == [
+        (0, 100),
+        (40, 50),
+        (110, 120),
+        (170, 180),
+    ]
+    expected = [
+        (START + first * SECOND, START + until * SECOND)
+        for first, until in ((100, 110), (120, 170))
+    ]
     assert recording.gaps() == expected
     assert [(loss["from_ns"], loss["until_ns"]) for loss in recording.losses()] == expected
-    assert recording.breaks("diskstats") == sorted([(START + 40 * SECOND - 1, START + 50 * SECOND + 1), *expected])
+    assert recording.breaks("diskstats") == sorted(
+        [(START + 40 * SECOND - 1, START + 50 * SECOND + 1), *expected]
+    )
 
 
 def test_what_was_noted_as_a_gap_is_none_where_it_was_recorded_later(tmp_path: Path) -> None:
     clock, path = SetClock(START), tmp_path / "r"
     for seconds, set_ahead in ((100, 0), (10, 40), (10, -30)):
         clock.set_ahead(set_ahead)
-        writer = create(path, clock) if not path.exists() else RecordingWriter.reopen(path, system=clock, begun=begun(clock))
+        writer = (
+            create(path, clock)
+            if not path.exists()
+            else RecordingWriter.reopen(path, system=clock, begun=begun(clock))
+        )
         for _ in range(seconds):
             writer.append_events(events(10, start_ns=clock.realtime_ns()))
             clock.sleep(1)
@@ -181,4 +224,6 @@ def test_what_was_noted_as_a_gap_is_none_where_it_was_recorded_later(tmp_path: P
         writer._lock.close()
     RecordingWriter.reopen(path, system=clock, begun=begun(clock)).close()
     assert [(first - START, until - START) for first, until in Recording(path).gaps()] == [
-        (100 * SECOND, 120 * SECOND), (130 * SECOND, 140 * SECOND)]
+        (100 * SECOND, 120 * SECOND),
+        (130 * SECOND, 140 * SECOND),
+    ]

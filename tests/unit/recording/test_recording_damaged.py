@@ -24,7 +24,9 @@ SECONDS = 20
 def recorded(path: Path) -> tuple[RecordingWriter, FakeClock, Path]:
     """A hundred events in each of twenty seconds, all hot, its writer at work."""
     clock = FakeClock(START)
-    writer = RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}, system=clock)
+    writer = RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "record"}, system=clock
+    )
     for second in range(SECONDS):
         writer.append_events(events(100, second, start_ns=START + second * SECOND, per_s=100))
         writer.append_samples(samples(1, start_ns=START + second * SECOND))
@@ -36,18 +38,24 @@ def recorded(path: Path) -> tuple[RecordingWriter, FakeClock, Path]:
 def spoil(file: Path, place: float, noise: bytes = b"\xff" * 64) -> None:
     data = bytearray(file.read_bytes())
     at = int(place * len(data))
-    data[at:at + len(noise)] = noise
+    data[at : at + len(noise)] = noise
     file.write_bytes(data)
 
 
 def check(recording: Recording, known: int) -> None:
     """Its events are known for that many seconds, give or take the one that is damaged; then nobody knows."""
-    found = query(recording, "io.ops", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND)
+    found = query(
+        recording, "io.ops", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND
+    )
     assert isinstance(found, Series)
-    assert (found.values[:known - 1] > 0).all()
-    assert np.isnan(found.values[known + 1:]).all(), "what can't be read is not zero"
-    assert {column for column, _ in found.lost} >= set(range(known + 1, SECONDS)), "the strip shows it"
-    drawn = heat(recording, "latency", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND)
+    assert (found.values[: known - 1] > 0).all()
+    assert np.isnan(found.values[known + 1 :]).all(), "what can't be read is not zero"
+    assert {column for column, _ in found.lost} >= set(range(known + 1, SECONDS)), (
+        "the strip shows it"
+    )
+    drawn = heat(
+        recording, "latency", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND
+    )
     [(first, last)] = drawn.gaps
     assert first <= known + 1
     assert last == SECONDS
@@ -64,7 +72,11 @@ def test_what_stands_behind_damage_is_a_loss(tmp_path: Path, noise: bytes) -> No
     assert 0 < known < SECONDS
     recording = Recording(tmp_path / "r")
     [loss] = recording.losses()
-    assert (loss["kind"], loss["count"], loss["until_ns"]) == ("damaged", None, START + SECONDS * SECOND)
+    assert (loss["kind"], loss["count"], loss["until_ns"]) == (
+        "damaged",
+        None,
+        START + SECONDS * SECOND,
+    )
     assert loss["from_ns"] == max(read.batches[-1].column("time_ns").to_pylist()) + 1
     check(recording, known)
     summary = recording.summary()
@@ -101,7 +113,7 @@ def test_a_torn_end_is_no_damage(tmp_path: Path) -> None:
         file.write_bytes(whole[:-cut])
         assert not read_hot(file, EVENTS).damaged
         assert Recording(tmp_path / "r").losses() == [], "it may be being written"
-    file.write_bytes(whole[:told - 1])
+    file.write_bytes(whole[: told - 1])
     assert Recording(tmp_path / "r").losses(), "the writer has said that this was there"
     file.write_bytes(whole)
     writer.close()
@@ -114,8 +126,14 @@ def test_whole_appends_are_found_behind_large_ones_that_lack_few_values(tmp_path
         batch = events(100, number)
         chance = np.random.default_rng(number)
         columns = [batch.column(each.name).take(pa.array(np.arange(rows) % 100)) for each in EVENTS]
-        columns = [pa.array(chance.integers(1, 10_000, rows), mask=np.arange(rows) == rows - 1).cast(each.type)
-                   if each.nullable and pa.types.is_integer(each.type) else column for each, column in zip(EVENTS, columns, strict=True)]
+        columns = [
+            pa.array(chance.integers(1, 10_000, rows), mask=np.arange(rows) == rows - 1).cast(
+                each.type
+            )
+            if each.nullable and pa.types.is_integer(each.type)
+            else column
+            for each, column in zip(EVENTS, columns, strict=True)
+        ]
         log.append(pa.RecordBatch.from_arrays(columns, schema=EVENTS))
         if number == 0:
             end = log.bytes

@@ -68,7 +68,9 @@ def test_cut_at_every_place(tmp_path: Path) -> None:
     path = tmp_path / "cut"
     for length in range(len(data) + 1):
         path.write_bytes(data[:length])
-        assert whole_prefix(path, batches) == sum(end <= length for end in ends), f"{length} of {len(data)} bytes"
+        assert whole_prefix(path, batches) == sum(end <= length for end in ends), (
+            f"{length} of {len(data)} bytes"
+        )
 
 
 @pytest.mark.slow
@@ -79,38 +81,61 @@ def test_a_bit_flipped_at_every_place(tmp_path: Path) -> None:
     chance = random.Random(3)
     before = pa.default_memory_pool().max_memory()
     for place in range(len(data)):
-        path.write_bytes(data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1:])
+        path.write_bytes(
+            data[:place] + bytes([data[place] ^ (1 << chance.randrange(8))]) + data[place + 1 :]
+        )
         assert whole_prefix(path, batches) == sum(end <= place for end in ends), f"byte {place}"
-    assert pa.default_memory_pool().max_memory() - before < 2**24, "no length in a damaged file is believed"
+    assert pa.default_memory_pool().max_memory() - before < 2**24, (
+        "no length in a damaged file is believed"
+    )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
 def test_any_damage_leaves_a_beginning(tmp_path: Path, data: st.DataObject) -> None:
     path, batches = tmp_path / "noise", [events(rows, rows) for rows in (20, 1, 5)]
     (tmp_path / "a").unlink(missing_ok=True)
     good, ends = written(tmp_path / "a", batches)
     spoiled = bytearray(good)
-    places = data.draw(st.lists(st.tuples(st.integers(0, len(good) - 1), st.binary(min_size=1, max_size=64)), max_size=4))
+    places = data.draw(
+        st.lists(
+            st.tuples(st.integers(0, len(good) - 1), st.binary(min_size=1, max_size=64)), max_size=4
+        )
+    )
     for place, noise in places:
-        spoiled[place:place + len(noise)] = noise
-    path.write_bytes(bytes(spoiled[:data.draw(st.integers(0, len(spoiled)))]) + data.draw(st.binary(max_size=200)))
+        spoiled[place : place + len(noise)] = noise
+    path.write_bytes(
+        bytes(spoiled[: data.draw(st.integers(0, len(spoiled)))])
+        + data.draw(st.binary(max_size=200))
+    )
     first = min((place for place, _ in places), default=len(good))
-    assert whole_prefix(path, batches) >= sum(end <= min(first, path.stat().st_size) and bytes(spoiled[:end]) == good[:end]
-                                              and path.read_bytes()[:end] == good[:end] for end in ends)
+    assert whole_prefix(path, batches) >= sum(
+        end <= min(first, path.stat().st_size)
+        and bytes(spoiled[:end]) == good[:end]
+        and path.read_bytes()[:end] == good[:end]
+        for end in ends
+    )
 
 
-@pytest.mark.parametrize("content", [b"", b"\0" * 4096, b"\xff" * 4096, b"ARROW1\0\0" * 100, os.urandom(5000)])
+@pytest.mark.parametrize(
+    "content", [b"", b"\0" * 4096, b"\xff" * 4096, b"ARROW1\0\0" * 100, os.urandom(5000)]
+)
 def test_noise_is_no_batch(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a").write_bytes(content)
     assert read_hot(tmp_path / "a", EVENTS).batches == []
 
 
-def test_a_full_disk_keeps_what_was_appended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_what_was_appended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log, batches = HotLog(tmp_path / "a", EVENTS), [events(10, 1), events(10, 2)]
     log.append(batches[0])
     really = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: really(file, data[:100]) if len(data) > 2000 else _full())
+    monkeypatch.setattr(
+        os, "write", lambda file, data: really(file, data[:100]) if len(data) > 2000 else _full()
+    )
     with pytest.raises(OSError, match="No space"):
         log.append(batches[1])
     assert log.broken

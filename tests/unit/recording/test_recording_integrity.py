@@ -36,7 +36,9 @@ SEGMENTS_MADE, LENGTH = 4, 10
 def recording(tmp_path: Path) -> Path:
     """Four sealed segments of ten seconds, of a hundred rows each second; marks, losses."""
     path = tmp_path / "r"
-    with RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for number in range(SEGMENTS_MADE):
             start = START + number * LENGTH * SECOND
             writer.append_events(events(100 * LENGTH, number, start_ns=start, per_s=100))
@@ -63,35 +65,69 @@ def totals(path: Path) -> list[int]:
     return [0 if np.isnan(value) else round(value * LENGTH) for value in found.values]
 
 
-HARMS: tuple[Callable[[Path], object], ...] = (cut, Path.unlink, flip, lambda path: flip(path, 0.98), lambda path: flip(path, 0.02))
+HARMS: tuple[Callable[[Path], object], ...] = (
+    cut,
+    Path.unlink,
+    flip,
+    lambda path: flip(path, 0.98),
+    lambda path: flip(path, 0.02),
+)
 
 
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("number", [1, 3, SEGMENTS_MADE])
-def test_a_damaged_segment_is_a_loss_of_its_time(recording: Path, harm: Callable[[Path], object], number: int) -> None:
+def test_a_damaged_segment_is_a_loss_of_its_time(
+    recording: Path, harm: Callable[[Path], object], number: int
+) -> None:
     before = query(Recording(recording), "io.ops[device]")
     held = Recording(recording).segments()[number - 1].sources["block"]
     harm(sealed_file(recording, number, "events"))
-    found = query(Recording(recording), "io.ops[process]", from_ns=START, until_ns=START + 40 * SECOND, interval_ns=SECOND)
+    found = query(
+        Recording(recording),
+        "io.ops[process]",
+        from_ns=START,
+        until_ns=START + 40 * SECOND,
+        interval_ns=SECOND,
+    )
     assert isinstance(before, Stack)
     assert isinstance(found, Stack)
     lost = np.isnan(found.values).all(axis=0)
-    assert set(np.flatnonzero(lost)) >= set(range((number - 1) * LENGTH, number * LENGTH - 1)), "its columns are missing, not zero"
-    assert not lost[:(number - 1) * LENGTH].any()
+    assert set(np.flatnonzero(lost)) >= set(range((number - 1) * LENGTH, number * LENGTH - 1)), (
+        "its columns are missing, not zero"
+    )
+    assert not lost[: (number - 1) * LENGTH].any()
     assert found.total == before.total - held
     assert found.losses is not None
     assert found.losses.damaged == held
     assert any(f"events/{number:06}.parquet" in note for note in found.notes)
-    assert any(each["kind"] == "damaged" and each["count"] == held for each in as_data(parse("io.ops[process]"), found, 10)["losses"])
-    drawn = heat(Recording(recording), "queue", interval_ns=SECOND, from_ns=START, until_ns=START + 40 * SECOND)
+    assert any(
+        each["kind"] == "damaged" and each["count"] == held
+        for each in as_data(parse("io.ops[process]"), found, 10)["losses"]
+    )
+    drawn = heat(
+        Recording(recording),
+        "queue",
+        interval_ns=SECOND,
+        from_ns=START,
+        until_ns=START + 40 * SECOND,
+    )
     assert drawn.gaps
     assert any("iolab verify" in note for note in drawn.assumptions)
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_damaged_samples_are_a_loss_as_well(recording: Path, harm: Callable[[Path], object]) -> None:
+def test_damaged_samples_are_a_loss_as_well(
+    recording: Path, harm: Callable[[Path], object]
+) -> None:
     harm(sealed_file(recording, 2, "samples"))
-    found = query(Recording(recording), "io.ops", source="diskstats", from_ns=START, until_ns=START + 40 * SECOND, interval_ns=SECOND)
+    found = query(
+        Recording(recording),
+        "io.ops",
+        source="diskstats",
+        from_ns=START,
+        until_ns=START + 40 * SECOND,
+        interval_ns=SECOND,
+    )
     assert isinstance(found, Series)
     assert any("samples/000002.parquet" in note for note in found.notes)
     assert np.isnan(found.values[11:19]).all()
@@ -99,8 +135,13 @@ def test_damaged_samples_are_a_loss_as_well(recording: Path, harm: Callable[[Pat
 
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("name", MAP_NAMES)
-def test_what_a_damaged_default_map_says_is_asked_of_the_events(recording: Path, harm: Callable[[Path], object], name: str) -> None:
-    before, summary = heat(Recording(recording), name[3:], interval_ns=SECOND), Recording(recording).summary()  # type: ignore[arg-type]
+def test_what_a_damaged_default_map_says_is_asked_of_the_events(
+    recording: Path, harm: Callable[[Path], object], name: str
+) -> None:
+    before, summary = (
+        heat(Recording(recording), name[3:], interval_ns=SECOND),
+        Recording(recording).summary(),
+    )  # type: ignore[arg-type]
     harm(map_file(recording, 2, name))
     after = heat(Recording(recording), name[3:], interval_ns=SECOND)  # type: ignore[arg-type]
     assert np.array_equal(before.count, after.count)
@@ -112,10 +153,15 @@ def test_what_a_damaged_default_map_says_is_asked_of_the_events(recording: Path,
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_the_default_map_of_a_segment_that_is_gone_is_a_loss_of_its_time(recording: Path, harm: Callable[[Path], object]) -> None:
+def test_the_default_map_of_a_segment_that_is_gone_is_a_loss_of_its_time(
+    recording: Path, harm: Callable[[Path], object]
+) -> None:
     facts = read_facts(recording)
-    facts.retention["bytes"] = sum(path.stat().st_size for kind in ("events", "samples")
-                                   for path in (recording / kind).glob("00000[34].parquet"))
+    facts.retention["bytes"] = sum(
+        path.stat().st_size
+        for kind in ("events", "samples")
+        for path in (recording / kind).glob("00000[34].parquet")
+    )
     facts.write(recording)
     assert Retention(recording).apply(facts, START) == 2
     before = totals(recording)
@@ -134,12 +180,18 @@ def test_the_default_map_of_a_segment_that_is_gone_is_a_loss_of_its_time(recordi
 
 def test_a_file_that_no_line_lists_is_told(recording: Path) -> None:
     shutil.copy(sealed_file(recording, 2, "events"), sealed_file(recording, 77, "events"))
-    assert any("events/000077.parquet: no line lists it" in note for note in Recording(recording).trouble())
+    assert any(
+        "events/000077.parquet: no line lists it" in note for note in Recording(recording).trouble()
+    )
 
 
 @pytest.mark.parametrize("name", [FACTS, LOCK, LOSSES, MARKS, SEGMENTS])
-@pytest.mark.parametrize("harm", [cut, Path.unlink, flip, lambda path: flip(path, 0.2), lambda path: flip(path, 0.9)])
-def test_lists_are_believed_as_they_were_written_alone(recording: Path, name: str, harm: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(
+    "harm", [cut, Path.unlink, flip, lambda path: flip(path, 0.2), lambda path: flip(path, 0.9)]
+)
+def test_lists_are_believed_as_they_were_written_alone(
+    recording: Path, name: str, harm: Callable[[Path], object]
+) -> None:
     before = query(Recording(recording), "io.ops")
     harm(recording / name)
     try:
@@ -149,7 +201,10 @@ def test_lists_are_believed_as_they_were_written_alone(recording: Path, name: st
         return
     assert isinstance(before, Series)
     assert isinstance(after, Series)
-    assert any(name in note for note in after.notes) or (after.total, after.losses) == (before.total, before.losses)
+    assert any(name in note for note in after.notes) or (after.total, after.losses) == (
+        before.total,
+        before.losses,
+    )
     assert damaged.summary().broken
 
 
@@ -159,8 +214,12 @@ def lock_troubles(path: Path) -> list[str]:
     answer = query(Recording(path), "io.ops")
     assert isinstance(answer, Series)
     assert [note for note in answer.notes if f"{LOCK}: " in note] == found
-    assert [each.path for each in verify_recording(path).findings if each.path == LOCK] == [LOCK] * len(found)
-    assert [each.name for each, _ in Recording(path).summary().broken if each.name == LOCK] == [LOCK] * len(found)
+    assert [each.path for each in verify_recording(path).findings if each.path == LOCK] == [
+        LOCK
+    ] * len(found)
+    assert [each.name for each, _ in Recording(path).summary().broken if each.name == LOCK] == [
+        LOCK
+    ] * len(found)
     return found
 
 
@@ -179,10 +238,25 @@ def test_a_lock_that_is_cut_anywhere_is_told(recording: Path) -> None:
     assert (lock_troubles(recording), Recording(recording).told_ns()) == ([], until)
     first, second = (len(b"\n".join(whole.split(b"\n")[:count])) for count in (1, 2))
     # the last byte ends a line whose checksum is there
-    for size in (0, 1, first, first + 1, first + 2, second - 1, second, second + 1, second + 2, second + 9, second + 10, len(whole) - 2):
+    for size in (
+        0,
+        1,
+        first,
+        first + 1,
+        first + 2,
+        second - 1,
+        second,
+        second + 1,
+        second + 2,
+        second + 9,
+        second + 10,
+        len(whole) - 2,
+    ):
         (recording / LOCK).write_bytes(whole[:size])
         assert len(lock_troubles(recording)) == 1, f"cut to {size} bytes"
-        assert Recording(recording).told_ns() is None, "neither its line nor its time of change is believed"
+        assert Recording(recording).told_ns() is None, (
+            "neither its line nor its time of change is believed"
+        )
     (recording / LOCK).write_bytes(whole[:-1])
     assert (lock_troubles(recording), Recording(recording).told_ns()) == ([], until)
 
@@ -195,14 +269,18 @@ def test_every_flipped_bit_of_a_lock_is_told(recording: Path) -> None:
             for bit in range(8):
                 os.pwrite(descriptor, bytes([whole[place] ^ 1 << bit]), place)
                 assert read(descriptor, True).is_damaged, f"bit {bit} of byte {place}"
-            os.pwrite(descriptor, whole[place:place + 1], place)
+            os.pwrite(descriptor, whole[place : place + 1], place)
         assert not read(descriptor, True).is_damaged
     finally:
         os.close(descriptor)
 
 
-@pytest.mark.parametrize("text", [None, b"", b"4711\n", b"4711\n01700000000000000000\n", b"4711\n01700000000000000000"])
-def test_a_lock_of_an_older_iolab_is_whole_without_a_checksum(recording: Path, text: bytes | None) -> None:
+@pytest.mark.parametrize(
+    "text", [None, b"", b"4711\n", b"4711\n01700000000000000000\n", b"4711\n01700000000000000000"]
+)
+def test_a_lock_of_an_older_iolab_is_whole_without_a_checksum(
+    recording: Path, text: bytes | None
+) -> None:
     unsign(recording)
     (recording / LOCK).unlink()
     if text is not None:
@@ -222,17 +300,25 @@ def test_a_lock_of_an_older_iolab_that_is_cut_is_told(recording: Path, text: byt
     assert len(lock_troubles(recording)) == 1
 
 
-def test_a_damaged_lock_is_told_after_a_repair_and_a_loss_once_written_anew(recording: Path) -> None:
+def test_a_damaged_lock_is_told_after_a_repair_and_a_loss_once_written_anew(
+    recording: Path,
+) -> None:
     (recording / LOCK).unlink()
     map_file(recording, 2, MAP_NAMES[0]).unlink()
     assert verify_recording(recording, repair=True).findings
-    assert len(lock_troubles(recording)) == 1, "a repair doesn't know until when everything was there"
+    assert len(lock_troubles(recording)) == 1, (
+        "a repair doesn't know until when everything was there"
+    )
     RecordingWriter.reopen(recording, live=False).close()
     assert lock_troubles(recording) == []
-    assert any(LOCK in each["words"] for each in Recording(recording).losses() if each["kind"] == "damaged")
+    assert any(
+        LOCK in each["words"] for each in Recording(recording).losses() if each["kind"] == "damaged"
+    )
 
 
-def test_a_writer_that_dies_beginning_leaves_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_dies_beginning_leaves_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[tuple[str, ...]] = []
     really = Facts.write
 
@@ -241,7 +327,9 @@ def test_a_writer_that_dies_beginning_leaves_no_damage(tmp_path: Path, monkeypat
         seen.append(Recording(directory).trouble())
 
     monkeypatch.setattr(Facts, "write", write)
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}):
+    with RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
+    ):
         pass
     unsign(tmp_path / "r")
     (tmp_path / "r" / LOCK).write_bytes(b"4711\n")
@@ -260,11 +348,13 @@ def test_what_was_dropped_is_not_missing(recording: Path) -> None:
     assert lines[-1]["dropped"]
 
 
-def test_what_is_damaged_is_found_once_and_whole_files_are_read_once(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_damaged_is_found_once_and_whole_files_are_read_once(
+    recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[Path] = []
     really = checked_files.digest
     monkeypatch.setattr(checked_files, "digest", lambda path: read.append(path) or really(path))
-    monkeypatch.setattr(checked_files, "FRESH_NS", -2**62)
+    monkeypatch.setattr(checked_files, "FRESH_NS", -(2**62))
     for _ in range(3):
         query(Recording(recording), "io.ops[process]")
     assert len(read) == SEGMENTS_MADE
@@ -285,12 +375,27 @@ def test_files_of_an_older_iolab_are_checked_by_their_pages(recording: Path) -> 
     assert any("events/000002.parquet" in note for note in after.notes)
 
 
-HOSTILE = [b"r*", b"r?", b"r[1]", b"{a,b}", b"~", b"it's \"quoted\"", b"new\nline", b"\xff\xfe", b"s3:", b"a\\b", b"$HOME", "ünï".encode()]
+HOSTILE = [
+    b"r*",
+    b"r?",
+    b"r[1]",
+    b"{a,b}",
+    b"~",
+    b'it\'s "quoted"',
+    b"new\nline",
+    b"\xff\xfe",
+    b"s3:",
+    b"a\\b",
+    b"$HOME",
+    "ünï".encode(),
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes are Linux's")
-def test_a_path_is_data(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes) -> None:
+def test_a_path_is_data(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes
+) -> None:
     for neighbour in ("r1", "rr", "a", "b"):
         shutil.copytree(recording, tmp_path / neighbour)
     there = tmp_path / os.fsdecode(name)

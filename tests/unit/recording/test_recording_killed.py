@@ -25,7 +25,10 @@ from support.recordings import SECOND, START, events, rows_of, samples, unsealed
 
 def everything(recording: Recording, kind: layout.Kind = "events") -> list[tuple[object, ...]]:
     sealed, hot = recording.snapshot(kind)
-    parts = [*(pq.read_table(each.path).cast(schema_of(kind)) for each in sealed), *([] if hot is None else [hot])]
+    parts = [
+        *(pq.read_table(each.path).cast(schema_of(kind)) for each in sealed),
+        *([] if hot is None else [hot]),
+    ]
     return rows_of(pa.concat_tables(parts)) if parts else []
 
 
@@ -33,7 +36,9 @@ def everything(recording: Recording, kind: layout.Kind = "events") -> list[tuple
 def test_killed_at_random_moments(tmp_path: Path) -> None:
     path, chance, kept = tmp_path / "r", random.Random(7), []
     for _ in range(6):
-        child = subprocess.Popen([sys.executable, recordings.__file__, str(path)], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, recordings.__file__, str(path)], stdout=subprocess.PIPE, text=True
+        )
         assert child.stdout is not None
         numbers = [int(child.stdout.readline())]
         time.sleep(chance.uniform(0, 0.25))
@@ -47,9 +52,14 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     RecordingWriter.reopen(path).close()
     recording = Recording(path)
     seen = everything(recording)
-    batches = {number: rows_of(events(50, number, start_ns=START + number * SECOND)) for number in range(max(map(len, kept)) + 1)}
+    batches = {
+        number: rows_of(events(50, number, start_ns=START + number * SECOND))
+        for number in range(max(map(len, kept)) + 1)
+    }
     # of each child, every batch that it said it kept, and perhaps the one in flight
-    expected = sorted((row for numbers in kept for number in numbers for row in batches[number]), key=repr)
+    expected = sorted(
+        (row for numbers in kept for number in numbers for row in batches[number]), key=repr
+    )
     more = list(seen)
     for row in expected:
         more.remove(row)
@@ -65,17 +75,22 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     assert len(recording.gaps()) == len(kept)
     assert not list((path / "hot").iterdir())
     assert not list(path.rglob(".*"))
-    assert [each["until_ns"] is None for each in recording.facts.sessions] == [False] * (len(kept) + 1)
+    assert [each["until_ns"] is None for each in recording.facts.sessions] == [False] * (
+        len(kept) + 1
+    )
 
 
 @pytest.mark.parametrize("step", ["replace", "note", "unlink"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
 def test_interrupted_at_every_step_of_sealing(tmp_path: Path, step: str, nth: int) -> None:
     """As if killed before the nth renaming, before the line that notes a segment, or before the hot file is removed."""
+
     class Killed(BaseException):
         pass
 
-    writer = RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"})
+    writer = RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
+    )
     writer.append_events(events(20))
     writer.append_samples(samples(4))
     calls = 0
@@ -116,7 +131,9 @@ def test_interrupted_at_every_step_of_sealing(tmp_path: Path, step: str, nth: in
 
 
 def test_what_was_torn_is_told(tmp_path: Path) -> None:
-    writer = RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"})
+    writer = RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
+    )
     for seed in range(3):
         writer.append_events(events(10, seed))
     path = layout.hot_file(tmp_path / "r", 1, "events")
@@ -137,7 +154,9 @@ def test_the_last_tick_tells_when_a_killed_writer_lived(tmp_path: Path) -> None:
     from iolab.clock import FakeClock
 
     clock = FakeClock()
-    writer = RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}, system=clock)
+    writer = RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}, system=clock
+    )
     begun = clock.realtime_ns()
     for _ in range(10):
         clock.sleep(1)
@@ -150,7 +169,9 @@ def test_the_last_tick_tells_when_a_killed_writer_lived(tmp_path: Path) -> None:
 
 
 def test_a_hot_file_that_was_sealed_already_is_ignored(tmp_path: Path) -> None:
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
+    ) as writer:
         writer.append_events(events(10))
     log = HotLog(layout.hot_file(tmp_path / "r", 1, "events"), EVENTS)
     log.append(events(10))

@@ -35,16 +35,24 @@ def numbered(line: dict[str, Any]) -> int | None:
     return number if isinstance(number, int) else None
 
 
-STEPS = st.lists(st.one_of(
-    st.tuples(st.just("append"), st.integers(0, 9), st.integers(0, 10**6)), st.tuples(st.just("torn"), st.integers(1, 30), st.just(0)),
-    st.tuples(st.just("replace"), st.integers(0, 3), st.just(0)), st.tuples(st.just("rewrite"), st.integers(0, 400), st.just(0)),
-    st.tuples(st.just("cut"), st.integers(0, 60), st.just(0)), st.tuples(st.just("remove"), st.just(0), st.just(0))), max_size=25)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 9), st.integers(0, 10**6)),
+        st.tuples(st.just("torn"), st.integers(1, 30), st.just(0)),
+        st.tuples(st.just("replace"), st.integers(0, 3), st.just(0)),
+        st.tuples(st.just("rewrite"), st.integers(0, 400), st.just(0)),
+        st.tuples(st.just("cut"), st.integers(0, 60), st.just(0)),
+        st.tuples(st.just("remove"), st.just(0), st.just(0)),
+    ),
+    max_size=25,
+)
 
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_it_says_what_the_file_says_whatever_becomes_of_it(tmp_path_factory: pytest.TempPathFactory,
-                                                           steps: list[tuple[str, int, int]]) -> None:
+def test_it_says_what_the_file_says_whatever_becomes_of_it(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
+) -> None:
     path = tmp_path_factory.mktemp("lines") / "lines.jsonl"
     kept = Growing(numbered)
     for step, number, value in steps:
@@ -59,7 +67,7 @@ def test_it_says_what_the_file_says_whatever_becomes_of_it(tmp_path_factory: pyt
         elif step == "rewrite":
             path.write_text('{"number": 7}\n' + " " * number + "\n")
         elif step == "cut" and path.exists():
-            path.write_bytes(path.read_bytes()[:-number or None])
+            path.write_bytes(path.read_bytes()[: -number or None])
         elif step == "remove":
             path.unlink(missing_ok=True)
         assert kept.lines(path) == Growing(numbered).lines(path)
@@ -94,14 +102,18 @@ def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
     assert len(kept._held) == tail_reader.MOST_FILES
 
 
-def test_a_file_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_read_is_not_an_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "lines.jsonl"
     kept = Growing(numbered)
     assert kept.lines(path) == {}
     append_line(path, {"number": 1})
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", refused)
-        with pytest.raises(ResultsError, match=r"lines\.jsonl: can't read what it holds: Too many open files"):
+        with pytest.raises(
+            ResultsError, match=r"lines\.jsonl: can't read what it holds: Too many open files"
+        ):
             kept.lines(path)
     assert list(kept.lines(path)) == [1]
 
@@ -114,7 +126,13 @@ def test_a_line_that_is_no_segments_is_left_out(tmp_path: Path) -> None:
     note_segment(tmp_path, 1, {"rows": 5})
     path = tmp_path / layout.SEGMENTS
     good = json.loads(path.read_text())
-    for bad in ({**good, "rows": 6}, {**good, "number": "1"}, {"number": 2}, {**good, "number": None}, []):
+    for bad in (
+        {**good, "rows": 6},
+        {**good, "number": "1"},
+        {"number": 2},
+        {**good, "number": None},
+        [],
+    ):
         with path.open("a") as file:
             file.write(json.dumps(bad) + "\n")
         assert list(noted_segments(tmp_path)) == [1]
@@ -124,10 +142,14 @@ def test_a_line_that_is_no_segments_is_left_out(tmp_path: Path) -> None:
 def grown(path: Path, *, anew: bool, **limits: int) -> tuple[dict[str, Any], list[str]]:
     """What retention left of a recording of 30 segments, of which some lack events or a line. `anew`: looked at from scratch each time."""
     clock = FakeClock(START)
-    with RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}, retention=limits, system=clock) as writer:
+    with RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "record"}, retention=limits, system=clock
+    ) as writer:
         for number in range(30):
             if number % 4:
-                writer.append_events(events(10 + number % 7, number, start_ns=START + 10 * number * SECOND))
+                writer.append_events(
+                    events(10 + number % 7, number, start_ns=START + 10 * number * SECOND)
+                )
             if number % 3 == 0:
                 writer.append_samples(samples(2, start_ns=START + 10 * number * SECOND))
             if number % 7 == 6:
@@ -147,61 +169,117 @@ def grown(path: Path, *, anew: bool, **limits: int) -> tuple[dict[str, Any], lis
     facts = read_facts(path).as_json()
     # names by line, as sizes of lines may differ by their time
     noted = [f"{number} {sorted(line)}" for number, line in sorted(noted_segments(path).items())]
-    return facts["dropped"], noted + sorted(f"{each.relative_to(path)} {each.stat().st_size}" for each in path.rglob("*.parquet"))
+    return facts["dropped"], noted + sorted(
+        f"{each.relative_to(path)} {each.stat().st_size}" for each in path.rglob("*.parquet")
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limits", [{"bytes": 20_000}, {"bytes": 1}, {"age_s": 50}, {"age_s": 30, "maps_age_s": 100},
-                                    {"age_s": 20, "maps_bytes": 15_000}, {"bytes": 30_000, "maps_bytes": 0}, {"maps_age_s": 40}])
-def test_what_is_remembered_changes_nothing(limits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"bytes": 20_000},
+        {"bytes": 1},
+        {"age_s": 50},
+        {"age_s": 30, "maps_age_s": 100},
+        {"age_s": 20, "maps_bytes": 15_000},
+        {"bytes": 30_000, "maps_bytes": 0},
+        {"maps_age_s": 40},
+    ],
+)
+def test_what_is_remembered_changes_nothing(
+    limits: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retention, "STALE", 3)
-    assert grown(tmp_path / "kept", anew=False, **limits) == grown(tmp_path / "anew", anew=True, **limits)
+    assert grown(tmp_path / "kept", anew=False, **limits) == grown(
+        tmp_path / "anew", anew=True, **limits
+    )
 
 
 def months(path: Path, many: int, live: int) -> None:
     """A recording of many segments, of whose events the latest `live` are there; its files are empty."""
     for name in segments.MAP_NAMES:
         (path / layout.MAPS / name).mkdir(parents=True)
-    with RecordingWriter.create(path / "r", host="", clock="realtime", origin={"kind": "record"}, live=False):
+    with RecordingWriter.create(
+        path / "r", host="", clock="realtime", origin={"kind": "record"}, live=False
+    ):
         pass
     shutil.move(path / "r/recording.json", path / "recording.json")
     (path / "events").mkdir()
     lines = []
     for number in range(1, many + 1):
         first = START + number * 60 * SECOND
-        line = {"number": number, "first_ns": first, "last_ns": first + 59 * SECOND, "offset_width": 4096,
-                "sources": {"block": {"events": 1}}, "bytes": {"events": 0, "samples": None}}
-        lines.append(line_of({**line, "sources": {"block": {}}, "maps": 30} if number <= many - live else line) + "\n")
+        line = {
+            "number": number,
+            "first_ns": first,
+            "last_ns": first + 59 * SECOND,
+            "offset_width": 4096,
+            "sources": {"block": {"events": 1}},
+            "bytes": {"events": 0, "samples": None},
+        }
+        lines.append(
+            line_of(
+                {**line, "sources": {"block": {}}, "maps": 30} if number <= many - live else line
+            )
+            + "\n"
+        )
         if number > many - live:
             layout.sealed_file(path, number, "events").touch()
         for name in segments.MAP_NAMES:
             layout.map_file(path, number, name).touch()
     (path / layout.SEGMENTS).write_text("".join(lines))
     facts = read_facts(path)
-    facts.dropped = {"through": many - live, "segments": many - live, "events": {}, "bytes": 0, "until_ns": START, "maps_from_ns": START}
+    facts.dropped = {
+        "through": many - live,
+        "segments": many - live,
+        "events": {},
+        "bytes": 0,
+        "until_ns": START,
+        "maps_from_ns": START,
+    }
     facts.retention = {"bytes": None, "age_s": live * 60 - 30, "maps_age_s": None}
     facts.write(path)
 
 
-def test_a_seal_after_months_looks_at_what_is_new_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seal_after_months_looks_at_what_is_new_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, many, live = tmp_path, 4000, 200
     months(path, many, live)
     facts, kept = read_facts(path), Retention(tmp_path)
     looked: list[object] = []
-    monkeypatch.setattr(retention, "_numbers_of_maps", lambda *_, found=retention._numbers_of_maps: looked.append("all") or found(*_))
-    monkeypatch.setattr(retention, "_map", lambda *_, found=retention._map: looked.append(_[1]) or found(*_))
-    monkeypatch.setattr(segments, "part_of", lambda *_, found=segments.part_of: looked.append(_[2]) or found(*_))
+    monkeypatch.setattr(
+        retention,
+        "_numbers_of_maps",
+        lambda *_, found=retention._numbers_of_maps: looked.append("all") or found(*_),
+    )
+    monkeypatch.setattr(
+        retention, "_map", lambda *_, found=retention._map: looked.append(_[1]) or found(*_)
+    )
+    monkeypatch.setattr(
+        segments, "part_of", lambda *_, found=segments.part_of: looked.append(_[2]) or found(*_)
+    )
     for number in range(many + 1, many + 6):
         looked.clear()
         first = START + number * 60 * SECOND
         for name in segments.MAP_NAMES:
             layout.map_file(path, number, name).touch()
         layout.sealed_file(path, number, "events").touch()
-        note_segment(path, number, {"first_ns": first, "last_ns": first + 59 * SECOND, "offset_width": 4096,
-                                    "sources": {"block": {"events": 1}}})
+        note_segment(
+            path,
+            number,
+            {
+                "first_ns": first,
+                "last_ns": first + 59 * SECOND,
+                "offset_width": 4096,
+                "sources": {"block": {"events": 1}},
+            },
+        )
         assert kept.apply(facts, first + 60 * SECOND) == 1
         if number > many + 1:
-            assert len(looked) < 10, "neither the segments that are there nor the maps of those that are gone"
+            assert len(looked) < 10, (
+                "neither the segments that are there nor the maps of those that are gone"
+            )
             assert "all" not in looked
     assert facts.dropped_through == many - live + 5
     assert len(Recording(path).segments()) == live
@@ -212,7 +290,9 @@ def gone_of(path: Path) -> Gone:
     return gone(snapshot(Recording(path)))
 
 
-def test_what_is_known_of_segments_that_are_gone_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_known_of_segments_that_are_gone_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     months(tmp_path, 3000, 100)
     folder = tmp_path / layout.MAPS / "io.latency"
     os.utime(folder, ns=(START, START))
@@ -225,7 +305,9 @@ def test_what_is_known_of_segments_that_are_gone_is_made_once(tmp_path: Path, mo
     # one goes: by now, then long ago
     layout.map_file(tmp_path, 1, "io.latency").unlink()
     assert gone_of(tmp_path).numbers[0] == 2
-    assert gone_of(tmp_path) is not gone_of(tmp_path), "what was seen of a folder that just changed is not remembered"
+    assert gone_of(tmp_path) is not gone_of(tmp_path), (
+        "what was seen of a folder that just changed is not remembered"
+    )
     os.utime(folder, ns=(START + 1, START + 1))
     assert gone_of(tmp_path) is gone_of(tmp_path)
     # another segment's events go
@@ -236,7 +318,9 @@ def test_what_is_known_of_segments_that_are_gone_is_made_once(tmp_path: Path, mo
     assert gone_of(tmp_path).numbers[-1] == 2950
     # lines that can't be read count for nothing
     lines = (tmp_path / layout.SEGMENTS).read_text().splitlines(keepends=True)
-    (tmp_path / layout.SEGMENTS).write_text("".join([*lines[:100], "{\n", lines[101].replace(":", ";"), *lines[102:]]))
+    (tmp_path / layout.SEGMENTS).write_text(
+        "".join([*lines[:100], "{\n", lines[101].replace(":", ";"), *lines[102:]])
+    )
     os.utime(folder, ns=(START + 2, START + 2))
     assert set(range(95, 105)) - set(gone_of(tmp_path).numbers.tolist()) == {101, 102}
     shutil.rmtree(folder)

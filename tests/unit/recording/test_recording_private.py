@@ -22,7 +22,12 @@ from iolab.recording.base.lock import take_lock
 from iolab.recording.write.writer import RecordingWriter
 from support.waiting import until
 
-HELLO = {"monotonic_ns": 5 * 10**9, "realtime_ns": 17 * 10**17, "sources": {"block": {}}, "hostname": "here"}
+HELLO = {
+    "monotonic_ns": 5 * 10**9,
+    "realtime_ns": 17 * 10**17,
+    "sources": {"block": {}},
+    "hostname": "here",
+}
 
 
 def mode(path: Path) -> int:
@@ -30,19 +35,37 @@ def mode(path: Path) -> int:
 
 
 def test_a_recording_is_its_owners_alone(tmp_path: Path) -> None:
-    RecordingWriter.create(tmp_path / "deep/r", host="", clock="trace", origin={"kind": "import"}).close()
+    RecordingWriter.create(
+        tmp_path / "deep/r", host="", clock="trace", origin={"kind": "import"}
+    ).close()
     assert mode(tmp_path / "deep/r") == 0o700
 
 
 @pytest.mark.parametrize(("is_shared", "expected"), [(False, 0o700), (True, 0o755)])
-def test_one_that_is_gone_on_with_becomes_so(tmp_path: Path, is_shared: bool, expected: int) -> None:
+def test_one_that_is_gone_on_with_becomes_so(
+    tmp_path: Path, is_shared: bool, expected: int
+) -> None:
     before = os.umask(0o022)
     try:
         (tmp_path / "r").mkdir(mode=0o755)
         for _ in range(2):
-            open_writer(tmp_path / "r", HELLO, Retention(), {"kind": "record"}, SystemClock(), is_shared=is_shared).close()
+            open_writer(
+                tmp_path / "r",
+                HELLO,
+                Retention(),
+                {"kind": "record"},
+                SystemClock(),
+                is_shared=is_shared,
+            ).close()
             assert mode(tmp_path / "r") == expected
-        open_writer(tmp_path / "new", HELLO, Retention(), {"kind": "record"}, SystemClock(), is_shared=is_shared).close()
+        open_writer(
+            tmp_path / "new",
+            HELLO,
+            Retention(),
+            {"kind": "record"},
+            SystemClock(),
+            is_shared=is_shared,
+        ).close()
         assert mode(tmp_path / "new") == expected
     finally:
         os.umask(before)
@@ -60,17 +83,27 @@ def test_the_command_keeps_its_own_umask(tmp_path: Path) -> None:
 
 
 def test_who_holds_a_lock_is_named_though_the_file_says_another(tmp_path: Path) -> None:
-    RecordingWriter.create(tmp_path / "r", host="", clock="trace", origin={"kind": "import"}).close()
+    RecordingWriter.create(
+        tmp_path / "r", host="", clock="trace", origin={"kind": "import"}
+    ).close()
     code = "import fcntl, sys, time; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_SH); print('held', flush=True); time.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", code, tmp_path / "r/lock"], stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "r/lock"], stdout=subprocess.PIPE
+    ) as holder:
         try:
             assert holder.stdout is not None
             holder.stdout.readline()
             user = pwd.getpwuid(os.geteuid()).pw_name
-            with pytest.raises(ResultsError, match=f"is being recorded by process {holder.pid} of user {user}"):
+            with pytest.raises(
+                ResultsError, match=f"is being recorded by process {holder.pid} of user {user}"
+            ):
                 take_lock(tmp_path / "r")
-            with pytest.raises(ResultsError, match=f"is locked by process {holder.pid} of user {user}"), \
-                    short_lock(tmp_path / "r/lock", 0.1):
+            with (
+                pytest.raises(
+                    ResultsError, match=f"is locked by process {holder.pid} of user {user}"
+                ),
+                short_lock(tmp_path / "r/lock", 0.1),
+            ):
                 pass
         finally:
             holder.kill()

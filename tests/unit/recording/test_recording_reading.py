@@ -37,7 +37,10 @@ def test_followed_while_it_is_written_and_sealed(tmp_path: Path) -> None:
             recording = Recording(path)
             while not done.is_set():
                 sealed, hot = recording.snapshot()
-                seen.append(sum(each.facts["rows"] for each in sealed) + (hot.num_rows if hot is not None else 0))
+                seen.append(
+                    sum(each.facts["rows"] for each in sealed)
+                    + (hot.num_rows if hot is not None else 0)
+                )
                 by_segment = sum(sum(each.sources.values()) for each in recording.segments())
                 assert by_segment >= 0
         except BaseException as error:
@@ -58,7 +61,9 @@ def test_followed_while_it_is_written_and_sealed(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_hot_file_that_vanishes_is_found_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hot_file_that_vanishes_is_found_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writer = create(tmp_path / "r")
     writer.append_events(events(10))
     recording = Recording(tmp_path / "r")
@@ -75,7 +80,8 @@ def test_a_hot_file_that_vanishes_is_found_sealed(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(module, "hot_numbers", listing)
     assert [(each.number, each.kind, dict(each.sources)) for each in recording.segments()] == [
-        (1, "sealed", {"block": sum(events(10).column("count").to_pylist())})]
+        (1, "sealed", {"block": sum(events(10).column("count").to_pylist())})
+    ]
     writer.close()
 
 
@@ -89,12 +95,20 @@ def test_facts_without_the_lines_of_segments(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "r")
 
     def found() -> list[tuple[object, ...]]:
-        return [(each.number, each.first_ns, each.last_ns, dict(each.sources), each.facts["names"]) for each in recording.segments()]
+        return [
+            (each.number, each.first_ns, each.last_ns, dict(each.sources), each.facts["names"])
+            for each in recording.segments()
+        ]
 
     told = found()
     lines = tmp_path / "r" / layout.SEGMENTS
     text = lines.read_text()
-    for spoiled in ("", text[:-30], text.replace('"rows":20', '"rows":21'), "[1]\n{}\n\xff\n" + text):
+    for spoiled in (
+        "",
+        text[:-30],
+        text.replace('"rows":20', '"rows":21'),
+        "[1]\n{}\n\xff\n" + text,
+    ):
         lines.write_text(spoiled)
         assert found() == told
         assert all(each.facts["rows"] == 20 for each in recording.segments())
@@ -102,11 +116,28 @@ def test_facts_without_the_lines_of_segments(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.floats(0, 1), noise=st.binary(min_size=1, max_size=40), cut=st.floats(0, 1), name=st.sampled_from(
-    ["events/000001.parquet", "histograms/1s/io.latency/000001.parquet", "recording.json", "segments.jsonl", "marks.jsonl",
-     "losses/losses.jsonl", "samples/000001.parquet"]))
-def test_any_damaged_file_is_told_or_costs_itself(tmp_path: Path, place: float, noise: bytes, cut: float, name: str) -> None:
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    place=st.floats(0, 1),
+    noise=st.binary(min_size=1, max_size=40),
+    cut=st.floats(0, 1),
+    name=st.sampled_from(
+        [
+            "events/000001.parquet",
+            "histograms/1s/io.latency/000001.parquet",
+            "recording.json",
+            "segments.jsonl",
+            "marks.jsonl",
+            "losses/losses.jsonl",
+            "samples/000001.parquet",
+        ]
+    ),
+)
+def test_any_damaged_file_is_told_or_costs_itself(
+    tmp_path: Path, place: float, noise: bytes, cut: float, name: str
+) -> None:
     path = tmp_path / "r"
     if not path.exists():
         with create(path) as writer:
@@ -118,8 +149,8 @@ def test_any_damaged_file_is_told_or_costs_itself(tmp_path: Path, place: float, 
     good = file.read_bytes()
     spoiled = bytearray(good)
     at = int(place * (len(good) - 1))
-    spoiled[at:at + len(noise)] = noise
-    file.write_bytes(bytes(spoiled[:max(1, int(cut * len(spoiled)))] if cut < 0.5 else spoiled))
+    spoiled[at : at + len(noise)] = noise
+    file.write_bytes(bytes(spoiled[: max(1, int(cut * len(spoiled)))] if cut < 0.5 else spoiled))
     words = ""
     try:
         recording = Recording(path)
@@ -149,22 +180,47 @@ def test_a_damaged_segment_is_named(tmp_path: Path) -> None:
     assert (summary.rows, len(summary.broken)) == (10, 1)
 
 
-WHOLE = {"kind": "recording", "schema": 1, "host": "", "clock": "trace", "origin": {}, "sources": {}, "retention": {}, "sessions": []}
+WHOLE = {
+    "kind": "recording",
+    "schema": 1,
+    "host": "",
+    "clock": "trace",
+    "origin": {},
+    "sources": {},
+    "retention": {},
+    "sessions": [],
+}
 
 
-@pytest.mark.parametrize(("content", "words"), [
-    ("", "not JSON"), ("[]", "doesn't say"), ("[" * 100_000, "not JSON"), (json.dumps(WHOLE | {"kind": "results"}), "doesn't say"),
-    (json.dumps(WHOLE | {"schema": "1"}), "doesn't say"), (json.dumps(WHOLE | {"sessions": [1]}), "sessions is missing"),
-    (json.dumps(WHOLE | {"host": None}), "host is missing"), (json.dumps(WHOLE | {"dropped": 3}), "dropped"),
-    (json.dumps(WHOLE | {"sources": {"block": 5}}), "sources is missing or of another kind"),
-    (json.dumps(WHOLE | {"sources": {"block": ["format"]}}), "sources"), (json.dumps(WHOLE | {"clock": "sundial"}), "clock"),
-    (json.dumps(WHOLE | {"sessions": [{"from_ns": "x"}]}), "sessions"),
-    (json.dumps(WHOLE | {"sessions": [{"until_ns": 2**63}]}), "sessions"),
-    (json.dumps(WHOLE | {"sessions": [{"clock_offset_ns": 1.5}]}), "sessions"),
-    (json.dumps(WHOLE | {"retention": {"bytes": "x"}}), "retention"), (json.dumps(WHOLE | {"dropped": {"through": "x"}}), "dropped"),
-    (json.dumps(WHOLE | {"dropped": {"through": -1}}), "dropped"), (json.dumps(WHOLE | {"dropped": {"events": {"a": None}}}), "dropped"),
-    (json.dumps(WHOLE | {"origin": {"files": 5}}), "origin"), (json.dumps(WHOLE | {"origin": 1, "host": 2}), "host, origin are missing"),
-    (json.dumps(WHOLE | {"schema": 99, "iolab": "7.0"}), "has schema 99, this iolab knows up to 1; it was written by iolab 7.0")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "not JSON"),
+        ("[]", "doesn't say"),
+        ("[" * 100_000, "not JSON"),
+        (json.dumps(WHOLE | {"kind": "results"}), "doesn't say"),
+        (json.dumps(WHOLE | {"schema": "1"}), "doesn't say"),
+        (json.dumps(WHOLE | {"sessions": [1]}), "sessions is missing"),
+        (json.dumps(WHOLE | {"host": None}), "host is missing"),
+        (json.dumps(WHOLE | {"dropped": 3}), "dropped"),
+        (json.dumps(WHOLE | {"sources": {"block": 5}}), "sources is missing or of another kind"),
+        (json.dumps(WHOLE | {"sources": {"block": ["format"]}}), "sources"),
+        (json.dumps(WHOLE | {"clock": "sundial"}), "clock"),
+        (json.dumps(WHOLE | {"sessions": [{"from_ns": "x"}]}), "sessions"),
+        (json.dumps(WHOLE | {"sessions": [{"until_ns": 2**63}]}), "sessions"),
+        (json.dumps(WHOLE | {"sessions": [{"clock_offset_ns": 1.5}]}), "sessions"),
+        (json.dumps(WHOLE | {"retention": {"bytes": "x"}}), "retention"),
+        (json.dumps(WHOLE | {"dropped": {"through": "x"}}), "dropped"),
+        (json.dumps(WHOLE | {"dropped": {"through": -1}}), "dropped"),
+        (json.dumps(WHOLE | {"dropped": {"events": {"a": None}}}), "dropped"),
+        (json.dumps(WHOLE | {"origin": {"files": 5}}), "origin"),
+        (json.dumps(WHOLE | {"origin": 1, "host": 2}), "host, origin are missing"),
+        (
+            json.dumps(WHOLE | {"schema": 99, "iolab": "7.0"}),
+            "has schema 99, this iolab knows up to 1; it was written by iolab 7.0",
+        ),
+    ],
+)
 def test_words_for_what_is_no_recording(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "recording.json").write_text(content)
     with pytest.raises(ResultsError, match=words) as caught:
@@ -178,8 +234,18 @@ def test_what_is_not_told_is_nothing(tmp_path: Path) -> None:
     facts = WHOLE | {"sessions": [{}], "dropped": {"through": 3}, "host": "\udc80"}
     (tmp_path / "recording.json").write_text(json.dumps(facts))
     found = Recording(tmp_path).facts
-    assert (found.sessions, found.dropped_through, found.host) == ([{"from_ns": None, "until_ns": None}], 3, "\\udc80")
-    assert found.dropped == {"through": 3, "until_ns": None, "segments": 0, "events": {}, "bytes": 0}
+    assert (found.sessions, found.dropped_through, found.host) == (
+        [{"from_ns": None, "until_ns": None}],
+        3,
+        "\\udc80",
+    )
+    assert found.dropped == {
+        "through": 3,
+        "until_ns": None,
+        "segments": 0,
+        "events": {},
+        "bytes": 0,
+    }
 
 
 def test_nothing_is_written_by_reading(tmp_path: Path) -> None:
@@ -200,7 +266,14 @@ def test_a_disk_that_refuses_to_seal_loses_nothing(tmp_path: Path, failing: str)
     writer = create(tmp_path / "r")
     writer.append_events(events(10))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(*{"fsync": (os, "fsync"), "replace": (os, "replace"), "write": (pq.ParquetWriter, "write_table")}[failing], full)
+        patch.setattr(
+            *{
+                "fsync": (os, "fsync"),
+                "replace": (os, "replace"),
+                "write": (pq.ParquetWriter, "write_table"),
+            }[failing],
+            full,
+        )
         with pytest.raises(ResultsError, match="No space left on device; free space there"):
             writer.seal()
         recording = Recording(tmp_path / "r")
@@ -221,7 +294,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("mounting a tmpfs needs root")
     place = tmp_path / "small"
     place.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "iolab-test", str(place)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "iolab-test", str(place)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
         pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
     yield place
@@ -242,7 +320,10 @@ def test_a_disk_that_fills_up(small_disk: Path) -> None:
         except ResultsError as error:
             refused.append(str(error))
     assert refused
-    assert all("No space left on device; free space there; what was recorded so far is kept" in words for words in refused)
+    assert all(
+        "No space left on device; free space there; what was recorded so far is kept" in words
+        for words in refused
+    )
     assert kept > 10
     recording = Recording(small_disk / "r")
     assert recording.summary().rows == 1000 * kept

@@ -21,7 +21,9 @@ from support.recordings import SECOND, START, events, samples
 
 
 def create(path: Path, clock: FakeClock, **limits: int) -> RecordingWriter:
-    return RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}, retention=limits, system=clock)
+    return RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "record"}, retention=limits, system=clock
+    )
 
 
 def test_by_age(tmp_path: Path) -> None:
@@ -61,7 +63,9 @@ def test_by_bytes(tmp_path: Path) -> None:
         writer.seal()
     writer.close()
     sizes = [each.facts["bytes"] for each in Recording(tmp_path / "r").segments()]
-    with RecordingWriter.reopen(tmp_path / "r", retention={"bytes": sizes[2] + sizes[3]}, system=clock) as writer:
+    with RecordingWriter.reopen(
+        tmp_path / "r", retention={"bytes": sizes[2] + sizes[3]}, system=clock
+    ) as writer:
         writer.tick(clock.realtime_ns())
         assert [each.number for each in Recording(tmp_path / "r").segments()] == [3, 4]
         writer.append_events(events(200, 9))
@@ -72,7 +76,9 @@ def test_by_bytes(tmp_path: Path) -> None:
     assert recording.facts.retention["bytes"] == sizes[2] + sizes[3]
 
 
-def test_killed_between_saying_and_removing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_between_saying_and_removing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = FakeClock(START)
     writer = create(tmp_path / "r", clock, bytes=1)
     writer.append_events(events(10))
@@ -89,7 +95,9 @@ def test_killed_between_saying_and_removing(tmp_path: Path, monkeypatch: pytest.
     assert Recording(tmp_path / "r").facts.dropped["segments"] == 2  # type: ignore[index]
 
 
-def test_what_is_noted_of_segments_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_noted_of_segments_does_not_grow_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retention, "STALE", 5)
     clock = FakeClock(START)
     writer = create(tmp_path / "r", clock, bytes=1, maps_bytes=0)
@@ -119,7 +127,9 @@ def mapped(path: Path) -> list[int]:
 
 
 @pytest.mark.slow
-def test_maps_stay_readable_when_lines_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maps_stay_readable_when_lines_are_shortened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(retention, "STALE", 2)
     with aging(tmp_path / "r", FakeClock(START), 15):
         noted = noted_segments(tmp_path / "r")
@@ -145,20 +155,34 @@ def test_maps_go_by_age_with_their_lines(tmp_path: Path, monkeypatch: pytest.Mon
         assert found.events + found.without_y == ios(range(8, 10))
     dropped = Recording(tmp_path / "r").facts.dropped
     assert dropped is not None
-    assert START + 70 * SECOND <= dropped["maps_until_ns"] < START + 80 * SECOND == dropped["maps_from_ns"]
+    assert (
+        START + 70 * SECOND
+        <= dropped["maps_until_ns"]
+        < START + 80 * SECOND
+        == dropped["maps_from_ns"]
+    )
 
 
 def test_maps_go_by_bytes(tmp_path: Path) -> None:
     with aging(tmp_path / "all", FakeClock(START), 10):
-        size = sum(each.path.stat().st_size for name in ("io.latency", "io.offset", "io.size")
-                   for each in Recording(tmp_path / "all").maps(name)) // 10
+        size = (
+            sum(
+                each.path.stat().st_size
+                for name in ("io.latency", "io.offset", "io.size")
+                for each in Recording(tmp_path / "all").maps(name)
+            )
+            // 10
+        )
     with aging(tmp_path / "r", FakeClock(START), 10, maps_bytes=size * 4):
         assert 2 <= len(mapped(tmp_path / "r")[:-1]) <= 5
         assert mapped(tmp_path / "r")[-1] == 10
     limits: dict[str, int | None] = {"bytes": 10 << 30, "age_s": 7 * 86400}
     facts = Recording(tmp_path / "r").facts
-    for retained, expected in ((limits, (1 << 30, 90 * 86400)), ({"bytes": 1, "age_s": None}, (16 << 20, None)),
-                               ({**limits, "age_s": 10**8, "maps_bytes": None}, (None, 10**8))):
+    for retained, expected in (
+        (limits, (1 << 30, 90 * 86400)),
+        ({"bytes": 1, "age_s": None}, (16 << 20, None)),
+        ({**limits, "age_s": 10**8, "maps_bytes": None}, (None, 10**8)),
+    ):
         facts.retention = retained
         assert retention.map_limits(facts) == expected
 
@@ -183,7 +207,13 @@ def test_killed_while_maps_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(*((retention, "finish_dropping", ends) if step == "before the line" else (retention, "_remove_maps", stops)))
+        patched.setattr(
+            *(
+                (retention, "finish_dropping", ends)
+                if step == "before the line"
+                else (retention, "_remove_maps", stops)
+            )
+        )
         with pytest.raises(Killed):
             writer.tick(clock.realtime_ns())
     writer._lock.close()
@@ -191,7 +221,9 @@ def test_killed_while_maps_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
     with RecordingWriter.reopen(path, system=clock) as writer:
         writer.append_events(events(5, 6, start_ns=clock.realtime_ns()))
         writer.seal()
-        assert layout.sealed_file(path, 7, "events").exists(), "a number is never used again, though no file has it"
+        assert layout.sealed_file(path, 7, "events").exists(), (
+            "a number is never used again, though no file has it"
+        )
         found = heat(Recording(path), "size", interval_ns=SECOND, from_ns=START + 100 * SECOND)
         assert found.events + found.without_y == sum(events(5, 6).column("count").to_pylist())
         clock.sleep(20)
@@ -206,7 +238,9 @@ def maps_of(path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("known", [False, True])
-def test_a_moment_without_its_lines_costs_no_map(known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moment_without_its_lines_costs_no_map(
+    known: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = FakeClock(START)
     path = tmp_path / "r"
     with create(path, clock, bytes=1) as writer:
@@ -220,7 +254,9 @@ def test_a_moment_without_its_lines_costs_no_map(known: bool, tmp_path: Path, mo
         writer.append_events(events(10, 5))
         with monkeypatch.context() as patch:
             patch.setattr(tail_reader, "_status", refused)
-            with pytest.raises(ResultsError, match=r"segments\.jsonl: can't read what it holds: Input/output error"):
+            with pytest.raises(
+                ResultsError, match=r"segments\.jsonl: can't read what it holds: Input/output error"
+            ):
                 writer.seal()
         assert maps_of(path) == [1, 2, 3, 4, 5]
         writer.seal()
@@ -248,7 +284,9 @@ def test_lines_that_say_nothing_cost_no_map(left: str, tmp_path: Path) -> None:
     assert maps_of(path) == [1, 2, 3]
 
 
-def test_a_segment_that_is_half_sealed_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_that_is_half_sealed_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = FakeClock(START)
     path = tmp_path / "r"
     with create(path, clock, bytes=2**40) as writer:
@@ -263,7 +301,9 @@ def test_a_segment_that_is_half_sealed_is_looked_at_again(tmp_path: Path, monkey
         writer.tick(clock.realtime_ns())
         assert set(writer._retention._held) == {1}
         writer.seal()
-        assert writer._retention._held[1].bytes == sum(layout.sealed_file(path, 1, kind).stat().st_size for kind in layout.KINDS)
+        assert writer._retention._held[1].bytes == sum(
+            layout.sealed_file(path, 1, kind).stat().st_size for kind in layout.KINDS
+        )
 
 
 def full(*_: object) -> None:

@@ -18,7 +18,12 @@ from iolab.recording.read.trace import Trace, counts_alike
 from iolab.recording.write.ingest import ingest
 from iolab.statistics.ask.query import query
 
-IO = st.tuples(st.integers(0, 3_000_000), st.integers(1, 10**6), st.integers(0, 2**44), st.sampled_from("abcdefghijkl"))
+IO = st.tuples(
+    st.integers(0, 3_000_000),
+    st.integers(1, 10**6),
+    st.integers(0, 2**44),
+    st.sampled_from("abcdefghijkl"),
+)
 """Time (us), latency (us), offset and device of an I/O."""
 
 HEAD = "time:us,latency:us,offset:bytes,size:bytes,op,device\n"
@@ -33,8 +38,10 @@ def trace(folder: Path, lines: list[str], name: str = "t.csv") -> Trace:
 @pytest.fixture
 def made(tmp_path: Path) -> Trace:
     """Reads of sda, fast; writes of sdb, slow; a few of many other devices."""
-    lines = [f"{1000 * i},{100 if i % 2 else 9000},{4096 * i},{8192 if i % 2 else 131072},{'read,sda' if i % 2 else 'write,sdb'}"
-             for i in range(1000)]
+    lines = [
+        f"{1000 * i},{100 if i % 2 else 9000},{4096 * i},{8192 if i % 2 else 131072},{'read,sda' if i % 2 else 'write,sdb'}"
+        for i in range(1000)
+    ]
     lines += [f"{1000000 + i},50,{4096 * i},512,read,nvme{i}" for i in range(20)]
     return trace(tmp_path, lines)
 
@@ -76,17 +83,38 @@ def test_whose_they_are_adds_up(made: Trace) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(IO, min_size=1, max_size=60), min_size=1, max_size=3),
-       st.sampled_from(["latency", "offset", "size"]), st.sampled_from(["count", "time"]))
-def test_parts_of_random_traces_are_the_map(made: list[list[tuple[int, int, int, str]]], y: str, weight: str) -> None:
+@given(
+    st.lists(st.lists(IO, min_size=1, max_size=60), min_size=1, max_size=3),
+    st.sampled_from(["latency", "offset", "size"]),
+    st.sampled_from(["count", "time"]),
+)
+def test_parts_of_random_traces_are_the_map(
+    made: list[list[tuple[int, int, int, str]]], y: str, weight: str
+) -> None:
     """Devices begin later than the map and end earlier, and lie in other ranges of offsets."""
     with TemporaryDirectory() as folder:
-        traces = [trace(Path(folder), [f"{time},{latency},{offset},512,read,{device}" for time, latency, offset, device in sorted(events)],
-                        f"{number}.csv") for number, events in enumerate(made)]
-        every = counts_alike(traces, lambda each, interval: each.counts(y, interval_ns=interval, weight=weight))  # type: ignore[arg-type]
+        traces = [
+            trace(
+                Path(folder),
+                [
+                    f"{time},{latency},{offset},512,read,{device}"
+                    for time, latency, offset, device in sorted(events)
+                ],
+                f"{number}.csv",
+            )
+            for number, events in enumerate(made)
+        ]
+        every = counts_alike(
+            traces, lambda each, interval: each.counts(y, interval_ns=interval, weight=weight)
+        )  # type: ignore[arg-type]
         whole = merge(every)
-        found, _ = dimensions(traces, whole, lambda each, more: each.counts(
-            y, interval_ns=whole.interval_ns, weight=weight, more=more))  # type: ignore[arg-type]
+        found, _ = dimensions(
+            traces,
+            whole,
+            lambda each, more: each.counts(
+                y, interval_ns=whole.interval_ns, weight=weight, more=more
+            ),
+        )  # type: ignore[arg-type]
         assert len(found) == (len({each[3] for events in made for each in events}) > 1)
         for dimension in found:
             parts = [part for _, part in dimension.parts]
@@ -98,29 +126,45 @@ def test_parts_of_random_traces_are_the_map(made: list[list[tuple[int, int, int,
 def placed(counts: HeatCounts) -> dict[tuple[int, int], int]:
     """(start of the column in ns, bucket) to count."""
     times = (counts.t0_ns + counts.column * counts.interval_ns).tolist()
-    return dict(zip(zip(times, counts.index.tolist(), strict=True), counts.count.tolist(), strict=True))
+    return dict(
+        zip(zip(times, counts.index.tolist(), strict=True), counts.count.tolist(), strict=True)
+    )
 
 
 def test_traces_of_different_length_get_the_same_columns(tmp_path: Path) -> None:
     short = trace(tmp_path, [f"{10 * i},5,0,512,read,a" for i in range(100)], "short.csv")
-    long = trace(tmp_path, [f"{70_000 * i},5,{2**33 + i},512,read,a" for i in range(100)], "long.csv")
+    long = trace(
+        tmp_path, [f"{70_000 * i},5,{2**33 + i},512,read,a" for i in range(100)], "long.csv"
+    )
     for y in ("latency", "offset"):
-        one, two = counts_alike([short, long], lambda each, interval, y=y: each.counts(y, interval_ns=interval))
+        one, two = counts_alike(
+            [short, long], lambda each, interval, y=y: each.counts(y, interval_ns=interval)
+        )
         assert (one.interval_ns, one.grid) == (two.interval_ns, two.grid)
         assert merge([one, two]).total == 200
 
 
 def test_damaged_lines_are_counted(tmp_path: Path) -> None:
-    found = trace(tmp_path, ["1,2,3,4,read,a", "rubbish", "5,6,7,8,read,a", "9,1"]).counts("latency")
+    found = trace(tmp_path, ["1,2,3,4,read,a", "rubbish", "5,6,7,8,read,a", "9,1"]).counts(
+        "latency"
+    )
     assert (found.total, found.damaged) == (2, 2)
 
 
 def test_what_holds_no_line_that_can_be_read_is_an_error_everywhere(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("1 2\n3 4\n")
     whole = Trace(tmp_path / "x.txt", columns="time:us,latency:us,op")
-    for ask in (whole.summary, whole.check, lambda: whole.counts("latency"), lambda: ingest(whole, tmp_path / "made"),
-                lambda: query(whole, "io.ops[op]")):
-        with pytest.raises(FormatError, match=r"none of 2 lines could be read; line 1: too few columns.*'1000 250 read'") as caught:
+    for ask in (
+        whole.summary,
+        whole.check,
+        lambda: whole.counts("latency"),
+        lambda: ingest(whole, tmp_path / "made"),
+        lambda: query(whole, "io.ops[op]"),
+    ):
+        with pytest.raises(
+            FormatError,
+            match=r"none of 2 lines could be read; line 1: too few columns.*'1000 250 read'",
+        ) as caught:
             ask()
         assert str(caught.value).count(str(whole.path)) == 1
     # a condition that nothing meets is no damage
@@ -130,7 +174,9 @@ def test_what_holds_no_line_that_can_be_read_is_an_error_everywhere(tmp_path: Pa
 
 
 def test_columns_apart_by_blanks_with_their_client(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text("TIMEus DELTAus WHO\n1000 7 host1\n2000 8 host2\n3000 9 host1\nthe end\n")
+    (tmp_path / "x.txt").write_text(
+        "TIMEus DELTAus WHO\n1000 7 host1\n2000 8 host2\n3000 9 host1\nthe end\n"
+    )
     found = Trace(tmp_path / "x.txt", columns="start:us,latency:us,client")
     assert (found.summary().events, found.summary().facts["damaged"]) == (3, 1)
     assert found.summary().names("client") == [("host1", 2), ("host2", 1)]
@@ -150,8 +196,14 @@ def test_columns_that_are_not_known_are_named(tmp_path: Path) -> None:
     assert said in query(found, "io.ops").notes
 
 
-@pytest.mark.parametrize(("content", "words"), [(b"", "empty"), (b"\x00\x01\x02" * 100, "format|recognise|known"),
-                                                (b"a poem\nof two lines\n", "format|recognise|known")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"\x00\x01\x02" * 100, "format|recognise|known"),
+        (b"a poem\nof two lines\n", "format|recognise|known"),
+    ],
+)
 def test_what_is_no_trace(tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(FormatError, match=words) as caught:

@@ -15,7 +15,13 @@ from iolab.results.evidence.manifest import Manifest
 from iolab.results.evidence.model import Histogram, Observation, Run, RunPlan, Series
 from iolab.verdict import Level, Reason, Verdict
 
-UNITS = {"write.iops": "1/s", "write.bw": "B/s", "write.lat.mean": "s", "device.util": "1", "stall.seconds": "s"}
+UNITS = {
+    "write.iops": "1/s",
+    "write.bw": "B/s",
+    "write.lat.mean": "s",
+    "device.util": "1",
+    "stall.seconds": "s",
+}
 
 
 class HandMade:
@@ -176,4 +182,6 @@ def seconds(count: int = 30, *, devices: Sequence[str] = ("sda", "sdb")) -> list
         Series("device.bw", "B/s", time, total),
         Series("device.util", "1", time, np.full(count, 0.5)),
     ]
-    return found + [Series(f"device.write.bw[{name}]", "B/s", time, total / len(devices)) for name in devices]
+    return found + [
+        Series(f"device.write.bw[{name}]", "B/s", time, total / len(devices)) for name in devices
+    ]

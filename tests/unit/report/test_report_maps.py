@@ -65,9 +65,18 @@ def test_what_the_block_layer_saw_stands_beside_fios_own(study: Study) -> None:
     study.add("b", block=True)
     (cell,) = made(study).cells
     assert titles(cell) == ["Latency", "Offset, fio", "Offset, block layer", "Size"]
-    assert [(one.variant, one.seen) for one in cell.maps[0].of] == [("a", "fio"), ("a", "block"), ("b", "fio"), ("b", "block")]
-    assert [each.label for each in cell.maps[0].group.maps] == ["a, fio (run 0001)", "a, block layer (run 0001)", "b, fio (run 0002)",
-                                                               "b, block layer (run 0002)"]
+    assert [(one.variant, one.seen) for one in cell.maps[0].of] == [
+        ("a", "fio"),
+        ("a", "block"),
+        ("b", "fio"),
+        ("b", "block"),
+    ]
+    assert [each.label for each in cell.maps[0].group.maps] == [
+        "a, fio (run 0001)",
+        "a, block layer (run 0001)",
+        "b, fio (run 0002)",
+        "b, block layer (run 0002)",
+    ]
     files, device = cell.maps[1].group, cell.maps[2].group
     assert files.high < 2**30 < 2**36 <= device.low
 
@@ -95,18 +104,28 @@ def test_the_block_layer_alone_is_enough(study: Study) -> None:
 
 
 @pytest.mark.parametrize("recorded", [True, False])
-def test_a_recording_ahead_of_the_clock_that_told_the_window_is_read_where_the_run_is(study: Study, recorded: bool) -> None:
+def test_a_recording_ahead_of_the_clock_that_told_the_window_is_read_where_the_run_is(
+    study: Study, recorded: bool
+) -> None:
     hour = 3600 * 10**9
     study.add("a", recorded=recorded)
     run = study.runs[0]
     path, (first, until) = study.path / "recordings" / "watch", run.plan.window or (0, 0)
-    with RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "run"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "run"}, live=False
+    ) as writer:
         writer.append_events(events(500, start_ns=first + hour))
         writer.mark(run.id, first + hour, until + hour, "run")
     run.plan.extra["recording"] = {"path": "recordings/watch", "mark": run.id, "ahead_ns": hour}
     (cell,) = made(study).cells
-    block = [each for one, each in zip(cell.maps[0].of, cell.maps[0].group.maps, strict=True) if one.seen == "block"]
-    assert [each.events for each in block] == [sum(row["count"] for row in events(500).to_pylist() if row["latency_ns"] is not None)]
+    block = [
+        each
+        for one, each in zip(cell.maps[0].of, cell.maps[0].group.maps, strict=True)
+        if one.seen == "block"
+    ]
+    assert [each.events for each in block] == [
+        sum(row["count"] for row in events(500).to_pylist() if row["latency_ns"] is not None)
+    ]
 
 
 @pytest.mark.parametrize("damage", ["{", "", '{"schema": 99, "kind": "recording"}'])
@@ -130,7 +149,9 @@ def test_a_damaged_segment_costs_its_events(study: Study) -> None:
 @pytest.mark.parametrize("name", ["../../etc", "/etc", "recordings/none"])
 def test_evidence_leads_nowhere_else(study: Study, name: str) -> None:
     study.add("a")
-    (study.runs[0].evidence / "log_ios.json").write_text(json.dumps({"schema": 1, "recording": name, "label": "x"}))
+    (study.runs[0].evidence / "log_ios.json").write_text(
+        json.dumps({"schema": 1, "recording": name, "label": "x"})
+    )
     found = made(study)
     assert found.cells == []
     assert "is not a recording" in found.notes[0]
@@ -138,11 +159,15 @@ def test_evidence_leads_nowhere_else(study: Study, name: str) -> None:
 
 def test_a_run_that_was_not_taken_in_has_no_map(study: Study) -> None:
     study.add("a")
-    (study.runs[0].evidence / "log_ios.json").write_text(json.dumps({"schema": 1, "problem": "no space", "kept": "ios"}))
+    (study.runs[0].evidence / "log_ios.json").write_text(
+        json.dumps({"schema": 1, "problem": "no space", "kept": "ios"})
+    )
     assert run_maps(study.source) is None
 
 
-def test_many_runs_are_drawn_coarser_then_fewer(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_runs_are_drawn_coarser_then_fewer(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for repetition in (1, 2):
         for variant in ("a", "b"):
             study.add(variant, repetition)
@@ -156,7 +181,9 @@ def test_many_runs_are_drawn_coarser_then_fewer(study: Study, monkeypatch: pytes
     assert any("maps of 2 runs are left out" in note for note in found.notes)
 
 
-def test_a_file_that_would_grow_too_large_keeps_first_repetitions_on_the_axes_of_all(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_would_grow_too_large_keeps_first_repetitions_on_the_axes_of_all(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study.add("a", 1)
     study.add("a", 2, latency=50_000_000)
     axes = made(study).cells[0].maps[0].group
@@ -169,8 +196,10 @@ def test_a_file_that_would_grow_too_large_keeps_first_repetitions_on_the_axes_of
     assert any("3 maps of later repetitions are left out" in note for note in found.notes)
 
 
-@pytest.mark.parametrize(("seconds", "interval"), [
-    (0.05, 10**6), (4, 20_000_000), (4.001, 20_000_000), (60, 500_000_000), (3600, 20 * SECOND)])
+@pytest.mark.parametrize(
+    ("seconds", "interval"),
+    [(0.05, 10**6), (4, 20_000_000), (4.001, 20_000_000), (60, 500_000_000), (3600, 20 * SECOND)],
+)
 def test_columns_are_of_round_length(seconds: float, interval: int) -> None:
     assert nice_interval(round(seconds * SECOND), 200) == interval
 
@@ -187,5 +216,10 @@ def test_the_report_carries_its_maps_within_bounds(study: Study) -> None:
     assert "<li>run 0001-00000000 (a, bs=8k): 2 000 I/Os</li>" in html
     assert "(&lt;b&gt;, bs=8k)" in html
     found = made(study)
-    cells = sum(len(each.cells.counts) for cell in found.cells for part in cell.maps for each in part.group.maps)
+    cells = sum(
+        len(each.cells.counts)
+        for cell in found.cells
+        for part in cell.maps
+        for each in part.group.maps
+    )
     assert len(packed(found)) < 4 * cells + 20_000

@@ -65,7 +65,9 @@ def test_the_block_layer_stands_beside_fio_on_one_scale(fio: str, tmp_path: Path
     (run,) = results.runs
     logged, watched = read_io_log(run.evidence), run.plan.extra["recording"]
     assert logged["recording"] == watched["path"], "one recording of the host, whatever its sources"
-    assert [each.name for each in (out / "recordings").iterdir() if each.is_dir()] == [Path(watched["path"]).name]
+    assert [each.name for each in (out / "recordings").iterdir() if each.is_dir()] == [
+        Path(watched["path"]).name
+    ]
     found = run_maps(results)
     assert found is not None
     assert found.notes == []
@@ -80,15 +82,37 @@ def test_the_block_layer_stands_beside_fio_on_one_scale(fio: str, tmp_path: Path
     recording = Recording(out / logged["recording"])
     (mark,) = recording.marks()
     assert mark["from_ns"] < logged["from_ns"] < logged["until_ns"] < mark["until_ns"]
-    asked = {name: query(recording, name, from_ns=logged["from_ns"], until_ns=logged["until_ns"] + 1) for name in ("io.ops", "app.ops")}
+    asked = {
+        name: query(recording, name, from_ns=logged["from_ns"], until_ns=logged["until_ns"] + 1)
+        for name in ("io.ops", "app.ops")
+    }
     assert [each.source for each in asked.values()] == ["block", "fio"]
     assert asked["app.ops"].total == logged["events"]["read"]
-    assert asked["io.ops"].total == pytest.approx(logged["events"]["read"], abs=2), "of the block layer alone"
+    assert asked["io.ops"].total == pytest.approx(logged["events"]["read"], abs=2), (
+        "of the block layer alone"
+    )
     assert query(recording, "app.ops").total == logged["events"]["read"]
     kinds: tuple[Y, ...] = ("latency", "offset")
-    maps = {(seen, y): heat(Recording(out / place), y, from_ns=mark["from_ns"], until_ns=mark["until_ns"], source=seen, buckets=None)
-            for seen, place in (("fio", logged["recording"]), ("block", watched["path"])) for y in kinds}
-    assert median(maps["block", "latency"]) <= median(maps["fio", "latency"]), "the device's share of what fio waits for"
-    places = [dict(zip(*(each.tolist() for each in maps[seen, "offset"].by_index()), strict=True)) for seen in ("fio", "block")]
+    maps = {
+        (seen, y): heat(
+            Recording(out / place),
+            y,
+            from_ns=mark["from_ns"],
+            until_ns=mark["until_ns"],
+            source=seen,
+            buckets=None,
+        )
+        for seen, place in (("fio", logged["recording"]), ("block", watched["path"]))
+        for y in kinds
+    }
+    assert median(maps["block", "latency"]) <= median(maps["fio", "latency"]), (
+        "the device's share of what fio waits for"
+    )
+    places = [
+        dict(zip(*(each.tolist() for each in maps[seen, "offset"].by_index()), strict=True))
+        for seen in ("fio", "block")
+    ]
     shared = sum(min(count, places[1].get(index, 0)) for index, count in places[0].items())
-    assert shared > 0.99 * maps["fio", "offset"].total, "the same offsets, for the target is the device"
+    assert shared > 0.99 * maps["fio", "offset"].total, (
+        "the same offsets, for the target is the device"
+    )

@@ -37,7 +37,9 @@ def bundle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def embedded(page: str, name: str) -> dict[str, Any]:
     """A document of the page, unpacked as the browser does."""
-    match = re.search(rf'<script type="application/gzip;base64" id="{name}">([A-Za-z0-9+/=]+)</script>', page)
+    match = re.search(
+        rf'<script type="application/gzip;base64" id="{name}">([A-Za-z0-9+/=]+)</script>', page
+    )
     assert match, f"no {name} in the page"
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(match[1])))
     return found
@@ -45,18 +47,29 @@ def embedded(page: str, name: str) -> dict[str, Any]:
 
 def test_the_page_carries_both_documents(bundle: None) -> None:
     runs = sweep()
-    page = build_report(HandMade(runs, series={run.id: seconds() for run in runs}, description="what it is"))
+    page = build_report(
+        HandMade(runs, series={run.id: seconds() for run in runs}, description="what it is")
+    )
     payload = Payload.model_validate(embedded(page, "iolab-report"))
     details = Details.model_validate(embedded(page, "iolab-details"))
     assert payload.description == "what it is"
-    assert [section.name for section in payload.sections if section.headline][:2] == ["write.iops", "write.bw"]
+    assert [section.name for section in payload.sections if section.headline][:2] == [
+        "write.iops",
+        "write.bw",
+    ]
     assert "write.throughput-latency" in [section.name for section in payload.sections]
     assert len(details.runs) == len(payload.runs.ids) == len(runs)
     assert details.runs[0].job == "[global]\nrw=write\n"
     assert details.runs[0].command == "fio job.fio"
     assert details.times == [list(range(1, 31))]
-    metric, value, file, field, original = (details.texts[place] for place in details.runs[0].observations[0])
-    assert (metric, file, field) == ("write.iops", "runs/0001-00000000/fio.json", "jobs[0].write.iops")
+    metric, value, file, field, original = (
+        details.texts[place] for place in details.runs[0].observations[0]
+    )
+    assert (metric, file, field) == (
+        "write.iops",
+        "runs/0001-00000000/fio.json",
+        "jobs[0].write.iops",
+    )
     assert float(original.removesuffix(" 1/s")) == runs[0].value("write.iops")
     assert value.endswith(" 1/s")
 
@@ -80,7 +93,10 @@ def test_every_chart_finds_its_data(bundle: None) -> None:
         pytest.param([run(1, "only", {}, {"write.iops": 5.0})], id="one run, no factor"),
         pytest.param(sweep(variants=("only",)), id="one variant"),
         pytest.param(
-            [run(1, "a", {"n": 1}, {}, reasons=[invalid()]), run(2, "b", {"n": 1}, {}, reasons=[invalid()])],
+            [
+                run(1, "a", {"n": 1}, {}, reasons=[invalid()]),
+                run(2, "b", {"n": 1}, {}, reasons=[invalid()]),
+            ],
             id="all invalid, no metric",
         ),
         pytest.param(
@@ -91,9 +107,16 @@ def test_every_chart_finds_its_data(bundle: None) -> None:
             id="all invalid, with numbers",
         ),
         pytest.param([run(1, "?", {}, {}, reasons=[invalid("no-plan")])], id="killed run"),
-        pytest.param([run(1, "a", {"n": 1}, {"write.iops": 1.0}, judged=False, status="published")], id="published"),
         pytest.param(
-            [run(1, "a", {"n": 1}, {"write.iops": 0.0}), run(2, "b", {"n": 1}, {"write.iops": 0.0})], id="zeros"
+            [run(1, "a", {"n": 1}, {"write.iops": 1.0}, judged=False, status="published")],
+            id="published",
+        ),
+        pytest.param(
+            [
+                run(1, "a", {"n": 1}, {"write.iops": 0.0}),
+                run(2, "b", {"n": 1}, {"write.iops": 0.0}),
+            ],
+            id="zeros",
         ),
         pytest.param(
             [run(1, "a", {"n": 1}, {"my.metric": 1.0}), run(2, "b", {"n": 1}, {"my.metric": 2.0})],
@@ -107,14 +130,20 @@ def test_every_chart_finds_its_data(bundle: None) -> None:
             id="markup in names",
         ),
         pytest.param(
-            [run(1, "a", {"n": 1}, {"write.iops": 1.0}), run(2, "b", {"n": "one"}, {"write.iops": 2.0})],
+            [
+                run(1, "a", {"n": 1}, {"write.iops": 1.0}),
+                run(2, "b", {"n": "one"}, {"write.iops": 2.0}),
+            ],
             id="levels of two kinds",
         ),
         pytest.param(
             [run(1, "a", {"n": 1}, {"write.iops": 1.0}), run(2, "b", {}, {"write.iops": 2.0})],
             id="a factor that one lacks",
         ),
-        pytest.param([run(1, "a", {"n": True}, {"write.iops": 1.0}, reasons=[suspect()])], id="truth as a level"),
+        pytest.param(
+            [run(1, "a", {"n": True}, {"write.iops": 1.0}, reasons=[suspect()])],
+            id="truth as a level",
+        ),
     ],
 )
 def test_odd_results_make_a_page(runs: list, bundle: None) -> None:
@@ -132,7 +161,16 @@ def test_a_baseline_that_has_no_run_gives_way(bundle: None) -> None:
 
 
 def test_nothing_in_the_results_can_break_out_of_the_page(bundle: None) -> None:
-    runs = [run(1, HOSTILE, {"n": 1}, {"write.iops": 1.0}, reasons=[suspect(text=HOSTILE)], extra={"job": HOSTILE})]
+    runs = [
+        run(
+            1,
+            HOSTILE,
+            {"n": 1},
+            {"write.iops": 1.0},
+            reasons=[suspect(text=HOSTILE)],
+            extra={"job": HOSTILE},
+        )
+    ]
     page = build_report(HandMade(runs, name=HOSTILE, description=HOSTILE, reproduce=[HOSTILE]))
     assert "alert(1)" not in page.replace("&lt;script&gt;alert(1)&lt;/script&gt;", "")
     assert page.count("<script") == 3
@@ -141,7 +179,9 @@ def test_nothing_in_the_results_can_break_out_of_the_page(bundle: None) -> None:
 
 def test_only_the_pages_own_script_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
     script = "console.log('é')"
-    monkeypatch.setattr(html, "bundle_file", lambda name: script if name.endswith(".js") else "body{}")
+    monkeypatch.setattr(
+        html, "bundle_file", lambda name: script if name.endswith(".js") else "body{}"
+    )
     page = build_report(HandMade(sweep(blocks=1)))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
@@ -157,7 +197,9 @@ def test_a_script_that_would_end_its_element_is_refused(monkeypatch: pytest.Monk
         build_report(HandMade(sweep(blocks=1)))
 
 
-def test_a_page_that_was_not_built_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_page_that_was_not_built_is_said_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(html.resources, "files", lambda package: tmp_path)
     html.bundle_file.cache_clear()
     with pytest.raises(IolabError, match="has not been built") as caught:
@@ -199,7 +241,12 @@ def test_stalls_are_spans_and_environment_names_what_differs(bundle: None) -> No
     )
     assert details.runs[0].spans == [(20.0, 24.0)]
     facts = {fact.name: fact.values for fact in payload.environment}
-    assert facts == {"host": ["local"], "kernel": ["6.1"], "cpu.count": ["8"], "disks": ["sda, sdb"]}
+    assert facts == {
+        "host": ["local"],
+        "kernel": ["6.1"],
+        "cpu.count": ["8"],
+        "disks": ["sda, sdb"],
+    }
     assert [(reason.code, reason.runs) for reason in payload.reasons] == [("stall", [0])]
     assert [(one.text, one.runs) for one in payload.assumptions] == [("columns were guessed", 2)]
 
@@ -207,7 +254,14 @@ def test_stalls_are_spans_and_environment_names_what_differs(bundle: None) -> No
 def test_percentiles_are_drawn_where_histograms_were_kept(bundle: None) -> None:
     runs = sweep(blocks=2, loads=(1, 4))
     kept = {
-        one.id: [Histogram("write.clat", 6, np.array([100, 120, 140], np.uint32), np.array([900, 90, 10], np.uint64))]
+        one.id: [
+            Histogram(
+                "write.clat",
+                6,
+                np.array([100, 120, 140], np.uint32),
+                np.array([900, 90, 10], np.uint64),
+            )
+        ]
         for one in runs
     }
     payload, _ = assemble(HandMade(runs, histograms=kept))
@@ -226,30 +280,78 @@ def test_which_metrics_lead() -> None:
         "runtime",
         "device.queue",
     ]
-    assert chosen_metrics(observed) == (["write.iops", "write.bw"], ["device.queue", "write.clat.p50"])
+    assert chosen_metrics(observed) == (
+        ["write.iops", "write.bw"],
+        ["device.queue", "write.clat.p50"],
+    )
     assert chosen_metrics(["made.up"]) == (["made.up"], [])
     comparisons = assemble_comparisons()
     assert [comparison.metric.name for comparison in told(comparisons)] == ["write.iops"]
 
 
-def test_metrics_that_a_gate_spoke_of_come_first_and_single_devices_never_take_their_place() -> None:
+def test_metrics_that_a_gate_spoke_of_come_first_and_single_devices_never_take_their_place() -> (
+    None
+):
     devices = [f"device.util[sd{letter}]" for letter in "abcdefghijklmnopqrstuvwx"]
     percentiles = [f"write.clat.p{percent}" for percent in (50, 90, 95, 99.5, 99.95, 99.99)]
-    observed = ["write.iops", *percentiles, *devices, "device.await", "host.cpu.busy", "host.cpu.user", "zfs.arc.hit_ratio",
-                "target.compression", "stall.seconds", "runtime", "write.ios"]
+    observed = [
+        "write.iops",
+        *percentiles,
+        *devices,
+        "device.await",
+        "host.cpu.busy",
+        "host.cpu.user",
+        "zfs.arc.hit_ratio",
+        "target.compression",
+        "stall.seconds",
+        "runtime",
+        "write.ios",
+    ]
     plain = run(1, "a", {}, {})
     assert chosen_metrics(observed, [plain])[1] == [
-        "zfs.arc.hit_ratio", "target.compression", "stall.seconds", "device.await", *percentiles, "host.cpu.busy", "host.cpu.user"]
-    slow = Reason("slow-device", Level.SUSPECT, "sdq was slow", {"device": "sdq", "quantity": "util"})
-    spoken = [run(1, "a", {}, {}, reasons=[suspect("cpu-bound", "97 % busy"), Reason("ended-by-size", Level.OK, "done after 3 s")]),
-              run(2, "a", {}, {}, reasons=[suspect("stall"), slow])]
+        "zfs.arc.hit_ratio",
+        "target.compression",
+        "stall.seconds",
+        "device.await",
+        *percentiles,
+        "host.cpu.busy",
+        "host.cpu.user",
+    ]
+    slow = Reason(
+        "slow-device", Level.SUSPECT, "sdq was slow", {"device": "sdq", "quantity": "util"}
+    )
+    spoken = [
+        run(
+            1,
+            "a",
+            {},
+            {},
+            reasons=[
+                suspect("cpu-bound", "97 % busy"),
+                Reason("ended-by-size", Level.OK, "done after 3 s"),
+            ],
+        ),
+        run(2, "a", {}, {}, reasons=[suspect("stall"), slow]),
+    ]
     further = chosen_metrics(observed, spoken)[1]
-    assert further[:5] == ["host.cpu.busy", "stall.seconds", "device.util[sdq]", "runtime", "zfs.arc.hit_ratio"]
+    assert further[:5] == [
+        "host.cpu.busy",
+        "stall.seconds",
+        "device.util[sdq]",
+        "runtime",
+        "zfs.arc.hit_ratio",
+    ]
     assert [name for name in further if name in devices] == ["device.util[sdq]"]
 
 
 def test_what_has_no_table_is_named(bundle: None) -> None:
-    values = {"write.iops": 5.0, "stall.seconds": 0.0, "device.util[sda]": 0.5, "device.util[sdb]": 0.4, "write.ios": 9.0}
+    values = {
+        "write.iops": 5.0,
+        "stall.seconds": 0.0,
+        "device.util[sda]": 0.5,
+        "device.util[sdb]": 0.4,
+        "write.ios": 9.0,
+    }
     payload, _ = assemble(HandMade([run(1, "a", {"n": 1}, values), run(2, "b", {"n": 1}, values)]))
     assert [section.name for section in payload.sections] == ["write.iops", "stall.seconds"]
     assert payload.elsewhere == ["device.util[sda]", "device.util[sdb]", "write.ios"]
@@ -262,14 +364,17 @@ def assemble_comparisons() -> list:
 
 
 def test_a_large_study_stays_small_and_quick(bundle: None) -> None:
-    runs = sweep(blocks=8, loads=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), more={"disks": [1, 2]})
+    runs = sweep(
+        blocks=8, loads=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), more={"disks": [1, 2]}
+    )
     assert len(runs) == 352
     random = np.random.default_rng(2)
     lines = {}
     for one in runs:
         made = seconds(60, devices=("sda", "sdb", "sdc", "sdd"))
         lines[one.id] = [
-            type(series)(series.name, series.unit, series.time, series.values * random.random(60)) for series in made
+            type(series)(series.name, series.unit, series.time, series.values * random.random(60))
+            for series in made
         ]
     began = time.process_time()
     page = build_report(HandMade(runs, series=lines))
@@ -293,4 +398,6 @@ def test_series_that_are_too_many_leave_their_devices_out_and_say_so(
 def test_schema_and_types_are_up_to_date(tmp_path: Path) -> None:
     write(tmp_path)
     for file in (SCHEMA_FILE, TYPES_FILE):
-        assert (ROOT / file).read_text() == (tmp_path / file).read_text(), f"{file} is stale: make generate"
+        assert (ROOT / file).read_text() == (tmp_path / file).read_text(), (
+            f"{file} is stale: make generate"
+        )

@@ -26,13 +26,22 @@ def test_series_are_grouped_by_quantity_with_devices_in_one_unit() -> None:
 
 def test_total_throughput_is_kept_where_reads_and_writes_both_happen() -> None:
     time = np.arange(1.0, 4.0)
-    both = [Series(name, "B/s", time, time) for name in ("device.bw", "device.read.bw", "device.write.bw")]
-    assert {strip.name for strip in strips(both, TimeBases())} == {"device.bw", "device.read.bw", "device.write.bw"}
+    both = [
+        Series(name, "B/s", time, time)
+        for name in ("device.bw", "device.read.bw", "device.write.bw")
+    ]
+    assert {strip.name for strip in strips(both, TimeBases())} == {
+        "device.bw",
+        "device.read.bw",
+        "device.write.bw",
+    }
 
 
 def test_devices_can_be_left_out() -> None:
     time = np.arange(1.0, 4.0)
-    made = without_devices(strips([*seconds(), Series("device.read.bw[sda]", "B/s", time, time)], TimeBases()))
+    made = without_devices(
+        strips([*seconds(), Series("device.read.bw[sda]", "B/s", time, time)], TimeBases())
+    )
     assert {strip.name for strip in made} == {"device.bw", "device.util", "device.write.bw"}
     assert {line.device for strip in made for line in strip.lines} == {""}
 

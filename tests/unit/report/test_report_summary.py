@@ -22,14 +22,17 @@ def plain(text: str) -> str:
 
 
 def told(runs: Sequence[Run], metric: str = "write.iops", variant: str = "project") -> str:
-    return plain(" ".join(sentence.text for sentence in against_baseline(compare(runs, metric), variant)))
+    return plain(
+        " ".join(sentence.text for sentence in against_baseline(compare(runs, metric), variant))
+    )
 
 
 def everything(runs: Sequence[Run], *metrics: str) -> str:
     comparisons: list[Comparison] = [compare(runs, metric) for metric in metrics]
     return plain(
         "\n".join(
-            f"{part.title}\n" + "\n".join(one.text for one in part.sentences) for part in summarise(comparisons, runs)
+            f"{part.title}\n" + "\n".join(one.text for one in part.sentences)
+            for part in summarise(comparisons, runs)
         )
     )
 
@@ -64,7 +67,10 @@ def test_single_pairs_are_estimates_and_say_so() -> None:
 
 
 def test_a_change_that_is_written_as_zero_is_neither_higher_nor_lower() -> None:
-    runs = [run(1, "a", {"n": 1}, {"write.iops": 1000.0}), run(2, "b", {"n": 1}, {"write.iops": 1000.1})]
+    runs = [
+        run(1, "a", {"n": 1}, {"write.iops": 1000.0}),
+        run(2, "b", {"n": 1}, {"write.iops": 1000.1}),
+    ]
     assert ": the same in 1 of 1 cell" in told(runs, variant="b")
 
 
@@ -82,7 +88,12 @@ def test_shares_change_by_points() -> None:
 
 def test_tables_are_told_one_by_one() -> None:
     sentences = against_baseline(
-        compare(sweep(1.5, more={"media": ["hdd", "ssd"]}), "write.iops", rows=["numjobs"], tables=["media"]),
+        compare(
+            sweep(1.5, more={"media": ["hdd", "ssd"]}),
+            "write.iops",
+            rows=["numjobs"],
+            tables=["media"],
+        ),
         "project",
     )
     assert [sentence.under for sentence in sentences] == [False, True, True]
@@ -118,7 +129,9 @@ def test_all_invalid_says_that_nothing_is_left() -> None:
         run(1, "a", {"n": 1}, {}, reasons=[invalid()]),
         run(2, "b", {"n": 1}, {}, reasons=[invalid("runtime", "too short")]),
     ]
-    text = "\n".join(plain(sentence.text) for part in summarise([], runs) for sentence in part.sentences)
+    text = "\n".join(
+        plain(sentence.text) for part in summarise([], runs) for sentence in part.sentences
+    )
     assert "Nothing is left to estimate from" in text
 
 
@@ -164,7 +177,9 @@ def test_sentences_are_whole(metric: str) -> None:
 
 def test_what_is_missing_of_the_study_stands_with_the_verdicts() -> None:
     parts = summarise([], [], ["3 of 12 planned runs are there, 9 to come"])
-    assert [sentence.text for sentence in parts[-1].sentences][1:] == ["3 of 12 planned runs are there, 9 to come."]
+    assert [sentence.text for sentence in parts[-1].sentences][1:] == [
+        "3 of 12 planned runs are there, 9 to come."
+    ]
     assert parts[-1].sentences[1].tone == "caution"
 
 

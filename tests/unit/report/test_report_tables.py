@@ -23,7 +23,12 @@ def test_a_tested_sweep_has_value_change_and_test() -> None:
     runs = sweep(1.5, noise=0.01)
     made, footnotes, unit = tables(compare(runs, "write.iops"), places(runs))
     assert (len(made), footnotes, unit) == (1, [], "1/s")
-    assert [column.title for column in made[0].groups[0].columns] == ["master", "project", "change", "test"]
+    assert [column.title for column in made[0].groups[0].columns] == [
+        "master",
+        "project",
+        "change",
+        "test",
+    ]
     baseline, variant, change, test = made[0].rows[0].cells
     assert baseline
     assert variant
@@ -31,7 +36,9 @@ def test_a_tested_sweep_has_value_change_and_test() -> None:
     assert test
     assert 99 < float(baseline.text) < 101
     assert baseline.runs == [
-        place for place, one in enumerate(runs) if one.variant == "master" and one.factors["numjobs"] == 1
+        place
+        for place, one in enumerate(runs)
+        if one.variant == "master" and one.factors["numjobs"] == 1
     ]
     assert change.tone == "better"
     assert change.decided is True
@@ -56,7 +63,9 @@ def test_columns_make_groups_and_rows_keep_their_width() -> None:
     width = sum(len(group.columns) for group in made[0].groups)
     assert {len(row.cells) for row in made[0].rows} == {width}
     assert made[0].rows[-1].summary
-    assert [cell.text for cell in made[0].rows[-1].cells if cell and "cells" in cell.text] == ["3 of 3 cells"] * 2
+    assert [cell.text for cell in made[0].rows[-1].cells if cell and "cells" in cell.text] == [
+        "3 of 3 cells"
+    ] * 2
 
 
 def test_a_place_that_was_not_measured_is_empty() -> None:
@@ -122,4 +131,8 @@ def test_probabilities_are_never_written_as_zero() -> None:
 def test_the_host_is_told_once() -> None:
     recorded = {"fingerprint": {"kernel": "6.1"}, "facts": {"host": "local", "cpus": 4}}
     found = environment.environment(HandMade(sweep(), environment=recorded))
-    assert [(fact.name, fact.values) for fact in found] == [("host", ["local"]), ("kernel", ["6.1"]), ("cpus", ["4"])]
+    assert [(fact.name, fact.values) for fact in found] == [
+        ("host", ["local"]),
+        ("kernel", ["6.1"]),
+        ("cpus", ["4"]),
+    ]

@@ -25,7 +25,16 @@ def reading(second: int, rows: dict[str, dict[tuple[int, int], int]]) -> str:
     for name, counts in rows.items():
         text += f"\n{name}\n"
         for label in sorted({label for label, _ in counts}):
-            text += "\t".join(str(value) for value in (label, *(counts.get((label, queue), 0) for queue in range(QUEUES)))) + "\n"
+            text += (
+                "\t".join(
+                    str(value)
+                    for value in (
+                        label,
+                        *(counts.get((label, queue), 0) for queue in range(QUEUES)),
+                    )
+                )
+                + "\n"
+            )
     return text + "end\n"
 
 
@@ -43,7 +52,17 @@ def results(tmp_path: Path, *texts: str, name: str = "zpool-latency.log") -> rep
         evidence.mkdir(parents=True)
         (evidence / name).write_text(text)
         window = ((START + 1) * SECOND, (START + 4) * SECOND)
-        runs.append(report_data.run(number, "rig", {"disks": 2}, {"write.iops": 1000.0}, block=number, evidence=evidence, window=window))
+        runs.append(
+            report_data.run(
+                number,
+                "rig",
+                {"disks": 2},
+                {"write.iops": 1000.0},
+                block=number,
+                evidence=evidence,
+                window=window,
+            )
+        )
     found = report_data.HandMade(runs)
     found.path = tmp_path
     return found
@@ -51,7 +70,14 @@ def results(tmp_path: Path, *texts: str, name: str = "zpool-latency.log") -> rep
 
 def grown(k: int) -> str:
     """After k seconds: k fast writes and 2k slow reads at vdb, nothing at vdc, both at the pool."""
-    return reading(k, {"tank": {(FAST, WRITE): k, (SLOW, READ): 2 * k}, "vdb": {(FAST, WRITE): k, (SLOW, READ): 2 * k}, "vdc": {}})
+    return reading(
+        k,
+        {
+            "tank": {(FAST, WRITE): k, (SLOW, READ): 2 * k},
+            "vdb": {(FAST, WRITE): k, (SLOW, READ): 2 * k},
+            "vdc": {},
+        },
+    )
 
 
 def made(found: report_data.HandMade) -> Maps:
@@ -70,11 +96,16 @@ def test_each_vdev_with_io_has_its_map_of_the_window(tmp_path: Path) -> None:
     maps = made(results(tmp_path, log(*(grown(k) for k in range(7)))))
     assert maps.cells[0].title == "disks=2"
     part = only(maps)
-    assert [each.label for each in part.group.maps] == ["pool, rig (run 0001)", "vdb, rig (run 0001)"]
+    assert [each.label for each in part.group.maps] == [
+        "pool, rig (run 0001)",
+        "vdb, rig (run 0001)",
+    ]
     assert [one.seen for one in part.of] == ["zfs", "zfs"]
     for each in part.group.maps:
         assert (each.columns, each.events, sum(each.cells.counts)) == (3, 9, 9)
-        assert [[(p.name, sum(p.cells.counts)) for p in d.parts] for d in each.dimensions] == [[("read", 6), ("write", 3)]]
+        assert [[(p.name, sum(p.cells.counts)) for p in d.parts] for d in each.dimensions] == [
+            [("read", 6), ("write", 3)]
+        ]
     rows = part.group.maps[1].cells
     lower = [part.group.bounds[row] for row in rows.rows]
     assert lower == [2**9, 2**19] * 3
@@ -89,12 +120,18 @@ def test_runs_of_a_cell_share_their_axes(tmp_path: Path) -> None:
 
 
 def test_a_pool_that_was_imported_anew_has_no_counts_in_that_second(tmp_path: Path) -> None:
-    part = only(made(results(tmp_path, log(grown(0), grown(1), grown(2), grown(1), grown(2), grown(3)))))
+    part = only(
+        made(results(tmp_path, log(grown(0), grown(1), grown(2), grown(1), grown(2), grown(3))))
+    )
     assert [sum(each.cells.counts) for each in part.group.maps] == [6, 6]
 
 
 def test_a_damaged_log_costs_its_maps_and_is_said(tmp_path: Path) -> None:
-    maps = made(results(tmp_path, "# iolab zpool-latency 1\n@ nonsense\n", log(*(grown(k) for k in range(7)))))
+    maps = made(
+        results(
+            tmp_path, "# iolab zpool-latency 1\n@ nonsense\n", log(*(grown(k) for k in range(7)))
+        )
+    )
     assert len(only(maps).group.maps) == 2
     assert any("0001" in note for note in maps.notes)
 

@@ -21,16 +21,40 @@ T0 = 1_700_000_000_000_000_000
 def results(tmp_path: Path) -> Results:
     """Three runs of ten seconds, at half the rate after a mark at five."""
     for block in (1, 2, 3):
-        plan = RunPlan(run=f"{block:04d}-aaaaaaaa", variant="master", factors={"numjobs": 4}, repetition=block, block=block, jobs=4,
-                       runtime=10.0, window=(T0, T0 + 10 * 10**9), exit_code=0)
+        plan = RunPlan(
+            run=f"{block:04d}-aaaaaaaa",
+            variant="master",
+            factors={"numjobs": 4},
+            repetition=block,
+            block=block,
+            jobs=4,
+            runtime=10.0,
+            window=(T0, T0 + 10 * 10**9),
+            exit_code=0,
+        )
         run_dir = tmp_path / "runs" / plan.run
         write_run(run_dir, output(job()), plan=plan)
         rates = [4000 + block] * 5 + [2000 + block] * 5
-        rows = "".join(f"{T0 // 10**6 + 1000 * (second + 1)}, {rate}, 1, 0, 0\n" for second, rate in enumerate(rates))
+        rows = "".join(
+            f"{T0 // 10**6 + 1000 * (second + 1)}, {rate}, 1, 0, 0\n"
+            for second, rate in enumerate(rates)
+        )
         (run_dir / "fio_iops.log").write_text(rows)
-        (run_dir / FILE).write_text(Mark(T0 + 5 * 10**9, "action", "disk pulled", data={"exit_code": 0}).as_line())
+        (run_dir / FILE).write_text(
+            Mark(T0 + 5 * 10**9, "action", "disk pulled", data={"exit_code": 0}).as_line()
+        )
         write_plan(run_dir, plan)
-    write_manifest(tmp_path, Manifest(name="marked", origin="run", created_ns=T0, iolab="0", variants=["master"], factors=["numjobs"]))
+    write_manifest(
+        tmp_path,
+        Manifest(
+            name="marked",
+            origin="run",
+            created_ns=T0,
+            iolab="0",
+            variants=["master"],
+            factors=["numjobs"],
+        ),
+    )
     return Results(tmp_path)
 
 

@@ -45,12 +45,24 @@ def loads(draw: st.DrawFn) -> list[Thread]:
     """One or two sections that run together, each with its own engine, depth, length and speed."""
     threads = []
     for name in ("one", "two")[: draw(st.integers(1, 2))]:
-        engine, depth = draw(st.sampled_from(["psync", "mmap", "libaio", "io_uring"])), draw(st.sampled_from([1, 2, 3, 16, 32, 100, 256]))
+        engine, depth = (
+            draw(st.sampled_from(["psync", "mmap", "libaio", "io_uring"])),
+            draw(st.sampled_from([1, 2, 3, 16, 32, 100, 256])),
+        )
         numjobs = draw(st.integers(1, 4))
         for _ in range(numjobs):
             held = 1 if engine in ("psync", "mmap") else depth
-            threads.append(Thread(name, engine, depth, held * draw(st.floats(0.3, 1.0)), draw(st.sampled_from([60.0, 60.0, 10.0, 1.0])),
-                                  draw(st.sampled_from([1e-5, 2e-4, 1e-2])), numjobs))
+            threads.append(
+                Thread(
+                    name,
+                    engine,
+                    depth,
+                    held * draw(st.floats(0.3, 1.0)),
+                    draw(st.sampled_from([60.0, 60.0, 10.0, 1.0])),
+                    draw(st.sampled_from([1e-5, 2e-4, 1e-2])),
+                    numjobs,
+                )
+            )
     return threads
 
 
@@ -60,9 +72,17 @@ def entry(threads: Sequence[Thread], *, scale: float = 1.0, **hidden: bool) -> d
     counts = [thread.used * thread.seconds / thread.latency for thread in threads]
     waited = sum(count * thread.latency for count, thread in zip(counts, threads, strict=True))
     mean = waited / sum(counts) * 1e9 * scale
-    read = {**idle(), "io_bytes": round(sum(counts)) * 4096, "io_kbytes": round(sum(counts)) * 4, "iops": sum(counts) / longest,
-            "bw_bytes": 4096 * sum(counts) / longest, "bw": 4 * sum(counts) / longest, "runtime": round(longest * 1000),
-            "total_ios": round(sum(counts)), "lat_ns": latency(mean)}
+    read = {
+        **idle(),
+        "io_bytes": round(sum(counts)) * 4096,
+        "io_kbytes": round(sum(counts)) * 4,
+        "iops": sum(counts) / longest,
+        "bw_bytes": 4096 * sum(counts) / longest,
+        "bw": 4 * sum(counts) / longest,
+        "runtime": round(longest * 1000),
+        "total_ios": round(sum(counts)),
+        "lat_ns": latency(mean),
+    }
     last = threads[-1]
     made = {**job(name=threads[0].name), "write": idle(), "read": read}
     if not hidden.get("options"):
@@ -76,7 +96,10 @@ def entry(threads: Sequence[Thread], *, scale: float = 1.0, **hidden: bool) -> d
     if not hidden.get("iodepth_level"):
         deepest = max(thread.held for thread in threads)
         level = max(each for each in (1, 2, 4, 8, 16, 32, 64) if each <= deepest)
-        made["iodepth_level"] = {(">=64" if each == 64 else str(each)): 100.0 * (each == level) for each in (1, 2, 4, 8, 16, 32, 64)}
+        made["iodepth_level"] = {
+            (">=64" if each == 64 else str(each)): 100.0 * (each == level)
+            for each in (1, 2, 4, 8, 16, 32, 64)
+        }
     return made
 
 
@@ -85,34 +108,63 @@ def judged(entries: Sequence[dict[str, Any]], plan: RunPlan = PLAN, clients: int
     if clients:
         document = json.loads(text)
         del document["jobs"]
-        document["client_stats"] = [{**each, "hostname": f"host{number}"} for number in range(clients) for each in entries]
+        document["client_stats"] = [
+            {**each, "hostname": f"host{number}"} for number in range(clients) for each in entries
+        ]
         text = json.dumps(document)
     with tempfile.TemporaryDirectory() as directory:
         write_run(Path(directory), text, plan=plan)
         return derive(Path(directory), plan)
 
 
-HIDDEN = st.fixed_dictionaries({name: st.booleans() for name in ("options", "numjobs", "job_runtime", "latency_depth", "iodepth_level")})
+HIDDEN = st.fixed_dictionaries(
+    {
+        name: st.booleans()
+        for name in ("options", "numjobs", "job_runtime", "latency_depth", "iodepth_level")
+    }
+)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(threads=loads(), hidden=HIDDEN, merged=st.booleans(), clients=st.sampled_from([0, 0, 2]),
-       layout=st.sampled_from([{}, {"iodepth": 1}, {"numjobs": 1}, {"qd": 4, "numjobs": 2}]))
-def test_valid_data_is_never_invalid(threads: list[Thread], hidden: dict[str, bool], merged: bool, clients: int,
-                                     layout: dict[str, int]) -> None:
+@given(
+    threads=loads(),
+    hidden=HIDDEN,
+    merged=st.booleans(),
+    clients=st.sampled_from([0, 0, 2]),
+    layout=st.sampled_from([{}, {"iodepth": 1}, {"numjobs": 1}, {"qd": 4, "numjobs": 2}]),
+)
+def test_valid_data_is_never_invalid(
+    threads: list[Thread],
+    hidden: dict[str, bool],
+    merged: bool,
+    clients: int,
+    layout: dict[str, int],
+) -> None:
     """Whatever of it is missing, and whatever the layout claims."""
-    entries = [entry(threads, **hidden)] if merged else [entry([thread], **hidden) for thread in threads]
+    entries = (
+        [entry(threads, **hidden)] if merged else [entry([thread], **hidden) for thread in threads]
+    )
     plan = dataclasses.replace(PLAN, factors=layout)
     reasons = judged(entries, plan, clients).verdict.reasons
     assert not [reason for reason in reasons if reason.code == "littles-law"]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(threads=loads(), merged=st.booleans(), hidden=st.fixed_dictionaries({"latency_depth": st.booleans(), "numjobs": st.booleans()}))
-def test_a_wrong_unit_is_invalid_where_the_result_proves_it(threads: list[Thread], merged: bool, hidden: dict[str, bool]) -> None:
+@given(
+    threads=loads(),
+    merged=st.booleans(),
+    hidden=st.fixed_dictionaries({"latency_depth": st.booleans(), "numjobs": st.booleans()}),
+)
+def test_a_wrong_unit_is_invalid_where_the_result_proves_it(
+    threads: list[Thread], merged: bool, hidden: dict[str, bool]
+) -> None:
     """A factor of 1000 in the latency, with job runtimes and depths in the file; depths from 64 on only where the options are all's."""
     threads = [thread for thread in threads if thread.name == "one"]
-    entries = [entry(threads, scale=1000, **hidden)] if merged else [entry([thread], scale=1000, **hidden) for thread in threads]
+    entries = (
+        [entry(threads, scale=1000, **hidden)]
+        if merged
+        else [entry([thread], scale=1000, **hidden) for thread in threads]
+    )
     if merged and any(thread.held >= 64 for thread in threads) and len(threads) > 1:
         return
     reasons = judged(entries).verdict.reasons
@@ -136,26 +188,42 @@ def test_group_reporting_of_two_sections() -> None:
 
 def test_clients_have_jobs_each() -> None:
     """numjobs is echoed for one host; entries there are of all."""
-    ten = [entry([Thread("one", "libaio", 32, 32, 60, 1e-3, 5)], job_runtime=True) for _ in range(5)]
+    ten = [
+        entry([Thread("one", "libaio", 32, 32, 60, 1e-3, 5)], job_runtime=True) for _ in range(5)
+    ]
     derived = judged(ten, clients=2)
     assert (derived.verdict.level, found(derived)) == (Level.OK, {})
-    assert next(each.value for each in derived.observations if each.metric == "littles_law") == pytest.approx(1.0)
+    assert next(
+        each.value for each in derived.observations if each.metric == "littles_law"
+    ) == pytest.approx(1.0)
 
 
 def test_an_old_fio_says_its_depth_without_options() -> None:
     old = entry([Thread("one", "libaio", 16, 16, 60, 1e-3, 1)], options=True, job_runtime=True)
     assert found(judged([old])) == {}
-    assert next(each.value for each in judged([old]).observations if each.metric == "littles_law") == pytest.approx(1.0)
-    levels = entry([Thread("one", "libaio", 16, 16, 60, 1e-3, 1)], options=True, job_runtime=True, latency_depth=True)
+    assert next(
+        each.value for each in judged([old]).observations if each.metric == "littles_law"
+    ) == pytest.approx(1.0)
+    levels = entry(
+        [Thread("one", "libaio", 16, 16, 60, 1e-3, 1)],
+        options=True,
+        job_runtime=True,
+        latency_depth=True,
+    )
     assert found(judged([levels])) == {"concurrency-unknown": Level.OK}
     named = judged([levels], dataclasses.replace(PLAN, factors={"iodepth": 16}))
     assert found(named) == {}
-    assert next(each.value for each in named.observations if each.metric == "littles_law") == pytest.approx(1.0)
+    assert next(
+        each.value for each in named.observations if each.metric == "littles_law"
+    ) == pytest.approx(1.0)
 
 
 def test_jobs_of_different_length_don_t_share_a_mean() -> None:
     """A slow job of 60 s and a fast one of 1 s: the sum of their rates times the mean of their latencies says nothing."""
-    threads = [Thread("slow", "libaio", 16, 16, 60, 16e-3, 1), Thread("fast", "libaio", 16, 16, 1, 1.6e-4, 1)]
+    threads = [
+        Thread("slow", "libaio", 16, 16, 60, 16e-3, 1),
+        Thread("fast", "libaio", 16, 16, 1, 1.6e-4, 1),
+    ]
     entries = [entry([thread]) for thread in threads]
     for each in entries:
         each["read"]["lat_ns"]["N"] = each["read"]["total_ios"]
@@ -170,9 +238,13 @@ def test_writes_that_are_verified_afterwards_take_their_time_twice() -> None:
     assert found(judged([both])) == {}
 
 
-@pytest.mark.parametrize(("jobs", "clients", "expected"), [
-    (5, 0, None), (5, 2, None), (10, 2, None), (7, 0, Level.SUSPECT), (7, 2, Level.SUSPECT)])
-def test_a_layout_s_number_of_jobs_is_no_plan(jobs: int, clients: int, expected: Level | None) -> None:
+@pytest.mark.parametrize(
+    ("jobs", "clients", "expected"),
+    [(5, 0, None), (5, 2, None), (10, 2, None), (7, 0, Level.SUSPECT), (7, 2, Level.SUSPECT)],
+)
+def test_a_layout_s_number_of_jobs_is_no_plan(
+    jobs: int, clients: int, expected: Level | None
+) -> None:
     """It may be one host's or all hosts'; where the result has another, it is worth a word, and takes nothing out."""
     five = [entry([Thread("one", "libaio", 32, 32, 60, 1e-3, 5)]) for _ in range(5)]
     derived = judged(five, dataclasses.replace(PLAN, jobs=jobs, factors={"numjobs": jobs}), clients)

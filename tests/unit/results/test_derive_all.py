@@ -30,7 +30,9 @@ def items(tmp_path: Path) -> list[Item]:
     found = []
     for number in range(FEWEST + 8):
         run_dir = tmp_path / f"{number:04d}"
-        plan = RunPlan(run=run_dir.name, variant="master", factors={}, host="ab"[number % 2], jobs=4)
+        plan = RunPlan(
+            run=run_dir.name, variant="master", factors={}, host="ab"[number % 2], jobs=4
+        )
         text = output(job(iops=1000.0 + number)) if number != 7 else "{"
         write_run(run_dir, text, plan=plan, **{"iostat-sdb.txt": iostat([(800.0, 50.0)] * 10)})
         kernel = "6.2" if number == 9 else "6.1"
@@ -40,7 +42,14 @@ def items(tmp_path: Path) -> list[Item]:
 
 
 def told(derived: Derived) -> bytes:
-    return pickle.dumps((derived.observations, derived.verdict, derived.environment, [one.name for one in derived.series]))
+    return pickle.dumps(
+        (
+            derived.observations,
+            derived.verdict,
+            derived.environment,
+            [one.name for one in derived.series],
+        )
+    )
 
 
 def reference(items: list[Item]) -> list[bytes]:
@@ -53,7 +62,9 @@ def reference(items: list[Item]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("forks", [True, False])
-def test_side_by_side_as_one_after_the_other(items: list[Item], forks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_side_by_side_as_one_after_the_other(
+    items: list[Item], forks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(deriving, "_may_fork", lambda: forks)
     found = [told(one) for one in derive_all(items)]
     assert found == reference(items)
@@ -61,11 +72,29 @@ def test_side_by_side_as_one_after_the_other(items: list[Item], forks: bool, mon
 
 
 @pytest.mark.parametrize("forks", [True, False])
-def test_what_was_read_already_is_checked_and_not_read_again(items: list[Item], forks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_read_already_is_checked_and_not_read_again(
+    items: list[Item], forks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = [(run_dir / "fio.json").read_bytes() for run_dir, _ in items]
-    items = [(run_dir, replace(plan, files={path.name: FileDigest.of(path.read_bytes()) for path in run_dir.iterdir()
-                                            if path.name != "run.json"})) for run_dir, plan in items]
-    known = {FileDigest.of(data).sha256: FioJson().read(data, "fio.json") for data in files if data != b"{"}
+    items = [
+        (
+            run_dir,
+            replace(
+                plan,
+                files={
+                    path.name: FileDigest.of(path.read_bytes())
+                    for path in run_dir.iterdir()
+                    if path.name != "run.json"
+                },
+            ),
+        )
+        for run_dir, plan in items
+    ]
+    known = {
+        FileDigest.of(data).sha256: FioJson().read(data, "fio.json")
+        for data in files
+        if data != b"{"
+    }
     (items[20][0] / "fio.json").write_text(output(job(iops=5.0)))
     wanted = reference(items)
     monkeypatch.setattr(deriving, "_may_fork", lambda: forks)

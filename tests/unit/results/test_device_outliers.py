@@ -24,22 +24,37 @@ def odd(**changes: float) -> list[DeviceLoad]:
     return [*EVEN[:3], dataclasses.replace(EVEN[3], **changes)]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("devices", "expected"), [
-    (EVEN, None),
-    (odd(await_=2.9e-3), None),
-    (odd(await_=3.1e-3), ("sdd", "await")),
-    (odd(await_=5e-3, bw=0.7e6), ("sdd", "await")),          # the slow one of a stripe that adapts
-    (odd(await_=5e-3, bw=0.001e6), None),                    # a handful of I/Os has no mean
-    (odd(await_=5e-3, util=0.9, bw=2e6), None),              # it is asked to do more
-    (odd(util=0.59), None),
-    (odd(util=0.61), ("sdd", "util")),
-    (odd(util=0.7)[1:], None),                               # two peers can't say who is odd
-    ([*odd(util=0.7)[1:], DeviceLoad("sde", 0.0, None, 0.0)], None),  # nor can one that did nothing
-    ([DeviceLoad(f"nvme{k}n1", 0.05, 20e-6 * (4 if k == 0 else 1), 1e9) for k in range(8)], None),  # 80 µs is no reason
-    ([DeviceLoad(f"nvme{k}n1", 0.05 * (4 if k == 0 else 1), None, 1e9) for k in range(8)], None),   # nor 20 % busy
-    ([*EVEN[:2], *(DeviceLoad(name, 0.2, 9e-3, 1e6) for name in ("hd0", "hd1"))], None),  # two kinds, and no saying which is odd
-    (odd(await_=0.5e-3, util=0.01), None),                   # faster than its peers
-])
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        (EVEN, None),
+        (odd(await_=2.9e-3), None),
+        (odd(await_=3.1e-3), ("sdd", "await")),
+        (odd(await_=5e-3, bw=0.7e6), ("sdd", "await")),  # the slow one of a stripe that adapts
+        (odd(await_=5e-3, bw=0.001e6), None),  # a handful of I/Os has no mean
+        (odd(await_=5e-3, util=0.9, bw=2e6), None),  # it is asked to do more
+        (odd(util=0.59), None),
+        (odd(util=0.61), ("sdd", "util")),
+        (odd(util=0.7)[1:], None),  # two peers can't say who is odd
+        (
+            [*odd(util=0.7)[1:], DeviceLoad("sde", 0.0, None, 0.0)],
+            None,
+        ),  # nor can one that did nothing
+        (
+            [DeviceLoad(f"nvme{k}n1", 0.05, 20e-6 * (4 if k == 0 else 1), 1e9) for k in range(8)],
+            None,
+        ),  # 80 µs is no reason
+        (
+            [DeviceLoad(f"nvme{k}n1", 0.05 * (4 if k == 0 else 1), None, 1e9) for k in range(8)],
+            None,
+        ),  # nor 20 % busy
+        (
+            [*EVEN[:2], *(DeviceLoad(name, 0.2, 9e-3, 1e6) for name in ("hd0", "hd1"))],
+            None,
+        ),  # two kinds, and no saying which is odd
+        (odd(await_=0.5e-3, util=0.01), None),  # faster than its peers
+    ],
+)
 def test_who_is_slow(devices: list[DeviceLoad], expected: tuple[str, str] | None) -> None:
     found = device_outliers(devices)
     assert [(one.device, one.quantity) for one in found] == ([] if expected is None else [expected])
@@ -61,7 +76,12 @@ def test_outliers_are_a_minority(values: list[tuple[float, float, float]]) -> No
 
 @given(st.lists(st.floats(0.7, 1.4), min_size=4, max_size=12))
 def test_devices_that_differ_by_less_than_half_are_never_outliers(factors: list[float]) -> None:
-    assert device_outliers([DeviceLoad(str(k), 0.4 * one, 1e-3 * one, 1e6) for k, one in enumerate(factors)]) == []
+    assert (
+        device_outliers(
+            [DeviceLoad(str(k), 0.4 * one, 1e-3 * one, 1e6) for k, one in enumerate(factors)]
+        )
+        == []
+    )
 
 
 def four_devices(slow: float) -> str:
@@ -76,14 +96,27 @@ def four_devices(slow: float) -> str:
 
 
 @pytest.mark.parametrize(("slow", "expected"), [(1.0, None), (2.5, None), (4.5, "loop3")])
-def test_a_run_with_a_slow_device_is_suspect_and_names_it(tmp_path: Path, slow: float, expected: str | None) -> None:
-    plan = RunPlan(run="0001-a", variant="v", factors={}, jobs=4, runtime=10.0, exit_code=0,
-                   window=(1_700_000_000 * SECOND, 1_700_000_010 * SECOND))
+def test_a_run_with_a_slow_device_is_suspect_and_names_it(
+    tmp_path: Path, slow: float, expected: str | None
+) -> None:
+    plan = RunPlan(
+        run="0001-a",
+        variant="v",
+        factors={},
+        jobs=4,
+        runtime=10.0,
+        exit_code=0,
+        window=(1_700_000_000 * SECOND, 1_700_000_010 * SECOND),
+    )
     write_run(tmp_path, output(job()), plan=plan, diskstats_log=four_devices(slow))
     result = derive(tmp_path, plan)
     if expected is None:
         assert result.verdict.level is Level.OK
         return
     [reason] = result.verdict.reasons
-    assert (reason.code, reason.level, reason.data["device"]) == ("slow-device", Level.SUSPECT, expected)
+    assert (reason.code, reason.level, reason.data["device"]) == (
+        "slow-device",
+        Level.SUSPECT,
+        expected,
+    )
     assert reason.text == "loop3 took 9.00 ms for an I/O, 4.5 times its peers' median"

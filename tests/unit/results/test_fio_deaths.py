@@ -12,7 +12,9 @@ from iolab.results.evidence.model import RunPlan
 from iolab.verdict import Level, Verdict
 from support.fio_files import idle, job, output, write_run
 
-PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
+PLAN = RunPlan(
+    run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0
+)
 
 
 def judged(tmp_path: Path, text: str | bytes | None, plan: RunPlan = PLAN) -> Verdict:
@@ -31,7 +33,9 @@ def test_a_healthy_run_is_ok(tmp_path: Path) -> None:
 
 def test_exit_code_0_with_256_failed_jobs(tmp_path: Path) -> None:
     plan = dataclasses.replace(PLAN, jobs=256)
-    entries = [{**job(jobs=1, iops=50.0, error=28), "jobname": f"job{number}"} for number in range(256)]
+    entries = [
+        {**job(jobs=1, iops=50.0, error=28), "jobname": f"job{number}"} for number in range(256)
+    ]
     verdict = judged(tmp_path, output(*entries), plan)
     assert verdict.level is Level.INVALID
     reason = next(reason for reason in verdict.reasons if reason.code == "job-error")
@@ -47,10 +51,14 @@ def test_one_failed_job_in_a_group_of_four_beside_a_healthy_rate(tmp_path: Path)
 
 def test_interrupted_with_a_healthy_looking_rate(tmp_path: Path) -> None:
     plan = dataclasses.replace(PLAN, exit_code=130)
-    verdict = judged(tmp_path, "fio: terminating on signal 2\n" + output(job(runtime=3.2), runtime="10"), plan)
+    verdict = judged(
+        tmp_path, "fio: terminating on signal 2\n" + output(job(runtime=3.2), runtime="10"), plan
+    )
     assert verdict.level is Level.INVALID
     assert codes(verdict) == {"exit-code", "runtime", "text-in-json"}
-    assert "ended early, after 3.200 s of 10.00 s" in " ".join(reason.text for reason in verdict.reasons)
+    assert "ended early, after 3.200 s of 10.00 s" in " ".join(
+        reason.text for reason in verdict.reasons
+    )
 
 
 def test_interrupted_in_a_foreign_tree_without_exit_code_or_plan(tmp_path: Path) -> None:
@@ -74,7 +82,9 @@ def test_no_file(tmp_path: Path) -> None:
 
 
 def test_text_before_the_json_is_suspect(tmp_path: Path) -> None:
-    text = "fio: io_u error on file /tank/a.0.0: Input/output error: write offset=8192, buflen=8192\n"
+    text = (
+        "fio: io_u error on file /tank/a.0.0: Input/output error: write offset=8192, buflen=8192\n"
+    )
     verdict = judged(tmp_path, text + output(job()))
     assert (verdict.level, codes(verdict)) == (Level.SUSPECT, {"text-in-json"})
     assert "io_u error" in verdict.blames[0].text

@@ -13,10 +13,16 @@ from iolab.verdict import Level
 from support.fio_files import job, output, write_run
 
 
-def build(asked: str | None, source: str, *, digest: str = "", expected: str | None = None) -> dict[str, Any]:
+def build(
+    asked: str | None, source: str, *, digest: str = "", expected: str | None = None
+) -> dict[str, Any]:
     """What a run says of its build: `source` is of the loaded zfs, `expected` of the file."""
-    return {"asked": asked, "modules": {"zfs": {"srcversion": source, "build_id": f"{source}-id"}},
-            "expected": {"zfs": source if expected is None else expected}, **({"record": {"digest": digest}} if digest else {})}
+    return {
+        "asked": asked,
+        "modules": {"zfs": {"srcversion": source, "build_id": f"{source}-id"}},
+        "expected": {"zfs": source if expected is None else expected},
+        **({"record": {"digest": digest}} if digest else {}),
+    }
 
 
 def verdicts(tmp_path: Path, *builds: Any) -> list[dict[str, Level]]:
@@ -26,31 +32,59 @@ def verdicts(tmp_path: Path, *builds: Any) -> list[dict[str, Level]]:
         plan = write_run(place, output(job()))
         (place / "target.json").write_text(json.dumps({"schema": 1, "kind": "zfs", "build": each}))
         items.append((place, plan))
-    return [{reason.code: reason.level for reason in derived.verdict.reasons} for derived in derive_all(items)]
+    return [
+        {reason.code: reason.level for reason in derived.verdict.reasons}
+        for derived in derive_all(items)
+    ]
 
 
 def test_different_builds_are_fine(tmp_path: Path) -> None:
-    assert verdicts(tmp_path, build("base", "A"), build("patched", "B"), build("base", "A")) == [{}, {}, {}]
+    assert verdicts(tmp_path, build("base", "A"), build("patched", "B"), build("base", "A")) == [
+        {},
+        {},
+        {},
+    ]
 
 
 def test_arms_that_ran_the_same_build_are_invalid(tmp_path: Path) -> None:
-    assert verdicts(tmp_path, build("base", "A"), build("patched", "A")) == [{"same-build": Level.INVALID}] * 2
+    assert (
+        verdicts(tmp_path, build("base", "A"), build("patched", "A"))
+        == [{"same-build": Level.INVALID}] * 2
+    )
     unnamed = {**build(None, "A"), "expected": {}}
-    assert verdicts(tmp_path / "x", unnamed, build("patched", "A", digest="p")) == [{"same-build": Level.INVALID}] * 2
+    assert (
+        verdicts(tmp_path / "x", unnamed, build("patched", "A", digest="p"))
+        == [{"same-build": Level.INVALID}] * 2
+    )
     different = build("base", "A", digest="a"), build("patched", "A", digest="b")
     assert verdicts(tmp_path / "y", *different) == [{"same-build": Level.INVALID}] * 2
 
 
 def test_builds_of_the_same_sources_may_be_equal(tmp_path: Path) -> None:
-    assert verdicts(tmp_path, build("base", "A", digest="a"), build("again", "A", digest="a")) == [{"same-sources": Level.OK}] * 2
+    assert (
+        verdicts(tmp_path, build("base", "A", digest="a"), build("again", "A", digest="a"))
+        == [{"same-sources": Level.OK}] * 2
+    )
 
 
 def test_a_build_that_was_not_asked_for_is_invalid(tmp_path: Path) -> None:
     assert verdicts(tmp_path, build("base", "A"), build("patched", "A", expected="B")) == [
-        {"same-build": Level.INVALID}, {"wrong-build": Level.INVALID}]
+        {"same-build": Level.INVALID},
+        {"wrong-build": Level.INVALID},
+    ]
 
 
-@pytest.mark.parametrize("damaged", [None, "text", [], {"asked": "x"}, {"asked": "x", "modules": 3}, {"modules": {"zfs": 3}, "expected": 4},
-                                     {"asked": ["x"], "modules": {"zfs": {}}, "record": 5, "expected": []}])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        None,
+        "text",
+        [],
+        {"asked": "x"},
+        {"asked": "x", "modules": 3},
+        {"modules": {"zfs": 3}, "expected": 4},
+        {"asked": ["x"], "modules": {"zfs": {}}, "record": 5, "expected": []},
+    ],
+)
 def test_odd_evidence_is_no_reason(tmp_path: Path, damaged: Any) -> None:
     assert verdicts(tmp_path, damaged, build("base", "A")) == [{}, {}]

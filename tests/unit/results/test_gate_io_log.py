@@ -18,7 +18,9 @@ PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, jobs=4, runtim
 BINS = {1_000_000: 39_000, 1_500_000: 900, 9_000_000: 100}
 
 
-def reasons(tmp_path: Path, said: Any, *, bins: dict[int, int] | None = None, syncs: bool = False) -> list[Reason]:
+def reasons(
+    tmp_path: Path, said: Any, *, bins: dict[int, int] | None = None, syncs: bool = False
+) -> list[Reason]:
     entry = job(latency_ns=1e6)
     entry["write"]["lat_ns"] |= {"N": entry["write"]["total_ios"]}
     if bins is not None:
@@ -34,11 +36,24 @@ def reasons(tmp_path: Path, said: Any, *, bins: dict[int, int] | None = None, sy
 def percentiles() -> dict[str, int | None]:
     indices = [_core.grid_index(low, 6) for low in BINS]
     names = ("50", "90", "99", "99.9", "99.99")
-    return dict(zip(names, _core.quantiles(indices, list(BINS.values()), [float(each) / 100 for each in names], 6), strict=True))
+    return dict(
+        zip(
+            names,
+            _core.quantiles(indices, list(BINS.values()), [float(each) / 100 for each in names], 6),
+            strict=True,
+        )
+    )
 
 
 def test_the_same_numbers_are_no_reason(tmp_path: Path) -> None:
-    assert reasons(tmp_path, {"schema": 1, "events": {"write": 40_000}, "latency": {"write": percentiles()}}, bins=BINS) == []
+    assert (
+        reasons(
+            tmp_path,
+            {"schema": 1, "events": {"write": 40_000}, "latency": {"write": percentiles()}},
+            bins=BINS,
+        )
+        == []
+    )
 
 
 def test_syncs_are_in_no_log_of_fio(tmp_path: Path) -> None:
@@ -51,14 +66,19 @@ def test_without_a_log_there_is_nothing_to_say(tmp_path: Path, said: str | None)
     assert reasons(tmp_path, said) == []
 
 
-@pytest.mark.parametrize(("said", "words"), [
-    ({"events": {"write": 39_999}}, "39999 writes, fio counted 40000"),
-    ({"events": {}}, "0 writes, fio counted 40000"),
-    ({"events": {"write": 40_000, "read": 5}}, "5 reads of which fio's result knows nothing"),
-    ({"events": {"write": 40_000}, "damaged": 3}, "3 lines of fio's log are damaged"),
-    ({"problem": "no space"}, "not in the recording: no space"),
-])
-def test_another_count_is_a_note_that_takes_nothing_away(tmp_path: Path, said: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"events": {"write": 39_999}}, "39999 writes, fio counted 40000"),
+        ({"events": {}}, "0 writes, fio counted 40000"),
+        ({"events": {"write": 40_000, "read": 5}}, "5 reads of which fio's result knows nothing"),
+        ({"events": {"write": 40_000}, "damaged": 3}, "3 lines of fio's log are damaged"),
+        ({"problem": "no space"}, "not in the recording: no space"),
+    ],
+)
+def test_another_count_is_a_note_that_takes_nothing_away(
+    tmp_path: Path, said: dict[str, Any], words: str
+) -> None:
     (reason,) = reasons(tmp_path, said)
     assert words in reason.text
     assert reason.level is Level.OK
@@ -66,6 +86,10 @@ def test_another_count_is_a_note_that_takes_nothing_away(tmp_path: Path, said: d
 
 def test_moved_percentiles_are_a_note(tmp_path: Path) -> None:
     moved = {**percentiles(), "99": 7}
-    (reason,) = reasons(tmp_path, {"events": {"write": 40_000}, "latency": {"write": moved}}, bins=BINS)
-    assert reason.text.startswith("write: percentiles of the recording differ from fio's: p99 7 ns instead of ")
+    (reason,) = reasons(
+        tmp_path, {"events": {"write": 40_000}, "latency": {"write": moved}}, bins=BINS
+    )
+    assert reason.text.startswith(
+        "write: percentiles of the recording differ from fio's: p99 7 ns instead of "
+    )
     assert "p50" not in reason.text

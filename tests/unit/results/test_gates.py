@@ -15,11 +15,19 @@ from iolab.results.gates.stall import stalls
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output, reports, write_run
 
-PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0)
+PLAN = RunPlan(
+    run="0001-aaaaaaaa", variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0, exit_code=0
+)
 
 
-def derived(tmp_path: Path, text: str, plan: RunPlan = PLAN, environment: dict[str, object] | None = None,
-            reference: dict[str, str] | None = None, **files: str) -> Derived:
+def derived(
+    tmp_path: Path,
+    text: str,
+    plan: RunPlan = PLAN,
+    environment: dict[str, object] | None = None,
+    reference: dict[str, str] | None = None,
+    **files: str,
+) -> Derived:
     write_run(tmp_path, text, plan=plan, **files)
     if environment is not None:
         (tmp_path / "environment.json").write_text(json.dumps(environment))
@@ -30,15 +38,20 @@ def found(result: Derived) -> dict[str, Level]:
     return {reason.code: reason.level for reason in result.verdict.reasons}
 
 
-@pytest.mark.parametrize(("latency_ns", "cpu", "expected"), [
-    (1e6, 5.0, {}),                                          # L = C
-    (1.02e6, 5.0, {}),                                       # within 3 %
-    (1.04e6, 5.0, {"littles-law": Level.INVALID}),           # more in flight than jobs
-    (1e9, 5.0, {"littles-law": Level.INVALID}),              # ns read as µs
-    (0.9e6, 5.0, {"time-outside-io": Level.SUSPECT}),        # slow I/O, idle CPU: who waits?
-    (0.9e6, 95.0, {"time-outside-io": Level.OK, "cpu-bound": Level.SUSPECT}),
-])
-def test_littles_law(tmp_path: Path, latency_ns: float, cpu: float, expected: dict[str, Level]) -> None:
+@pytest.mark.parametrize(
+    ("latency_ns", "cpu", "expected"),
+    [
+        (1e6, 5.0, {}),  # L = C
+        (1.02e6, 5.0, {}),  # within 3 %
+        (1.04e6, 5.0, {"littles-law": Level.INVALID}),  # more in flight than jobs
+        (1e9, 5.0, {"littles-law": Level.INVALID}),  # ns read as µs
+        (0.9e6, 5.0, {"time-outside-io": Level.SUSPECT}),  # slow I/O, idle CPU: who waits?
+        (0.9e6, 95.0, {"time-outside-io": Level.OK, "cpu-bound": Level.SUSPECT}),
+    ],
+)
+def test_littles_law(
+    tmp_path: Path, latency_ns: float, cpu: float, expected: dict[str, Level]
+) -> None:
     assert found(derived(tmp_path, output(job(latency_ns=latency_ns, cpu=cpu)))) == expected
 
 
@@ -63,47 +76,70 @@ def test_an_open_loop_is_held_to_its_rate_not_to_littles_law(tmp_path: Path) -> 
     assert missed.verdict.notes[0].data == {"achieved_iops": 4000.0, "offered_iops": 8000.0}
 
 
-def test_numjobs_of_the_path_serves_the_offered_rate_where_the_echo_lacks_it(tmp_path: Path) -> None:
+def test_numjobs_of_the_path_serves_the_offered_rate_where_the_echo_lacks_it(
+    tmp_path: Path,
+) -> None:
     missed = derived(tmp_path, output(job(latency_ns=1e5), rate_iops="2000"))
     assert missed.verdict.notes[0].data["offered_iops"] == 8000.0
 
 
-@pytest.mark.parametrize(("rows", "seconds"), [
-    ([800.0] * 10, None), ([800.0, 0, 0] * 3 + [800.0], None), ([800.0] * 4 + [0.0] * 3 + [800.0] * 3, 3),
-    ([0.0] * 3 + [800.0] * 2 + [0.0] * 4 + [800.0], 7),
-])
+@pytest.mark.parametrize(
+    ("rows", "seconds"),
+    [
+        ([800.0] * 10, None),
+        ([800.0, 0, 0] * 3 + [800.0], None),
+        ([800.0] * 4 + [0.0] * 3 + [800.0] * 3, 3),
+        ([0.0] * 3 + [800.0] * 2 + [0.0] * 4 + [800.0], 7),
+    ],
+)
 def test_stalls(tmp_path: Path, rows: list[float], seconds: int | None) -> None:
     result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(kb, 50.0) for kb in rows]))
     stall = next((reason for reason in result.verdict.reasons if reason.code == "stall"), None)
-    assert (None if stall is None else (stall.level, stall.data["seconds"])) == (None if seconds is None else (Level.SUSPECT, seconds))
+    assert (None if stall is None else (stall.level, stall.data["seconds"])) == (
+        None if seconds is None else (Level.SUSPECT, seconds)
+    )
     observed = {observation.metric: observation.value for observation in result.observations}
     assert observed["stall.seconds"] == (seconds or 0)
 
 
 @pytest.mark.parametrize("step", [0.5, 1.0, 5.0, 10.0])
 @pytest.mark.parametrize("jitter", [0.0, 0.001])
-def test_a_stall_has_the_same_length_however_often_was_read(tmp_path: Path, step: float, jitter: float) -> None:
+def test_a_stall_has_the_same_length_however_often_was_read(
+    tmp_path: Path, step: float, jitter: float
+) -> None:
     start, sectors, lines = 1_790_000_000 * 10**9, 0, ["# iolab diskstats 1"]
     for reading in range(round(120 / step) + 1):
         at = reading * step
         sectors += 0 if 40 < at <= 70 else int(1000 * step)
         moment = at + (jitter if reading % 2 else 0)
-        lines += [f"@ {start + round(moment * 1e9)} {round((1000 + moment) * 1e9)}",
-                  f" 8 0 sda 0 0 0 0 {sectors} 0 {sectors * 8} 0 0 {sectors} 0"]
+        lines += [
+            f"@ {start + round(moment * 1e9)} {round((1000 + moment) * 1e9)}",
+            f" 8 0 sda 0 0 0 0 {sectors} 0 {sectors * 8} 0 0 {sectors} 0",
+        ]
     (tmp_path / "diskstats.log").write_text("\n".join(lines) + "\n")
     plan = dataclasses.replace(PLAN, runtime=120.0, window=(start, start + 120 * 10**9))
     result = derive(tmp_path, plan)
-    assert next(each.value for each in result.observations if each.metric == "stall.seconds") == pytest.approx(30, abs=0.01)
+    assert next(
+        each.value for each in result.observations if each.metric == "stall.seconds"
+    ) == pytest.approx(30, abs=0.01)
     [reason] = [reason for reason in result.verdict.reasons if reason.code == "stall"]
     assert reason.text == "the target's devices moved nothing for 30 s from second 40 on"
-    assert (reason.data["start_seconds"], reason.data["longest_seconds"]) == (pytest.approx(40, abs=0.01), pytest.approx(30, abs=0.01))
+    assert (reason.data["start_seconds"], reason.data["longest_seconds"]) == (
+        pytest.approx(40, abs=0.01),
+        pytest.approx(30, abs=0.01),
+    )
 
 
-@pytest.mark.parametrize(("step", "idle", "seconds"), [(0.5, 5, 0), (0.5, 6, 3), (1.0, 2, 0), (1.001, 3, 3), (0.999, 3, 3), (5.0, 1, 5)])
+@pytest.mark.parametrize(
+    ("step", "idle", "seconds"),
+    [(0.5, 5, 0), (0.5, 6, 3), (1.0, 2, 0), (1.001, 3, 3), (0.999, 3, 3), (5.0, 1, 5)],
+)
 def test_a_stall_lasts_three_seconds_or_more(step: float, idle: int, seconds: float) -> None:
     values = np.array([1.0] * 4 + [0.0] * idle + [1.0] * 4)
     found = stalls(Series("device.bw", "B/s", step * np.arange(1.0, len(values) + 1), values))
-    assert found == ([(pytest.approx(4 * step), pytest.approx(seconds, abs=0.01))] if seconds else [])
+    assert found == (
+        [(pytest.approx(4 * step), pytest.approx(seconds, abs=0.01))] if seconds else []
+    )
 
 
 def test_a_stall_at_the_begin_is_told_as_long_as_it_was_in_the_window(tmp_path: Path) -> None:
@@ -111,17 +147,28 @@ def test_a_stall_at_the_begin_is_told_as_long_as_it_was_in_the_window(tmp_path: 
     start, sectors, lines = 1_790_000_000 * 10**9, 0, ["# iolab diskstats 1"]
     for reading in range(31):
         at, sectors = reading - 0.5, sectors + (0 if reading < 4 else 1000)
-        lines += [f"@ {start + round(at * 1e9)} {round((1000 + at) * 1e9)}", f" 8 0 sda 0 0 0 0 {sectors} 0 {sectors * 8} 0 0 {sectors} 0"]
+        lines += [
+            f"@ {start + round(at * 1e9)} {round((1000 + at) * 1e9)}",
+            f" 8 0 sda 0 0 0 0 {sectors} 0 {sectors * 8} 0 0 {sectors} 0",
+        ]
     (tmp_path / "diskstats.log").write_text("\n".join(lines) + "\n")
-    result = derive(tmp_path, dataclasses.replace(PLAN, runtime=30.0, window=(start, start + 30 * 10**9)))
+    result = derive(
+        tmp_path, dataclasses.replace(PLAN, runtime=30.0, window=(start, start + 30 * 10**9))
+    )
     [reason] = [reason for reason in result.verdict.reasons if reason.code == "stall"]
-    assert (reason.text, reason.data["seconds"]) == ("the target's devices moved nothing for 2.5 s from second 0 on", 2.5)
+    assert (reason.text, reason.data["seconds"]) == (
+        "the target's devices moved nothing for 2.5 s from second 0 on",
+        2.5,
+    )
 
 
 def test_a_stall_is_one_only_when_every_device_stops(tmp_path: Path) -> None:
     stopped = iostat([(800.0, 50.0)] * 3 + [(0.0, 0.0)] * 7)
     other = iostat([(800.0, 50.0)] * 10, "sdc")
-    assert found(derived(tmp_path, output(job()), iostat__sdb_txt=stopped, iostat__sdc_txt=other)) == {}
+    assert (
+        found(derived(tmp_path, output(job()), iostat__sdb_txt=stopped, iostat__sdc_txt=other))
+        == {}
+    )
 
 
 def test_devices_that_never_moved_did_not_stall(tmp_path: Path) -> None:
@@ -130,8 +177,12 @@ def test_devices_that_never_moved_did_not_stall(tmp_path: Path) -> None:
 
 
 def test_busy_is_the_mean_over_all_devices(tmp_path: Path) -> None:
-    result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(800.0, 80.0)] * 10),
-                     iostat__sdc_txt=iostat([(800.0, 20.0)] * 10, "sdc"))
+    result = derived(
+        tmp_path,
+        output(job()),
+        iostat__sdb_txt=iostat([(800.0, 80.0)] * 10),
+        iostat__sdc_txt=iostat([(800.0, 20.0)] * 10, "sdc"),
+    )
     observed = {observation.metric: observation for observation in result.observations}
     assert observed["device.util"].value == pytest.approx(0.5)
     assert observed["device.write.bw"].value == pytest.approx(1600 * 1024)
@@ -143,11 +194,20 @@ def test_a_dead_monitor(tmp_path: Path) -> None:
     assert "4 of 10 samples" in result.verdict.reasons[0].text
 
 
-@pytest.mark.parametrize(("rows", "interval", "words"), [
-    (10, 1, "1 s between reports"), (2, 6, "6 s between reports"), (9, 1, "1 s between reports"), (4, 3, "3 s between reports"),
-    (40, 1, "is unknown"), (7, 1, "is unknown"),
-])
-def test_a_monitor_without_time_stamps_is_not_judged_by_their_number(tmp_path: Path, rows: int, interval: int, words: str) -> None:
+@pytest.mark.parametrize(
+    ("rows", "interval", "words"),
+    [
+        (10, 1, "1 s between reports"),
+        (2, 6, "6 s between reports"),
+        (9, 1, "1 s between reports"),
+        (4, 3, "3 s between reports"),
+        (40, 1, "is unknown"),
+        (7, 1, "is unknown"),
+    ],
+)
+def test_a_monitor_without_time_stamps_is_not_judged_by_their_number(
+    tmp_path: Path, rows: int, interval: int, words: str
+) -> None:
     result = derived(tmp_path, output(job()), iostat__sdb_txt=iostat([(800.0, 50.0)] * rows))
     assert found(result) == {}
     assert any(words in text for text in result.assumptions)
@@ -170,7 +230,10 @@ def test_a_damaged_monitor_file_costs_the_run(tmp_path: Path) -> None:
     assert found(result)["damaged-file"] is Level.INVALID
 
 
-@pytest.mark.parametrize(("runtime", "level"), [(9.9, Level.OK), (9.7, Level.INVALID), (11.4, Level.OK), (12.0, Level.SUSPECT)])
+@pytest.mark.parametrize(
+    ("runtime", "level"),
+    [(9.9, Level.OK), (9.7, Level.INVALID), (11.4, Level.OK), (12.0, Level.SUSPECT)],
+)
 def test_runtime(tmp_path: Path, runtime: float, level: Level) -> None:
     assert derived(tmp_path, output(job(runtime=runtime))).verdict.level is level
 
@@ -184,15 +247,23 @@ def test_a_size_that_is_done_may_end_a_run(tmp_path: Path) -> None:
 FOREIGN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, status="imported")
 
 
-@pytest.mark.parametrize(("options", "level"), [
-    ({"size": "75m"}, Level.OK),                                # 9.7 s of 4000 x 8 KiB: 303 MiB by four jobs
-    ({"size": "8m"}, Level.SUSPECT),                            # time_based, which fio doesn't echo, and stopped
-    ({"size": "8m", "loops": "10"}, Level.OK),
-    ({"size": "39m", "verify": "crc32c"}, Level.OK),
-    ({"size": "76m", "time_based": "1"}, Level.INVALID),
-    ({"size": "1g"}, Level.INVALID)])
-def test_an_imported_run_that_ended_early(tmp_path: Path, options: dict[str, str], level: Level) -> None:
-    result = derived(tmp_path, output(job(runtime=9.7), numjobs="4", runtime="10", **options), FOREIGN)
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({"size": "75m"}, Level.OK),  # 9.7 s of 4000 x 8 KiB: 303 MiB by four jobs
+        ({"size": "8m"}, Level.SUSPECT),  # time_based, which fio doesn't echo, and stopped
+        ({"size": "8m", "loops": "10"}, Level.OK),
+        ({"size": "39m", "verify": "crc32c"}, Level.OK),
+        ({"size": "76m", "time_based": "1"}, Level.INVALID),
+        ({"size": "1g"}, Level.INVALID),
+    ],
+)
+def test_an_imported_run_that_ended_early(
+    tmp_path: Path, options: dict[str, str], level: Level
+) -> None:
+    result = derived(
+        tmp_path, output(job(runtime=9.7), numjobs="4", runtime="10", **options), FOREIGN
+    )
     reasons = {reason.code: reason.level for reason in result.verdict.reasons}
     assert reasons == ({"ended-by-size": Level.OK} if level is Level.OK else {"runtime": level})
 
@@ -201,33 +272,63 @@ def test_an_imported_run_that_ended_early(tmp_path: Path, options: dict[str, str
 def test_a_steady_state_may_end_a_run(tmp_path: Path, steady: object) -> None:
     entry = {**job(runtime=5.0), "steadystate": steady}
     result = derived(tmp_path, output(entry, steadystate="iops:5%"))
-    assert found(result) == ({"steady-state": Level.OK} if steady == {"attained": 1} else {"runtime": Level.INVALID})
+    assert found(result) == (
+        {"steady-state": Level.OK} if steady == {"attained": 1} else {"runtime": Level.INVALID}
+    )
 
 
-@pytest.mark.parametrize(("options", "level"), [
-    ({}, Level.SUSPECT), ({"rate": "0"}, Level.SUSPECT), ({"rate": "2m"}, Level.OK), ({"thinktime": "1000"}, Level.OK)])
-def test_a_load_that_was_asked_to_wait_is_not_suspect(tmp_path: Path, options: dict[str, str], level: Level) -> None:
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({}, Level.SUSPECT),
+        ({"rate": "0"}, Level.SUSPECT),
+        ({"rate": "2m"}, Level.OK),
+        ({"thinktime": "1000"}, Level.OK),
+    ],
+)
+def test_a_load_that_was_asked_to_wait_is_not_suspect(
+    tmp_path: Path, options: dict[str, str], level: Level
+) -> None:
     result = derived(tmp_path, output(job(latency_ns=0.2e6), **options))
     assert found(result) == {"time-outside-io": level}
-    assert all(f"{name}={value}" in result.verdict.reasons[0].text for name, value in options.items() if level is Level.OK)
+    assert all(
+        f"{name}={value}" in result.verdict.reasons[0].text
+        for name, value in options.items()
+        if level is Level.OK
+    )
 
 
 @pytest.mark.parametrize(("threads", "expected"), [(1, {"job-count": Level.SUSPECT}), (4, {})])
-def test_runtimes_that_fio_adds_up_prove_the_jobs_of_an_imported_run(tmp_path: Path, threads: int, expected: dict[str, Level]) -> None:
+def test_runtimes_that_fio_adds_up_prove_the_jobs_of_an_imported_run(
+    tmp_path: Path, threads: int, expected: dict[str, Level]
+) -> None:
     entry = {**job(jobs=threads, iops=100.0 * threads), "job_runtime": threads * 10_000}
-    result = derived(tmp_path, output(entry, rate_iops="100"), dataclasses.replace(FOREIGN, factors={"threads": 4}, jobs=4))
+    result = derived(
+        tmp_path,
+        output(entry, rate_iops="100"),
+        dataclasses.replace(FOREIGN, factors={"threads": 4}, jobs=4),
+    )
     assert found(result) == expected
-    assert [each.value for each in result.observations if each.metric == "offered.iops"] == [100.0 * threads]
+    assert [each.value for each in result.observations if each.metric == "offered.iops"] == [
+        100.0 * threads
+    ]
 
 
 def test_a_cpu_bound_host(tmp_path: Path) -> None:
     environment = {"fingerprint": {}, "facts": {"cpus": 2, "memory_bytes": 2**30}}
-    assert found(derived(tmp_path, output(job(cpu=48.0)), environment=environment)) == {"cpu-bound": Level.SUSPECT}
+    assert found(derived(tmp_path, output(job(cpu=48.0)), environment=environment)) == {
+        "cpu-bound": Level.SUSPECT
+    }
 
 
 def test_environment_drift(tmp_path: Path) -> None:
     environment = {"fingerprint": {"kernel": "6.1.0-18", "fio": "fio-3.33"}, "facts": {}}
-    result = derived(tmp_path, output(job()), environment=environment, reference={"kernel": "6.1.0-17", "fio": "fio-3.33"})
+    result = derived(
+        tmp_path,
+        output(job()),
+        environment=environment,
+        reference={"kernel": "6.1.0-17", "fio": "fio-3.33"},
+    )
     assert found(result) == {"environment-drift": Level.SUSPECT}
     assert "kernel was '6.1.0-17'" in result.verdict.reasons[0].text
 
@@ -237,7 +338,9 @@ def test_compression_that_is_none(tmp_path: Path) -> None:
     assert found(derived(tmp_path / "a", echo)) == {"compression": Level.OK}
     known = dataclasses.replace(PLAN, extra={"options": {"buffer_compress_percentage": 0}})
     assert found(derived(tmp_path / "b", output(job()), known)) == {"compression": Level.SUSPECT}
-    refilled = dataclasses.replace(PLAN, extra={"options": {"buffer_compress_percentage": 0, "refill_buffers": 1}})
+    refilled = dataclasses.replace(
+        PLAN, extra={"options": {"buffer_compress_percentage": 0, "refill_buffers": 1}}
+    )
     assert found(derived(tmp_path / "c", output(job()), refilled)) == {}
 
 
@@ -247,17 +350,38 @@ def test_reads_that_fit_in_memory(tmp_path: Path) -> None:
     environment = {"fingerprint": {}, "facts": {"memory_bytes": 2**34}}
     result = derived(tmp_path, output(entry, size="64m", numjobs="4"), environment=environment)
     assert found(result) == {"fits-in-memory": Level.OK}
-    shared = derived(tmp_path / "shared", output(entry, size="6g", numjobs="4", filename="data"), environment=environment)
-    assert next(reason for reason in shared.verdict.reasons if reason.code == "fits-in-memory").data["working_set_bytes"] == 6 * 2**30
+    shared = derived(
+        tmp_path / "shared",
+        output(entry, size="6g", numjobs="4", filename="data"),
+        environment=environment,
+    )
+    assert (
+        next(reason for reason in shared.verdict.reasons if reason.code == "fits-in-memory").data[
+            "working_set_bytes"
+        ]
+        == 6 * 2**30
+    )
     for increment, level in (("0", Level.OK), ("6g", None), ("20%", None)):
         apart = output(entry, size="6g", numjobs="4", filename="data", offset_increment=increment)
         expected = {} if level is None else {"fits-in-memory": level}
-        assert found(derived(tmp_path / f"apart-{increment}", apart, environment=environment)) == expected
-    assert found(derived(tmp_path / "each", output(entry, size="6g", numjobs="4"), environment=environment)) == {}
+        assert (
+            found(derived(tmp_path / f"apart-{increment}", apart, environment=environment))
+            == expected
+        )
+    assert (
+        found(
+            derived(
+                tmp_path / "each", output(entry, size="6g", numjobs="4"), environment=environment
+            )
+        )
+        == {}
+    )
 
 
 def test_a_drifting_load(tmp_path: Path) -> None:
-    log = "".join(f"{1000 * (second + 1)}, {32000 - 2500 * second}, 1, 8192, 0\n" for second in range(10))
+    log = "".join(
+        f"{1000 * (second + 1)}, {32000 - 2500 * second}, 1, 8192, 0\n" for second in range(10)
+    )
     assert found(derived(tmp_path / "a", output(job()), fio_bw_log="")) == {}
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "fio_bw.log").write_text(log)
@@ -269,6 +393,10 @@ def test_observations_name_their_source(tmp_path: Path) -> None:
     observed = {observation.metric: observation for observation in result.observations}
     latency = observed["write.lat.mean"]
     assert (latency.value, latency.unit) == (pytest.approx(1e-3), "s")
-    assert (latency.source_file, latency.source_field, latency.source_unit) == ("fio.json", "jobs[0].write.lat_ns.mean", "ns")
+    assert (latency.source_file, latency.source_field, latency.source_unit) == (
+        "fio.json",
+        "jobs[0].write.lat_ns.mean",
+        "ns",
+    )
     assert latency.source_value == pytest.approx(1e6)
     assert observed["littles_law"].value == pytest.approx(1.0)

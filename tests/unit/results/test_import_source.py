@@ -60,7 +60,9 @@ def test_zip_is_read_as_tar_is(tree: Path, tmp_path: Path, top: str) -> None:
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize(("opener", "ending"), [(gzip.open, "gz"), (bz2.open, "bz2"), (lzma.open, "xz")])
+@pytest.mark.parametrize(
+    ("opener", "ending"), [(gzip.open, "gz"), (bz2.open, "bz2"), (lzma.open, "xz")]
+)
 def test_a_compressed_file_is_read(tmp_path: Path, opener: object, ending: str) -> None:
     with opener(tmp_path / f"fio.json.{ending}", "wb") as file:  # type: ignore[operator]
         file.write(RESULT)
@@ -69,14 +71,25 @@ def test_a_compressed_file_is_read(tmp_path: Path, opener: object, ending: str) 
 
 def test_members_that_are_no_regular_files_are_skipped_and_counted(tmp_path: Path) -> None:
     archive = _tar(
-        tmp_path / "odd.tar", (_member("a/fio.json"), RESULT), (_member("b/fio.json", tarfile.LNKTYPE, "a/fio.json"), b""),
-        (_member("c/fio.json", tarfile.SYMTYPE, "/etc/passwd"), b""), (_member("c/pipe", tarfile.FIFOTYPE), b""),
-        (_member("c/disk", tarfile.BLKTYPE), b""), (_member("/etc/fio.json"), RESULT), (_member("../up.json"), RESULT),
-        (_member("a/fio.json"), b"again"), (_member("a/fio.json/below"), b"x"))
+        tmp_path / "odd.tar",
+        (_member("a/fio.json"), RESULT),
+        (_member("b/fio.json", tarfile.LNKTYPE, "a/fio.json"), b""),
+        (_member("c/fio.json", tarfile.SYMTYPE, "/etc/passwd"), b""),
+        (_member("c/pipe", tarfile.FIFOTYPE), b""),
+        (_member("c/disk", tarfile.BLKTYPE), b""),
+        (_member("/etc/fio.json"), RESULT),
+        (_member("../up.json"), RESULT),
+        (_member("a/fio.json"), b"again"),
+        (_member("a/fio.json/below"), b"x"),
+    )
     found = import_tree(archive, "{variant}", tmp_path / "out")
     assert {reason: len(paths) for reason, paths in found.skipped.items()} == {
-        "links": 1, "devices, FIFOs and the like": 2, "names outside of the archive": 2, "members that come twice": 1,
-        "names that clash": 1}
+        "links": 1,
+        "devices, FIFOs and the like": 2,
+        "names outside of the archive": 2,
+        "members that come twice": 1,
+        "names that clash": 1,
+    }
     assert sorted(run.variant for run in Results(tmp_path / "out").runs) == ["a", "b"]
     assert not (tmp_path.parent / "up.json").exists()
 
@@ -91,7 +104,9 @@ def test_sparse_members_are_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tar.gz", "zip"])
-def test_an_archive_that_grows_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_an_archive_that_grows_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     monkeypatch.setattr(import_source, "RATIO_FROM", 1 << 20)
     monkeypatch.setattr(import_source, "MAX_RATIO", 500)
     place = tmp_path / f"bomb.{kind}"
@@ -108,8 +123,14 @@ def test_an_archive_that_grows_too_much_is_refused(tmp_path: Path, monkeypatch: 
     assert sorted(path.name for path in tmp_path.iterdir()) == [place.name]
 
 
-def test_an_archive_beyond_its_size_or_number_of_members_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = _tar(tmp_path / "tree.tar", (_member("a/fio.json"), RESULT), (_member("b/fio.json"), RESULT + b" "))
+def test_an_archive_beyond_its_size_or_number_of_members_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = _tar(
+        tmp_path / "tree.tar",
+        (_member("a/fio.json"), RESULT),
+        (_member("b/fio.json"), RESULT + b" "),
+    )
     with pytest.raises(FormatError, match="--max-size allows more"):
         import_tree(archive, None, tmp_path / "out", max_bytes=len(RESULT) + 10)
     monkeypatch.setattr(import_source, "MAX_MEMBERS", 1)
@@ -130,13 +151,25 @@ def _damaged() -> list[tuple[str, bytes]]:
     whole, whole_zip = packed.getvalue(), zipped.getvalue()
     flipped = bytearray(whole_zip)
     flipped[60] ^= 0xFF
-    return [("cut.tar.gz", whole[:len(whole) // 2]), ("cut.zip", whole_zip[:-30]), ("flipped.zip", bytes(flipped)),
-            ("empty.tar", bytes(10240)), ("empty.zip", b"PK\5\6" + bytes(18)), ("head.gz", whole[:12]),
-            ("magic.xz", b"\xfd7zXZ\0" + bytes(20)), ("magic.bz2", b"BZh9" + bytes(9)),
-            ("zeros.bin", bytes(4096)), ("noise.tar", os.urandom(4096)), ("text.tar.gz", b"hello\n"), ("nothing.zip", b"")]
+    return [
+        ("cut.tar.gz", whole[: len(whole) // 2]),
+        ("cut.zip", whole_zip[:-30]),
+        ("flipped.zip", bytes(flipped)),
+        ("empty.tar", bytes(10240)),
+        ("empty.zip", b"PK\5\6" + bytes(18)),
+        ("head.gz", whole[:12]),
+        ("magic.xz", b"\xfd7zXZ\0" + bytes(20)),
+        ("magic.bz2", b"BZh9" + bytes(9)),
+        ("zeros.bin", bytes(4096)),
+        ("noise.tar", os.urandom(4096)),
+        ("text.tar.gz", b"hello\n"),
+        ("nothing.zip", b""),
+    ]
 
 
-@pytest.mark.parametrize(("name", "content"), _damaged(), ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(
+    ("name", "content"), _damaged(), ids=lambda each: each if isinstance(each, str) else ""
+)
 def test_odd_archives_are_one_error_each(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(IolabError, match=name):
@@ -152,7 +185,9 @@ def test_an_encrypted_member_is_skipped(tmp_path: Path) -> None:
     at = data.rindex(b"PK\1\2")
     data[at + 8] |= 1
     (tmp_path / "x.zip").write_bytes(data)
-    assert import_tree(tmp_path / "x.zip", None, tmp_path / "out").skipped == {"encrypted files": ["b/fio.json"]}
+    assert import_tree(tmp_path / "x.zip", None, tmp_path / "out").skipped == {
+        "encrypted files": ["b/fio.json"]
+    }
 
 
 def test_a_tree_with_fifos_links_and_loops(tree: Path, tmp_path: Path) -> None:
@@ -173,16 +208,25 @@ def test_a_tree_with_fifos_links_and_loops(tree: Path, tmp_path: Path) -> None:
     threading.Thread(target=run, daemon=True).start()
     assert done.wait(30), "the import waits for a FIFO"
     assert {reason: sorted(paths) for reason, paths in found[0].skipped.items()} == {
-        "devices, FIFOs and the like": ["old/fio-pipe.json"], "links to folders": ["loop"], "links to nothing": ["gone.json", "self"],
-        "links out of the tree": ["out.json"]}
-    assert sorted(run.variant for run in Results(tmp_path / "results").runs) == ["inside.json", "new", "old"]
+        "devices, FIFOs and the like": ["old/fio-pipe.json"],
+        "links to folders": ["loop"],
+        "links to nothing": ["gone.json", "self"],
+        "links out of the tree": ["out.json"],
+    }
+    assert sorted(run.variant for run in Results(tmp_path / "results").runs) == [
+        "inside.json",
+        "new",
+        "old",
+    ]
 
 
 def test_names_that_are_no_text_are_kept_and_can_be_written(tmp_path: Path) -> None:
     for number, variant in enumerate((b"caf\xe9", b"th\xff\xfe")):
         place = tmp_path / "tree" / os.fsdecode(variant)
         place.mkdir(parents=True)
-        (place / os.fsdecode(b"fio-\xe9.json")).write_text(output(job(jobs=1, iops=1000.0 + number), rw="write"))
+        (place / os.fsdecode(b"fio-\xe9.json")).write_text(
+            output(job(jobs=1, iops=1000.0 + number), rw="write")
+        )
         (place / os.fsdecode(b"note\xff.txt")).write_text("x")
     with tarfile.open(tmp_path / "tree.tar", "w") as archive:
         archive.add(tmp_path / "tree", "tree")

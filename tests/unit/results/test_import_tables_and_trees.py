@@ -50,8 +50,10 @@ def test_a_tree_becomes_results(tree: Path, tmp_path: Path) -> None:
     assert {run.verdict.level for run in results.runs} == {Level.OK}
     assert results.manifest.variants == ["master", "project"]
     assert [run.factors for run in results.runs[:3]] == [
-        {"disks": 1, "media": "hdd", "numjobs": 2}, {"disks": 1, "media": "hdd", "numjobs": 4},
-        {"disks": 10, "media": "hdd", "numjobs": 2}]
+        {"disks": 1, "media": "hdd", "numjobs": 2},
+        {"disks": 1, "media": "hdd", "numjobs": 4},
+        {"disks": 10, "media": "hdd", "numjobs": 2},
+    ]
     assert results.runs[0].value("write.iops") == 2000.0
     copied = results.path / "runs" / results.runs[0].id / "fio.json"
     assert copied.read_bytes() == (tree / "master/1-hdd/fio-2-jobs/fio.json").read_bytes()
@@ -90,7 +92,10 @@ def test_an_archive_that_matches_nothing_shows_one_of_its_paths(tree: Path, tmp_
     archive = tmp_path / "tree.tar"
     with tarfile.open(archive, "w") as file:
         file.add(tree, "study")
-    with pytest.raises(UsageError, match=r"a path at that depth is '(master|project)/\d+-hdd'.*--layout '.*' would match"):
+    with pytest.raises(
+        UsageError,
+        match=r"a path at that depth is '(master|project)/\d+-hdd'.*--layout '.*' would match",
+    ):
         import_tree(archive, "{variant}/nothing", tmp_path / "out")
 
 
@@ -109,9 +114,20 @@ def test_a_damaged_file_costs_that_run_and_no_other(tree: Path, tmp_path: Path) 
     (tree / "project/10-hdd/fio-2-jobs/fio.json").unlink()
     found = import_tree(tree, LAYOUT, tmp_path / "out")
     runs = Results(tmp_path / "out").runs
-    invalid = {(run.factors["disks"], run.factors["numjobs"]) for run in runs if run.verdict.level is Level.INVALID}
-    assert (len(runs), invalid, found.empty) == (7, {(1, 4), (1, 2)}, ("project/10-hdd/fio-2-jobs",))
-    assert found.files["damaged"] == ["project/1-hdd/fio-2-jobs/fio.json", "project/1-hdd/fio-4-jobs/fio.json"]
+    invalid = {
+        (run.factors["disks"], run.factors["numjobs"])
+        for run in runs
+        if run.verdict.level is Level.INVALID
+    }
+    assert (len(runs), invalid, found.empty) == (
+        7,
+        {(1, 4), (1, 2)},
+        ("project/10-hdd/fio-2-jobs",),
+    )
+    assert found.files["damaged"] == [
+        "project/1-hdd/fio-2-jobs/fio.json",
+        "project/1-hdd/fio-4-jobs/fio.json",
+    ]
     assert "project/10-hdd/fio-2-jobs/iostat-sdb.txt" in found.files["unattached"]
 
 
@@ -121,19 +137,32 @@ def test_another_fio_version_is_drift(tree: Path, tmp_path: Path) -> None:
     import_tree(tree, LAYOUT, tmp_path / "out")
     results = Results(tmp_path / "out")
     suspect = [run for run in results.runs if run.verdict.level is Level.SUSPECT]
-    assert [(run.variant, run.factors["disks"], run.factors["numjobs"]) for run in suspect] == [("project", 10, 4)]
-    assert "fio was 'fio-3.33' in the first run and is 'fio-3.41' here" in suspect[0].verdict.blames[0].text
+    assert [(run.variant, run.factors["disks"], run.factors["numjobs"]) for run in suspect] == [
+        ("project", 10, 4)
+    ]
+    assert (
+        "fio was 'fio-3.33' in the first run and is 'fio-3.41' here"
+        in suspect[0].verdict.blames[0].text
+    )
 
 
-@pytest.mark.parametrize(("layout", "message"), [
-    ("{variant}/nothing", "matches nothing below the tree; a path at that depth is"),
-    ("{variant/x", "a brace of the layout is not closed"),
-    ("{variant}/{disks:number}", "unknown type 'number' of field 'disks'; types are str, int, float"),
-    ("{variant}/{variant}", "field 'variant' appears twice"),
-    ("{a b}", "'{a b}' is not a field name"),
-    ("", "the layout is empty"),
-])
-def test_a_layout_that_is_wrong_or_matches_nothing(tree: Path, tmp_path: Path, layout: str, message: str) -> None:
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ("{variant}/nothing", "matches nothing below the tree; a path at that depth is"),
+        ("{variant/x", "a brace of the layout is not closed"),
+        (
+            "{variant}/{disks:number}",
+            "unknown type 'number' of field 'disks'; types are str, int, float",
+        ),
+        ("{variant}/{variant}", "field 'variant' appears twice"),
+        ("{a b}", "'{a b}' is not a field name"),
+        ("", "the layout is empty"),
+    ],
+)
+def test_a_layout_that_is_wrong_or_matches_nothing(
+    tree: Path, tmp_path: Path, layout: str, message: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         import_tree(tree, layout, tmp_path / "out")
     assert message in str(caught.value)
@@ -151,7 +180,9 @@ def test_a_taken_output_is_left_alone(tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\xfd7zXZ\x00cut"])
 def test_what_is_no_tree(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
-    with pytest.raises(FormatError, match=r"neither a fio result nor a directory|archive is damaged"):
+    with pytest.raises(
+        FormatError, match=r"neither a fio result nor a directory|archive is damaged"
+    ):
         import_tree(tmp_path / "file", LAYOUT, tmp_path / "out")
     with pytest.raises(UsageError, match="no such file"):
         import_tree(tmp_path / "absent", LAYOUT, tmp_path / "out")
@@ -171,7 +202,8 @@ def test_the_cache_is_renewed_when_evidence_changes(tree: Path, tmp_path: Path) 
     first = Results(tmp_path / "out")
     again = Results(tmp_path / "out")
     assert [(run.plan, run.verdict, run.observations) for run in again.runs] == [
-        (run.plan, run.verdict, run.observations) for run in first.runs]
+        (run.plan, run.verdict, run.observations) for run in first.runs
+    ]
     changed = tmp_path / "out" / "runs" / first.runs[0].id / "fio.json"
     before = changed.read_bytes()
     changed.write_text(output(job(jobs=2, iops=5000.0)))
@@ -185,7 +217,9 @@ def test_the_cache_is_renewed_when_evidence_changes(tree: Path, tmp_path: Path) 
     assert Results(tmp_path / "out").runs[0].observations == first.runs[0].observations
 
 
-def test_series_and_histograms_come_from_the_cache_as_from_the_evidence(tree: Path, tmp_path: Path) -> None:
+def test_series_and_histograms_come_from_the_cache_as_from_the_evidence(
+    tree: Path, tmp_path: Path
+) -> None:
     binned = tree / "master/1-hdd/fio-2-jobs/fio.json"
     document = json.loads(binned.read_text())
     document["jobs"][0]["write"]["clat_ns"]["bins"] = {"1003520": 30, "1019904": 70}
@@ -202,33 +236,49 @@ def test_series_and_histograms_come_from_the_cache_as_from_the_evidence(tree: Pa
     histogram = again.histograms(first.runs[0].id)[0]
     assert (histogram.name, histogram.bits, int(histogram.counts.sum())) == ("write.clat", 6, 100)
     (tmp_path / "out" / cache_details.SERIES).write_bytes(b"PAR1 damaged")
-    assert [one.name for one in Results(tmp_path / "out").series(first.runs[0].id)] == [one.name for one in first.series(first.runs[0].id)]
+    assert [one.name for one in Results(tmp_path / "out").series(first.runs[0].id)] == [
+        one.name for one in first.series(first.runs[0].id)
+    ]
 
 
 def test_observations_as_a_table(tree: Path, tmp_path: Path) -> None:
     import_tree(tree, LAYOUT, tmp_path / "out")
     table = Results(tmp_path / "out").observations()
-    assert {"run", "variant", "factor.disks", "factor.media", "metric", "value", "unit", "verdict"} <= set(table.column_names)
+    assert {
+        "run",
+        "variant",
+        "factor.disks",
+        "factor.media",
+        "metric",
+        "value",
+        "unit",
+        "verdict",
+    } <= set(table.column_names)
     assert str(table.schema.field("factor.disks").type) == "int64"
     assert table.num_rows > 100
 
 
-TABLE = "variant,numjobs,metric,value,unit\nmaster,1,write.iops,100,1/s\nproject,1,write.iops,120,1/s\n"
+TABLE = (
+    "variant,numjobs,metric,value,unit\nmaster,1,write.iops,100,1/s\nproject,1,write.iops,120,1/s\n"
+)
 
 
-@pytest.mark.parametrize(("old", "new", "message"), [
-    ("unit\n", "units\n", ":1: the table has no column 'unit'"),
-    (",1/s\nproject", ",\nproject", ":2: 'write.iops' has no unit; units such as 1/s"),
-    ("1/s\nproject", "furlong\nproject", ":2: unknown unit 'furlong'"),
-    ("1/s\nproject", "ms\nproject", ":2: 'write.iops' can't be in ms"),
-    ("120", "fast", ":3: could not convert"),
-    ("120", "nan", ":3: value 'nan' is not finite"),
-    ("project,1,", "project,", ":3: has 4 fields, the header has 5"),
-    ("project", "master", ":3: gives write.iops of the same cell as line 2"),
-    ("project", "", ":3: variant or metric is empty"),
-    (TABLE, "", ": is empty"),
-    (TABLE, "variant,numjobs,metric,value,unit\n", ": has a header but no values"),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("unit\n", "units\n", ":1: the table has no column 'unit'"),
+        (",1/s\nproject", ",\nproject", ":2: 'write.iops' has no unit; units such as 1/s"),
+        ("1/s\nproject", "furlong\nproject", ":2: unknown unit 'furlong'"),
+        ("1/s\nproject", "ms\nproject", ":2: 'write.iops' can't be in ms"),
+        ("120", "fast", ":3: could not convert"),
+        ("120", "nan", ":3: value 'nan' is not finite"),
+        ("project,1,", "project,", ":3: has 4 fields, the header has 5"),
+        ("project", "master", ":3: gives write.iops of the same cell as line 2"),
+        ("project", "", ":3: variant or metric is empty"),
+        (TABLE, "", ": is empty"),
+        (TABLE, "variant,numjobs,metric,value,unit\n", ": has a header but no values"),
+    ],
+)
 def test_a_wrong_table_is_told_by_line(old: str, new: str, message: str) -> None:
     with pytest.raises(FormatError) as caught:
         read_published_table(TABLE.replace(old, new, 1).encode(), "t.csv")
@@ -249,10 +299,17 @@ def test_published_cells_stay_unjudged(tmp_path: Path) -> None:
     assert results.manifest.description == "from somewhere"
     assert [run.verdict.level for run in results.runs] == [Level.UNJUDGED] * 2
     observation = results.runs[1].observations["write.iops"]
-    assert (observation.source_file, observation.source_field, observation.source_unit) == ("tables/t.csv", "line 4", "1/s")
+    assert (observation.source_file, observation.source_field, observation.source_unit) == (
+        "tables/t.csv",
+        "line 4",
+        "1/s",
+    )
 
 
-@pytest.mark.parametrize("manifest", ["", "[]", "{}", '{"schema_version": 99}', '{"schema_version": 1, "origin": "moon"}'])
+@pytest.mark.parametrize(
+    "manifest",
+    ["", "[]", "{}", '{"schema_version": 99}', '{"schema_version": 1, "origin": "moon"}'],
+)
 def test_a_damaged_manifest(tmp_path: Path, manifest: str) -> None:
     (tmp_path / "manifest.json").write_text(manifest)
     with pytest.raises(ResultsError, match=r"manifest\.json"):
@@ -266,5 +323,3 @@ def test_a_run_without_a_plan_is_shown_and_counts_for_nothing(tree: Path, tmp_pa
     runs = Results(tmp_path / "out").runs
     assert len(runs) == 8
     assert [run.verdict.level for run in runs if run.id == victim.name] == [Level.INVALID]
-
-

@@ -21,7 +21,9 @@ from iolab.verdict import Level
 from support.fio_files import iostat, job, output
 
 
-def _put(place: Path, *, seed: int = 0, iops: float = 4000.0, jobs: int = 1, **options: str) -> None:
+def _put(
+    place: Path, *, seed: int = 0, iops: float = 4000.0, jobs: int = 1, **options: str
+) -> None:
     """A result with its own end, as two executions never have the same."""
     place.parent.mkdir(parents=True, exist_ok=True)
     document = json.loads(output(job(jobs=jobs, iops=iops), **options))
@@ -29,7 +31,9 @@ def _put(place: Path, *, seed: int = 0, iops: float = 4000.0, jobs: int = 1, **o
     place.write_text(json.dumps(document, indent=1), "utf-8")
 
 
-def _import(tree: Path, output_: Path, layout: str | Sequence[str] | None = None, **more: Any) -> tuple[Imported, Results]:
+def _import(
+    tree: Path, output_: Path, layout: str | Sequence[str] | None = None, **more: Any
+) -> tuple[Imported, Results]:
     found = import_tree(tree, layout, output_, **more)
     return found, Results(output_)
 
@@ -41,8 +45,16 @@ def _accounted(found: Imported, tree: Path) -> None:
 
 
 def _runs(results: Results) -> list[tuple[object, ...]]:
-    return sorted((run.variant, *map(str, run.factors.items()), run.plan.repetition, run.verdict.level.value,
-                   run.value("write.iops")) for run in results.runs)
+    return sorted(
+        (
+            run.variant,
+            *map(str, run.factors.items()),
+            run.plan.repetition,
+            run.verdict.level.value,
+            run.value("write.iops"),
+        )
+        for run in results.runs
+    )
 
 
 # --- no layout is needed
@@ -52,32 +64,61 @@ def test_bench_fio_leaves_all_in_one_folder(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for number, (rw, depth) in enumerate(itertools.product(("randwrite", "write"), (1, 8))):
         prefix = f"{rw}-iodepth-{depth}-numjobs-1"
-        _put(tree / "ssd" / f"{rw}-{depth}-1.json", seed=number, rw=rw, iodepth=str(depth), numjobs="1", write_bw_log=prefix)
+        _put(
+            tree / "ssd" / f"{rw}-{depth}-1.json",
+            seed=number,
+            rw=rw,
+            iodepth=str(depth),
+            numjobs="1",
+            write_bw_log=prefix,
+        )
         for kind in ("bw", "lat"):
-            (tree / "ssd" / f"{prefix}_{kind}.1.log").write_text("".join(f"{ms}, 100, 1, 4096\n" for ms in range(1000, 11000, 1000)))
+            (tree / "ssd" / f"{prefix}_{kind}.1.log").write_text(
+                "".join(f"{ms}, 100, 1, 4096\n" for ms in range(1000, 11000, 1000))
+            )
     (tree / "ssd" / "README.md").write_text("about\n")
     found, results = _import(tree, tmp_path / "out")
     assert found.layouts == ("{rw}-{iodepth:int}-1.json",)
-    assert (len(found.files["results"]), len(found.files["evidence"]), found.files["unknown"]) == (4, 8, ["README.md"])
+    assert (len(found.files["results"]), len(found.files["evidence"]), found.files["unknown"]) == (
+        4,
+        8,
+        ["README.md"],
+    )
     for run in results.runs:
         names = {path.name for path in run.evidence.iterdir()}
         prefix = f"{run.factors['rw']}-iodepth-{run.factors['iodepth']}-numjobs-1"
-        assert names == {"run.json", f"{run.factors['rw']}-{run.factors['iodepth']}-1.json", f"{prefix}_bw.1.log", f"{prefix}_lat.1.log"}
+        assert names == {
+            "run.json",
+            f"{run.factors['rw']}-{run.factors['iodepth']}-1.json",
+            f"{prefix}_bw.1.log",
+            f"{prefix}_lat.1.log",
+        }
 
 
 def test_logs_join_by_the_words_of_their_names_where_nothing_is_echoed(tmp_path: Path) -> None:
     for depth in (1, 8):
-        _put(tmp_path / "tree" / f"randwrite-{depth}-2.json", seed=depth, rw="randwrite", iodepth=str(depth))
-        (tmp_path / "tree" / f"randwrite-iodepth-{depth}-numjobs-2_bw.1.log").write_text("1000, 100, 1, 4096\n")
+        _put(
+            tmp_path / "tree" / f"randwrite-{depth}-2.json",
+            seed=depth,
+            rw="randwrite",
+            iodepth=str(depth),
+        )
+        (tmp_path / "tree" / f"randwrite-iodepth-{depth}-numjobs-2_bw.1.log").write_text(
+            "1000, 100, 1, 4096\n"
+        )
     found, results = _import(tmp_path / "tree", tmp_path / "out")
     assert len(found.files["evidence"]) == 2
     for run in results.runs:
-        assert (run.evidence / f"randwrite-iodepth-{run.factors['iodepth']}-numjobs-2_bw.1.log").exists()
+        assert (
+            run.evidence / f"randwrite-iodepth-{run.factors['iodepth']}-numjobs-2_bw.1.log"
+        ).exists()
 
 
 def test_an_inferred_layout_repeated_gives_the_same(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
-    for number, (device, rw, depth) in enumerate(itertools.product(("disk-a", "disk-b"), ("randwrite", "write"), (1, 8))):
+    for number, (device, rw, depth) in enumerate(
+        itertools.product(("disk-a", "disk-b"), ("randwrite", "write"), (1, 8))
+    ):
         _put(tree / device / f"{rw}-iodepth-{depth}.json", seed=number, rw=rw, iodepth=str(depth))
     _put(tree / "other" / "deep" / "er" / "fio.json", seed=99)
     inferred, first = _import(tree, tmp_path / "first")
@@ -94,16 +135,34 @@ def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for number, (rw, depth) in enumerate(itertools.product(("randwrite", "write"), (1, 8))):
         folder = "random" if rw == "randwrite" else "sequential"
-        _put(tree / "old" / folder / f"{rw}-{depth}-1.json", seed=number, rw=rw, iodepth=str(depth), numjobs="1")
+        _put(
+            tree / "old" / folder / f"{rw}-{depth}-1.json",
+            seed=number,
+            rw=rw,
+            iodepth=str(depth),
+            numjobs="1",
+        )
         for jobs in (1, 4):
-            _put(tree / "new" / f"{rw}-{depth}-{jobs}.json", seed=100 + 10 * number + jobs, jobs=jobs, rw=rw, iodepth=str(depth),
-                 numjobs=str(jobs))
+            _put(
+                tree / "new" / f"{rw}-{depth}-{jobs}.json",
+                seed=100 + 10 * number + jobs,
+                jobs=jobs,
+                rw=rw,
+                iodepth=str(depth),
+                numjobs=str(jobs),
+            )
     found, results = _import(tree, tmp_path / "out")
     assert len(found.layouts) == 2
     assert {name for run in results.runs for name in run.factors} == {"rw", "iodepth", "numjobs"}
-    cells = [{tuple(sorted(run.factors.items())) for run in results.runs if run.variant == variant} for variant in ("old", "new")]
+    cells = [
+        {tuple(sorted(run.factors.items())) for run in results.runs if run.variant == variant}
+        for variant in ("old", "new")
+    ]
     assert cells[0] < cells[1]
-    assert any(note == "numjobs of 4 runs is taken from fio's options: the path doesn't name it" for note in found.notes)
+    assert any(
+        note == "numjobs of 4 runs is taken from fio's options: the path doesn't name it"
+        for note in found.notes
+    )
     assert any("folder2 is not a factor" in note for note in found.notes)
     _, again = _import(tree, tmp_path / "again", found.layouts)
     assert _runs(again) == _runs(results)
@@ -151,11 +210,20 @@ def test_a_file_that_is_empty_or_without_jobs_costs_its_run_alone(tmp_path: Path
         _put(tree / f"randwrite-{depth}.json", seed=depth, rw="randwrite", iodepth=str(depth))
     (tree / "randwrite-2.json").write_text("")
     (tree / "randwrite-4.json").write_text(json.dumps({"fio version": "fio-3.33", "jobs": []}))
-    (tree / "randwrite-16.json").write_text(json.dumps({"fio version": "fio-3.33", "client_stats": [{"jobname": "All clients"}]}))
+    (tree / "randwrite-16.json").write_text(
+        json.dumps({"fio version": "fio-3.33", "client_stats": [{"jobname": "All clients"}]})
+    )
     found, results = _import(tree, tmp_path / "out")
     assert len(results.runs) == 5
-    assert found.files["damaged"] == ["randwrite-16.json", "randwrite-2.json", "randwrite-4.json"] or len(found.files["damaged"]) == 3
-    bad = {run.factors["iodepth"]: run.verdict for run in results.runs if run.verdict.level is Level.INVALID}
+    assert (
+        found.files["damaged"] == ["randwrite-16.json", "randwrite-2.json", "randwrite-4.json"]
+        or len(found.files["damaged"]) == 3
+    )
+    bad = {
+        run.factors["iodepth"]: run.verdict
+        for run in results.runs
+        if run.verdict.level is Level.INVALID
+    }
     assert sorted(bad) == [2, 4, 16]
     for depth, verdict in bad.items():
         assert f"randwrite-{depth}.json" in " ".join(reason.text for reason in verdict.reasons)
@@ -168,7 +236,9 @@ def test_nothing_but_damage_is_a_run_that_is_invalid(tmp_path: Path) -> None:
     assert (found.runs, [run.verdict.level for run in results.runs]) == (1, [Level.INVALID])
 
 
-def test_a_failed_import_leaves_nothing_that_blocks_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_import_leaves_nothing_that_blocks_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _put(tmp_path / "tree" / "fio.json")
     with monkeypatch.context() as patched:
         patched.setattr("iolab.results.imports.tree.write_manifest", lambda *_: 1 / 0)
@@ -180,12 +250,16 @@ def test_a_failed_import_leaves_nothing_that_blocks_the_next(tmp_path: Path, mon
 
 def test_normal_output_of_fio_is_named_for_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "tree").mkdir()
-    (tmp_path / "tree" / "out.txt").write_text("randread: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n"
-                                               "randread: (groupid=0, jobs=1): err= 0: pid=7\n  read: IOPS=10.2k\n")
+    (tmp_path / "tree" / "out.txt").write_text(
+        "randread: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=psync, iodepth=1\nfio-3.33\n"
+        "randread: (groupid=0, jobs=1): err= 0: pid=7\n  read: IOPS=10.2k\n"
+    )
     with pytest.raises(UsageError, match="--output-format=json"):
         import_tree(tmp_path / "tree", None, tmp_path / "out")
     _put(tmp_path / "tree" / "fio.json")
-    assert import_tree(tmp_path / "tree", None, tmp_path / "out").files["normal-output"] == ["out.txt"]
+    assert import_tree(tmp_path / "tree", None, tmp_path / "out").files["normal-output"] == [
+        "out.txt"
+    ]
 
 
 # --- repetitions
@@ -193,15 +267,32 @@ def test_normal_output_of_fio_is_named_for_what_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("layout", ["{variant}/*.json", "{variant}", None])
-def test_identical_arms_with_a_hidden_factor_decide_nothing(tmp_path: Path, layout: str | None, seed: int) -> None:
+def test_identical_arms_with_a_hidden_factor_decide_nothing(
+    tmp_path: Path, layout: str | None, seed: int
+) -> None:
     """Seven depths under a layout that leaves the depth out: arms that differ by noise alone, of 1 % within a depth."""
     rng = random.Random(seed)
-    for number, (variant, depth) in enumerate(itertools.product(("one", "two"), (1, 2, 4, 8, 16, 32, 64))):
+    for number, (variant, depth) in enumerate(
+        itertools.product(("one", "two"), (1, 2, 4, 8, 16, 32, 64))
+    ):
         bias = 1.004 if variant == "two" else 1.0
-        _put(tmp_path / "tree" / variant / f"run-of-{depth}.json", seed=number, iops=1000.0 * depth * bias * rng.gauss(1, 0.01),
-             iodepth=str(depth), rw="write")
+        _put(
+            tmp_path / "tree" / variant / f"run-of-{depth}.json",
+            seed=number,
+            iops=1000.0 * depth * bias * rng.gauss(1, 0.01),
+            iodepth=str(depth),
+            rw="write",
+        )
     found, results = _import(tmp_path / "tree", tmp_path / "out", layout)
-    assert {run.factors["iodepth"] for run in results.runs} == {1, 2, 4, 8, 16, 32, 64} or layout is None
+    assert {run.factors["iodepth"] for run in results.runs} == {
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+    } or layout is None
     assert layout is None or any("'iodepth' became a factor" in note for note in found.notes)
     for metric in ("write.iops", "write.lat.mean", "write.bw"):
         comparison = compare(results.runs, metric, baseline="one")
@@ -211,7 +302,9 @@ def test_identical_arms_with_a_hidden_factor_decide_nothing(tmp_path: Path, layo
         assert {change.pairs for change in changes} == {1}
 
 
-def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_they_were_named(tmp_path: Path) -> None:
+def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_they_were_named(
+    tmp_path: Path,
+) -> None:
     """What is decided among 10 such trees is chance of the numbers, none of the import: it is the same where the layout names both factors.
 
     The test allows a false alarm in 5 % of trees, so none or one of 10 (more: 8.6 %); `test_stats_false_alarms` has the rate of many.
@@ -223,36 +316,73 @@ def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_the
         cells = itertools.product(("one", "two"), (1, 8), ("4k", "64k"), range(1, 4))
         for number, (variant, depth, size, repetition) in enumerate(cells):
             iops = 1000.0 * depth * rng.gauss(1, 0.02)
-            for file in (tree / variant / f"x{number % 12:02d}-{repetition}.json",
-                         tmp_path / f"named-{seed}" / variant / f"{depth}-{size}-{repetition}.json"):
-                _put(file, seed=number, iops=iops, iodepth=str(depth), bs=size, filename=f"/dev/disk{number}", randseed=str(number))
+            for file in (
+                tree / variant / f"x{number % 12:02d}-{repetition}.json",
+                tmp_path / f"named-{seed}" / variant / f"{depth}-{size}-{repetition}.json",
+            ):
+                _put(
+                    file,
+                    seed=number,
+                    iops=iops,
+                    iodepth=str(depth),
+                    bs=size,
+                    filename=f"/dev/disk{number}",
+                    randseed=str(number),
+                )
         _, results = _import(tree, tmp_path / f"out-{seed}", "{variant}/*-{repetition}.json")
         assert {tuple(run.factors) for run in results.runs} == {("iodepth", "bs")}
         comparison = compare(results.runs, "write.iops", baseline="one")
         changes = [cell.change for cell in comparison.cells if cell.change is not None]
         assert [change.pairs for change in changes] == [3] * 4
         decided += any(change.decided for change in changes)
-        _, named = _import(tmp_path / f"named-{seed}", tmp_path / f"out-named-{seed}", "{variant}/{iodepth:int}-{bs}-{repetition}.json")
+        _, named = _import(
+            tmp_path / f"named-{seed}",
+            tmp_path / f"out-named-{seed}",
+            "{variant}/{iodepth:int}-{bs}-{repetition}.json",
+        )
         cells = compare(named.runs, "write.iops", baseline="one").cells
-        assert [(cell.change.value, cell.change.decided) for cell in cells if cell.change is not None] == [
-            (change.value, change.decided) for change in changes]
+        assert [
+            (cell.change.value, cell.change.decided) for cell in cells if cell.change is not None
+        ] == [(change.value, change.decided) for change in changes]
     assert decided <= 1
 
 
 def test_what_the_variant_alone_explains_is_no_factor(tmp_path: Path) -> None:
-    for number, (engine, repetition) in enumerate(itertools.product(("libaio", "io_uring"), (1, 2, 3))):
-        _put(tmp_path / "tree" / f"with-{engine}" / f"{repetition}.json", seed=number, ioengine=engine,
-             bs="4k" if repetition == 1 else "4096")
-    found, results = _import(tmp_path / "tree", tmp_path / "out", "with-{variant}/{repetition}.json")
+    for number, (engine, repetition) in enumerate(
+        itertools.product(("libaio", "io_uring"), (1, 2, 3))
+    ):
+        _put(
+            tmp_path / "tree" / f"with-{engine}" / f"{repetition}.json",
+            seed=number,
+            ioengine=engine,
+            bs="4k" if repetition == 1 else "4096",
+        )
+    found, results = _import(
+        tmp_path / "tree", tmp_path / "out", "with-{variant}/{repetition}.json"
+    )
     assert {tuple(run.factors) for run in results.runs} == {()}
-    assert found.differences == ("variants differ in fio's ioengine (io_uring: io_uring, libaio: libaio)",)
+    assert found.differences == (
+        "variants differ in fio's ioengine (io_uring: io_uring, libaio: libaio)",
+    )
 
 
 def test_options_of_which_one_explains_the_other_are_one_factor() -> None:
-    runs = [Told("a", {}, telling_options({"iodepth": str(depth), "size": f"{depth}g", "filename": f"/x{depth}"})) for depth in (1, 2, 4)]
+    runs = [
+        Told(
+            "a",
+            {},
+            telling_options({"iodepth": str(depth), "size": f"{depth}g", "filename": f"/x{depth}"}),
+        )
+        for depth in (1, 2, 4)
+    ]
     runs.append(Told("a", {}, telling_options({"size": "8g"})))
     assert list(split_by_options(runs)) == ["iodepth"]
-    assert [run.factors for run in runs] == [{"iodepth": 1}, {"iodepth": 2}, {"iodepth": 4}, {"iodepth": None}]
+    assert [run.factors for run in runs] == [
+        {"iodepth": 1},
+        {"iodepth": 2},
+        {"iodepth": 4},
+        {"iodepth": None},
+    ]
 
 
 def test_jobs_of_other_names_are_other_measurements_where_nothing_is_echoed(tmp_path: Path) -> None:
@@ -266,7 +396,13 @@ def test_jobs_of_other_names_are_other_measurements_where_nothing_is_echoed(tmp_
 
 @pytest.mark.parametrize("layout", ["{variant}/{repetition}.json", "{variant}/*.json", None])
 def test_a_missing_file_shifts_no_pair(tmp_path: Path, layout: str | None) -> None:
-    rates = {("old", 1): 1000.0, ("old", 2): 2000.0, ("old", 3): 3000.0, ("new", 1): 1100.0, ("new", 3): 3300.0}
+    rates = {
+        ("old", 1): 1000.0,
+        ("old", 2): 2000.0,
+        ("old", 3): 3000.0,
+        ("new", 1): 1100.0,
+        ("new", 3): 3300.0,
+    }
     for number, ((variant, repetition), rate) in enumerate(rates.items()):
         _put(tmp_path / "tree" / variant / f"{repetition}.json", seed=number, iops=rate, rw="write")
     _, results = _import(tmp_path / "tree", tmp_path / "out", layout, baseline="old")
@@ -277,39 +413,63 @@ def test_a_missing_file_shifts_no_pair(tmp_path: Path, layout: str | None) -> No
 
 def test_dates_are_repetitions(tmp_path: Path) -> None:
     dates = {"old": ("2026-01-01", "2026-01-02", "2026-01-10"), "new": ("2026-01-01", "2026-01-10")}
-    for number, (variant, date) in enumerate((variant, date) for variant, each in dates.items() for date in each):
+    for number, (variant, date) in enumerate(
+        (variant, date) for variant, each in dates.items() for date in each
+    ):
         _put(tmp_path / "tree" / date / variant / "fio.json", seed=number, iops=1000.0 + number)
     _, results = _import(tmp_path / "tree", tmp_path / "out", "{repetition}/{variant}")
-    found = {(run.variant, run.plan.repetition): run.plan.extra["imported_from"] for run in results.runs}
+    found = {
+        (run.variant, run.plan.repetition): run.plan.extra["imported_from"] for run in results.runs
+    }
     assert {place: path.split("/")[0] for place, path in found.items()} == {
-        ("old", 1): "2026-01-01", ("old", 2): "2026-01-02", ("old", 3): "2026-01-10", ("new", 1): "2026-01-01", ("new", 3): "2026-01-10"}
+        ("old", 1): "2026-01-01",
+        ("old", 2): "2026-01-02",
+        ("old", 3): "2026-01-10",
+        ("new", 1): "2026-01-01",
+        ("new", 3): "2026-01-10",
+    }
 
 
 def test_repetitions_without_names_in_common_are_paired_in_order_and_said() -> None:
-    places = [Place((), variant, date, "") for variant, date in (("a", "d1"), ("a", "d3"), ("b", "d2"), ("b", "d4"))]
+    places = [
+        Place((), variant, date, "")
+        for variant, date in (("a", "d1"), ("a", "d3"), ("b", "d2"), ("b", "d4"))
+    ]
     numbers, [note] = number_repetitions(places)
     assert numbers == [1, 2, 1, 2]
     assert "no names in common" in note
 
 
-def test_one_result_of_each_variant_is_one_repetition_whatever_the_files_are_called(tmp_path: Path) -> None:
-    for number, (variant, name) in enumerate((("a", "f.json"), ("b", "fio.json"), ("c", "f.json"), ("d", "out.json"))):
+def test_one_result_of_each_variant_is_one_repetition_whatever_the_files_are_called(
+    tmp_path: Path,
+) -> None:
+    for number, (variant, name) in enumerate(
+        (("a", "f.json"), ("b", "fio.json"), ("c", "f.json"), ("d", "out.json"))
+    ):
         _put(tmp_path / "tree" / variant / name, seed=number)
     _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}")
-    assert [(run.variant, run.plan.repetition, run.plan.block) for run in results.runs] == [(name, 1, 1) for name in "abcd"]
+    assert [(run.variant, run.plan.repetition, run.plan.block) for run in results.runs] == [
+        (name, 1, 1) for name in "abcd"
+    ]
 
 
 def test_logs_that_fio_compressed_are_named(tmp_path: Path) -> None:
     _put(tmp_path / "tree" / "a" / "fio.json", seed=1)
     (tmp_path / "tree" / "a" / "x_lat.1.log.fz").write_bytes(b"\0\1")
     found, _ = _import(tmp_path / "tree", tmp_path / "out")
-    assert [note for note in found.notes if "log_store_compressed" in note and "of x_lat.1.log.fz" in note]
+    assert [
+        note
+        for note in found.notes
+        if "log_store_compressed" in note and "of x_lat.1.log.fz" in note
+    ]
 
 
 def test_a_copy_is_no_repetition(tmp_path: Path) -> None:
     for repetition in (1, 2):
         _put(tmp_path / "tree" / "a" / f"{repetition}.json", seed=repetition)
-    (tmp_path / "tree" / "a" / "3.json").write_bytes((tmp_path / "tree" / "a" / "2.json").read_bytes())
+    (tmp_path / "tree" / "a" / "3.json").write_bytes(
+        (tmp_path / "tree" / "a" / "2.json").read_bytes()
+    )
     _put(tmp_path / "tree" / "b" / "1.json", seed=7)
     found, results = _import(tmp_path / "tree", tmp_path / "out")
     assert (len(results.runs), found.files["copies"]) == (3, ["a/3.json"])
@@ -324,8 +484,11 @@ def test_a_copy_is_no_repetition(tmp_path: Path) -> None:
 
 def _sections(place: Path, *names: str, rate: float = 1000.0) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    entries = [job(name=name, group=group, iops=rate * (group + 1), jobs=1) | {"elapsed": 10 * len(names) + 1}
-               for group, name in enumerate(names)]
+    entries = [
+        job(name=name, group=group, iops=rate * (group + 1), jobs=1)
+        | {"elapsed": 10 * len(names) + 1}
+        for group, name in enumerate(names)
+    ]
     place.write_text(output(*entries), "utf-8")
 
 
@@ -333,7 +496,10 @@ def test_each_section_is_a_run_and_the_file_is_written_once(tmp_path: Path) -> N
     _sections(tmp_path / "tree" / "a" / "fio.json", "seq", "rand", "mixed")
     found, results = _import(tmp_path / "tree", tmp_path / "out")
     assert [(run.factors["section"], run.value("write.iops")) for run in results.runs] == [
-        ("seq", 1000.0), ("rand", 2000.0), ("mixed", 3000.0)]
+        ("seq", 1000.0),
+        ("rand", 2000.0),
+        ("mixed", 3000.0),
+    ]
     assert len({(run.evidence / "fio.json").stat().st_ino for run in results.runs}) == 1
     assert (found.runs, len(found.files["results"])) == (3, 1)
 
@@ -347,7 +513,9 @@ def test_a_result_alone_has_a_run_for_each_section(tmp_path: Path) -> None:
 def test_files_alone_are_compared_section_by_section(tmp_path: Path) -> None:
     _sections(tmp_path / "x" / "before.json", "seq", "rand")
     _sections(tmp_path / "y" / "after.json", "rand", "seq", rate=1500.0)
-    import_files([tmp_path / "x" / "before.json", tmp_path / "y" / "after.json"], tmp_path / "out", link=True)
+    import_files(
+        [tmp_path / "x" / "before.json", tmp_path / "y" / "after.json"], tmp_path / "out", link=True
+    )
     results = Results(tmp_path / "out")
     comparison = compare(results.runs, "write.iops", baseline="before")
     changes = {cell.row: cell.change.value for cell in comparison.cells if cell.change is not None}
@@ -360,7 +528,11 @@ def test_files_of_equal_names_are_told_apart(tmp_path: Path) -> None:
         _put(tmp_path / folder / "fio.json", seed=len(folder))
     files = [tmp_path / "x/one/fio.json", tmp_path / "y/one/fio.json", tmp_path / "y/one/fio.json"]
     import_files(files, tmp_path / "out")
-    assert Results(tmp_path / "out").manifest.variants == ["x-one-fio", "y-one-fio", "y-one-fio (2)"]
+    assert Results(tmp_path / "out").manifest.variants == [
+        "x-one-fio",
+        "y-one-fio",
+        "y-one-fio (2)",
+    ]
     (tmp_path / "notes.txt").write_text("hello\n")
     with pytest.raises(FormatError, match="is not a fio result"):
         import_files([files[0], tmp_path / "notes.txt"], tmp_path / "more")
@@ -384,7 +556,9 @@ def test_the_foreign_archive_whole(foreign_archive: Path, tmp_path: Path) -> Non
     assert len({run.factors["section"] for run in of_sections}) == 5
     plots = [run for run in results.runs if run.variant == "fio-plot-tree"]
     assert len(plots) == 126
-    assert len({(run.variant, *map(str, run.factors.items())) for run in results.runs}) == len(results.runs)
+    assert len({(run.variant, *map(str, run.factors.items())) for run in results.runs}) == len(
+        results.runs
+    )
     assert not [run.id for run in plots if run.verdict.level is Level.INVALID]
     logs = [run for run in plots if run.factors["folder2"] == "FLOPPY"]
     assert all(len(list(run.evidence.glob("*.log"))) == 5 for run in logs)
@@ -396,11 +570,17 @@ def test_the_foreign_archive_whole(foreign_archive: Path, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_the_published_study_without_a_layout(zol_archive: Path, tmp_path: Path) -> None:
     found, results = _import(zol_archive, tmp_path / "out")
-    assert found.layouts == ("{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs",)
+    assert found.layouts == (
+        "{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs",
+    )
     assert (found.runs, len(found.unmatched)) == (352, 88)
     assert all("/results/" in path for path in found.unmatched)
-    assert found.suggestions == ("{rate_submit}-rate-submit/{variant}/{disks:int}-ssd/results/fio-{numjobs:int}-jobs",)
-    assert {tuple(run.factors) for run in results.runs} == {("rate_submit", "disks", "media", "numjobs")}
+    assert found.suggestions == (
+        "{rate_submit}-rate-submit/{variant}/{disks:int}-ssd/results/fio-{numjobs:int}-jobs",
+    )
+    assert {tuple(run.factors) for run in results.runs} == {
+        ("rate_submit", "disks", "media", "numjobs")
+    }
     assert results.baseline == "master"
 
 
@@ -420,10 +600,23 @@ def test_each_variant_of_an_imported_tree_has_an_environment_of_its_own(tmp_path
         _put(place, seed=number)
         place.write_text(json.dumps({**json.loads(place.read_text()), "fio version": version}))
     _, results = _import(tmp_path / "tree", tmp_path / "out", "{variant}/{repetition}/fio.json")
-    found = [(run.variant, run.environment["fio"], [reason.text for reason in run.verdict.reasons if reason.code == "environment-drift"])
-             for run in results.runs]
-    assert sorted(found) == [("new", "fio-3.37", []), ("new", "fio-3.37", []),
-                             ("new", "fio-3.38", ["fio was 'fio-3.37' in the first run and is 'fio-3.38' here"]),
-                             ("old", "fio-3.1", []), ("old", "fio-3.1", [])]
+    found = [
+        (
+            run.variant,
+            run.environment["fio"],
+            [reason.text for reason in run.verdict.reasons if reason.code == "environment-drift"],
+        )
+        for run in results.runs
+    ]
+    assert sorted(found) == [
+        ("new", "fio-3.37", []),
+        ("new", "fio-3.37", []),
+        ("new", "fio-3.38", ["fio was 'fio-3.37' in the first run and is 'fio-3.38' here"]),
+        ("old", "fio-3.1", []),
+        ("old", "fio-3.1", []),
+    ]
     warnings = [each.text for each in compare(results.runs, "write.iops", baseline="old").warnings]
-    assert any("fio of the host differs between runs (fio-3.1, fio-3.37, fio-3.38)" in text for text in warnings), warnings
+    assert any(
+        "fio of the host differs between runs (fio-3.1, fio-3.37, fio-3.38)" in text
+        for text in warnings
+    ), warnings

@@ -61,12 +61,16 @@ def findings(directory: Path) -> list[tuple[str, str]]:
 
 
 def test_a_document_carries_its_own_digest() -> None:
-    for text in ('{"a": 1}', json.dumps({"a": {"b": [1, 2]}}, indent=1), json.dumps({"é": "\x00"}, indent=2, ensure_ascii=False) + "\n"):
+    for text in (
+        '{"a": 1}',
+        json.dumps({"a": {"b": [1, 2]}}, indent=1),
+        json.dumps({"é": "\x00"}, indent=2, ensure_ascii=False) + "\n",
+    ):
         document = with_own_digest(text).encode()
         assert has_own_digest(document) is True
         assert {**json.loads(document), "sha256": ""} == {**json.loads(text), "sha256": ""}
         for place in range(len(document)):
-            changed = document[:place] + bytes([document[place] ^ 1]) + document[place + 1:]
+            changed = document[:place] + bytes([document[place] ^ 1]) + document[place + 1 :]
             assert has_own_digest(changed) is not True
     assert has_own_digest(b'{"a": 1}') is None
 
@@ -83,24 +87,42 @@ def test_a_run_has_the_digests_of_its_files(results: Path) -> None:
     Results(results)
     checked = verify_results(results)
     assert (checked.findings, checked.files) == ((), 4 * 3 + 1 + 4)
-    assert checked.size_bytes == sum(path.stat().st_size for path in results.rglob("*") if path.is_file())
+    assert checked.size_bytes == sum(
+        path.stat().st_size for path in results.rglob("*") if path.is_file()
+    )
 
 
 def test_evidence_that_changed_costs_its_run_and_names_the_file(results: Path) -> None:
     first, second, *_ = run_directories(results)
     status = (first / "fio.json").stat()
     flip(first / "fio.json")
-    os.utime(first / "fio.json", ns=(status.st_atime_ns, status.st_mtime_ns))  # as a disk changes it
+    os.utime(
+        first / "fio.json", ns=(status.st_atime_ns, status.st_mtime_ns)
+    )  # as a disk changes it
     flip(second / "stderr.txt")
     for opened in (without_caches(results), Results(results)):
-        assert [run.verdict.level.value for run in opened.runs] == ["INVALID", "SUSPECT", "OK", "OK"]
+        assert [run.verdict.level.value for run in opened.runs] == [
+            "INVALID",
+            "SUSPECT",
+            "OK",
+            "OK",
+        ]
         assert [each.text for each in opened.runs[0].verdict.blames] == [
-            "fio.json can't be used: its content changed after the run ended"]
+            "fio.json can't be used: its content changed after the run ended"
+        ]
         assert [each.text for each in opened.runs[1].verdict.blames] == [
-            "stderr.txt is not as the run left it: its content changed after the run ended"]
+            "stderr.txt is not as the run left it: its content changed after the run ended"
+        ]
         assert not any(name.startswith("write") for name in opened.runs[0].observations)
-        assert opened.runs[1].value("write.iops") == 1202.0 if opened.runs[1].variant == "new" else 1002.0
-    assert findings(results) == [(f"runs/{first.name}/fio.json", "damaged"), (f"runs/{second.name}/stderr.txt", "damaged")]
+        assert (
+            opened.runs[1].value("write.iops") == 1202.0
+            if opened.runs[1].variant == "new"
+            else 1002.0
+        )
+    assert findings(results) == [
+        (f"runs/{first.name}/fio.json", "damaged"),
+        (f"runs/{second.name}/stderr.txt", "damaged"),
+    ]
 
 
 def test_a_missing_and_an_additional_file_are_told(results: Path) -> None:
@@ -109,10 +131,19 @@ def test_a_missing_and_an_additional_file_are_told(results: Path) -> None:
     (second / "another.json").write_text(output(job(jobs=1, iops=5000.0)))
     opened = Results(results)
     assert [run.verdict.level.value for run in opened.runs] == ["SUSPECT", "SUSPECT", "OK", "OK"]
-    assert opened.runs[0].verdict.blames[0].text == "stderr.txt is not as the run left it: it is missing"
-    assert opened.runs[1].verdict.blames[0].text == "another.json is not as the run left it: it was not there when the run ended"
+    assert (
+        opened.runs[0].verdict.blames[0].text
+        == "stderr.txt is not as the run left it: it is missing"
+    )
+    assert (
+        opened.runs[1].verdict.blames[0].text
+        == "another.json is not as the run left it: it was not there when the run ended"
+    )
     assert opened.runs[1].value("write.iops") != 5000.0
-    assert findings(results) == [(f"runs/{first.name}/stderr.txt", "missing"), (f"runs/{second.name}/another.json", "unexpected")]
+    assert findings(results) == [
+        (f"runs/{first.name}/stderr.txt", "missing"),
+        (f"runs/{second.name}/another.json", "unexpected"),
+    ]
     (first / "fio.json").unlink()
     assert Results(results).runs[0].verdict.level.value == "INVALID"
 
@@ -147,13 +178,18 @@ def test_results_of_an_older_version_are_read_as_before(results: Path) -> None:
 @pytest.mark.parametrize("name", [OBSERVATIONS, SERIES, HISTOGRAMS, LIST])
 def test_a_cache_that_changed_is_made_anew(name: str, results: Path) -> None:
     before = Results(results)
-    written = {each: (results / each).read_bytes() for each in (OBSERVATIONS, SERIES, HISTOGRAMS, LIST)}
+    written = {
+        each: (results / each).read_bytes() for each in (OBSERVATIONS, SERIES, HISTOGRAMS, LIST)
+    }
     size = len(written[name])
     for place in sorted({*range(0, size, max(1, size // 40)), *range(max(0, size - 12), size)}):
         flip(results / name, place)
         assert [(run.plan, run.verdict, run.observations) for run in Results(results).runs] == [
-            (run.plan, run.verdict, run.observations) for run in before.runs]
-        assert {each: (results / each).read_bytes() for each in written} == written, "it is not written anew"
+            (run.plan, run.verdict, run.observations) for run in before.runs
+        ]
+        assert {each: (results / each).read_bytes() for each in written} == written, (
+            "it is not written anew"
+        )
     flip(results / name)
     assert {each.is_derived for each in verify_results(results).findings} == {True}
     repaired = verify_results(results, repair=True).findings
@@ -171,14 +207,20 @@ def test_a_cache_that_tells_of_other_runs_or_of_nonsense_is_not_believed(results
         assert {run.verdict.level.value for run in Results(results).runs} == {"OK"}
     (results / OBSERVATIONS).write_bytes(b"PAR1 no table")
     digest = f"{digest_file(results / OBSERVATIONS)} {len(b'PAR1 no table')}"
-    (results / LIST).write_text(with_own_digest(json.dumps(listed | {"files": {**listed["files"], OBSERVATIONS: digest}}, indent=1)))
+    (results / LIST).write_text(
+        with_own_digest(
+            json.dumps(listed | {"files": {**listed["files"], OBSERVATIONS: digest}}, indent=1)
+        )
+    )
     assert {run.verdict.level.value for run in Results(results).runs} == {"OK"}
 
 
 def test_a_stale_cache_is_a_finding_that_repair_mends(results: Path) -> None:
     Results(results)
     os.utime(next(run_directories(results)) / "stderr.txt", ns=(1, 1))
-    assert verify_results(results).findings == (Finding(LIST, "stale", "evidence or iolab changed since", is_derived=True),)
+    assert verify_results(results).findings == (
+        Finding(LIST, "stale", "evidence or iolab changed since", is_derived=True),
+    )
     [mended] = verify_results(results, repair=True).findings
     assert mended.is_repaired
     assert verify_results(results).findings == ()
@@ -227,7 +269,10 @@ def test_a_study_and_tables_are_among_the_digests_of_the_manifest(tmp_path: Path
     copy.rename(copy.with_name("other.csv"))
     with pytest.raises(ResultsError, match="is not as it was imported"):
         Results(tmp_path / "out")
-    assert findings(tmp_path / "out") == [("tables/other.csv", "unexpected"), ("tables/t.csv", "missing")]
+    assert findings(tmp_path / "out") == [
+        ("tables/other.csv", "unexpected"),
+        ("tables/t.csv", "missing"),
+    ]
     (tmp_path / "study").mkdir()
     (tmp_path / "study/study.toml").write_text("name = 'x'")
     write_manifest(tmp_path / "study", Manifest(name="x", origin="run", created_ns=0, iolab="0"))
@@ -249,9 +294,15 @@ def test_hosts_that_changed_are_refused(results: Path, tmp_path: Path) -> None:
 
 def test_every_changed_missing_or_moved_line_of_a_journal_is_told(tmp_path: Path) -> None:
     journal = Journal(tmp_path, SystemClock())
-    journal.write_all([("opened", {}), *(("planned", {"run": f"{number:04d}-aa"}) for number in range(1, 5))])
+    journal.write_all(
+        [("opened", {}), *(("planned", {"run": f"{number:04d}-aa"}) for number in range(1, 5))]
+    )
     journal.write("closed")
-    assert [event["event"] for event in read_journal(tmp_path)[0]] == ["opened", *["planned"] * 4, "closed"]
+    assert [event["event"] for event in read_journal(tmp_path)[0]] == [
+        "opened",
+        *["planned"] * 4,
+        "closed",
+    ]
     assert read_journal(tmp_path)[1] == []
     whole = (tmp_path / JOURNAL).read_bytes()
     for place in range(len(whole)):
@@ -260,14 +311,16 @@ def test_every_changed_missing_or_moved_line_of_a_journal_is_told(tmp_path: Path
         (tmp_path / JOURNAL).write_bytes(whole)
     lines = whole.splitlines(keepends=True)
     for gone in range(len(lines) - 1):
-        (tmp_path / JOURNAL).write_bytes(b"".join(lines[:gone] + lines[gone + 1:]))
+        (tmp_path / JOURNAL).write_bytes(b"".join(lines[:gone] + lines[gone + 1 :]))
         assert read_journal(tmp_path)[1] == [gone + 1]
     (tmp_path / JOURNAL).write_bytes(b"".join([lines[0], lines[2], lines[1], *lines[3:]]))
     assert read_journal(tmp_path)[1]
 
 
 def test_a_journal_that_an_older_version_began_goes_on(tmp_path: Path) -> None:
-    (tmp_path / JOURNAL).write_text('{"event": "opened", "time_ns": 1}\n{"event": "planned", "run": "0001-aa"}\n')
+    (tmp_path / JOURNAL).write_text(
+        '{"event": "opened", "time_ns": 1}\n{"event": "planned", "run": "0001-aa"}\n'
+    )
     assert (len(read_journal(tmp_path)[0]), read_journal(tmp_path)[1]) == (2, [])
     Journal(tmp_path, SystemClock()).write("resumed")
     assert (len(read_journal(tmp_path)[0]), read_journal(tmp_path)[1]) == (3, [])

@@ -13,76 +13,227 @@ from iolab.results.imports.layout import parse_layout
 from iolab.results.imports.layout_inference import Sample, infer_layouts
 
 
-def _samples(template: str, options: Iterable[str] = (), **levels: Iterable[object]) -> list[Sample]:
+def _samples(
+    template: str, options: Iterable[str] = (), **levels: Iterable[object]
+) -> list[Sample]:
     """A sample for each combination of levels, with those of `options` echoed."""
     found = []
     for combination in itertools.product(*levels.values()):
         named = dict(zip(levels, map(str, combination), strict=True))
-        found.append(Sample(template.format(**named), {"ioengine": "libaio", **{name: named[name] for name in options}}))
+        found.append(
+            Sample(
+                template.format(**named),
+                {"ioengine": "libaio", **{name: named[name] for name in options}},
+            )
+        )
     return found
 
 
-@pytest.mark.parametrize(("samples", "layouts"), [
-    # bench-fio, of one and of several devices, with and without keys in the names
-    (_samples("{rw}-iodepth-{iodepth}-numjobs-{numjobs}.json", ("rw", "iodepth", "numjobs"), rw=["randread", "write"], iodepth=[1, 8],
-              numjobs=[1, 4]), ["{rw}-iodepth-{iodepth:int}-numjobs-{numjobs:int}.json"]),
-    (_samples("{device}/{rw}-iodepth-{iodepth}-numjobs-{numjobs}.json", (), device=["nvme0n1", "sda"], rw=["randread", "write"],
-              iodepth=[1, 8], numjobs=[1, 4]), ["{variant}/{rw}-iodepth-{iodepth:int}-numjobs-{numjobs:int}.json"]),
-    (_samples("{device}/{rw}-{iodepth}-{numjobs}.json", ("rw", "iodepth", "numjobs"), device=["A_1", "B_2"], rw=["read", "write"],
-              iodepth=[1, 8], numjobs=[1, 4]), ["{variant}/{rw}-{iodepth:int}-{numjobs:int}.json"]),
-    # a result for each directory
-    (_samples("{submit}-rate-submit/{v}/{disks}-{media}/fio-{numjobs}-jobs/fio.json", (), submit=["max", "fixed"], v=["master", "project"],
-              disks=[1, 2, 4, 8], media=["hdd", "ssd"], numjobs=[1, 2, 4]),
-     ["{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs"]),
-    (_samples("{v}/bs={bs},qd={qd}/out.json", (), v=["ext4", "xfs"], bs=["4k", "128k"], qd=[1, 16]),
-     ["{variant}/bs={bs},qd={iodepth:int}"]),
-    (_samples("{v}/4k/{numjobs}jobs/fio.json", (), v=["ext4", "xfs"], numjobs=[1, 16]), ["{variant}/4k/{numjobs:int}jobs"]),
-    (_samples("{v}/{bs}/{numjobs}jobs/fio.json", ("bs",), v=["ext4", "xfs"], bs=["4k", "64k"], numjobs=[1, 16]),
-     ["{variant}/{bs}/{numjobs:int}jobs"]),
-    # repetitions: dates, run1, rep-2, a number at the end of names whose options are the same
-    (_samples("{date}/{v}/fio.json", (), date=["2026-01-01", "2026-01-02"], v=["before", "after"]), ["{repetition}/{variant}"]),
-    (_samples("{v}/{date}/fio.json", (), date=["20260101-1200", "20260102-1300"], v=["before", "after"]), ["{variant}/{repetition}"]),
-    (_samples("{v}/run{r}/fio.json", (), v=["old", "new"], r=[1, 2, 10]), ["{variant}/run{repetition:int}"]),
-    (_samples("{v}-rep-{r}.json", (), v=["old", "new"], r=[1, 2]), ["{variant}-rep-{repetition:int}.json"]),
-    (_samples("{v}/{r}.json", (), v=["old", "new"], r=[1, 2, 3]), ["{variant}/{repetition:int}.json"]),
-    (_samples("{v}-{r}.json", (), v=["old", "new"], r=[1, 2, 3]), ["{variant}-{repetition:int}.json"]),
-    ([Sample(f"{v}/{r}.json", {"section": "job"}) for v in ("p", "q") for r in (1, 2, 3)], ["{variant}/{repetition:int}.json"]),
-    ([Sample(f"{v}-{r}.json", {"section": "job"}) for v in ("p", "q") for r in (1, 2, 3)], ["{variant}-{name2:int}.json"]),
-    ([Sample(f"{v}/{r}.json", {"section": f"job{r}"}) for v in ("p", "q") for r in (1, 2, 3)], ["{variant}/{name1:int}.json"]),
-    # a number at the end that fio echoes is no repetition, nor is one that doesn't count
-    (_samples("{v}-{iodepth}.json", ("iodepth",), v=["old", "new"], iodepth=[1, 2, 3]), ["{variant}-{iodepth:int}.json"]),
-    (_samples("{v}-{x}.json", (), v=["old", "new"], x=[1, 2, 8]), ["{variant}-{name2:int}.json"]),
-    # a letter is an abbreviation unless fio echoed another number of jobs
-    (_samples("{v}/t{numjobs}/fio.json", ("numjobs",), v=["old", "new"], numjobs=[2, 16]), ["{variant}/t{threads:int}"]),
-    (_samples("{v}/q{x}/fio.json", (), v=["old", "new"], x=[7, 16]), ["{variant}/q{q:int}"]),
-    ([Sample(f"{v}/t{n}/fio.json", {"section": "job"}) for v in ("p", "q") for n in (2, 16)], ["{variant}/t{threads:int}"]),
-    # hosts
-    (_samples("node{h}/{v}.json", (), h=[1, 2], v=["base", "tuned"]), ["node{host}/{variant}.json"]),
-    # names as wholes, in parts, and in words
-    (_samples("{device}/fio.json", (), device=["INTEL_D3_S4610", "FLOPPY", "SAMSUNG_970"]), ["{variant}"]),
-    (_samples("zfs-{v}/fio.json", (), v=["2.1", "2.2"]), ["zfs-{variant}"]),
-    (_samples("{product}/fio.json", (), product=["INTEL_D3", "SAMSUNG_970"]), ["{variant}"]),
-    (_samples("{rw}.json", ("rw",), rw=["randread", "randwrite", "read"]), ["{rw}.json"]),
-    (_samples("{v}/{rw}.json", ("rw",), v=["a", "b"], rw=["randread", "randwrite", "read"]), ["{variant}/{rw}.json"]),
-    ([Sample(f"{v}/{name}.json", {"rw": rw}) for v in ("a", "b") for name, rw in (("rand-read", "randread"), ("seq-write", "write"))],
-     ["{variant}/{rw}.json"]),
-    (_samples("engine={e}/fio.json", (), e=["io_uring", "libaio"]), ["engine={ioengine}"]),
-    # one result alone
-    ([Sample("fio.json")], ["fio.json"]),
-    ([Sample("randread-iodepth-8-numjobs-4.json", {"rw": "randread"})], ["{rw}-iodepth-{iodepth:int}-numjobs-{numjobs:int}.json"]),
-    # mixed depth: each shape its own layout
-    ([*_samples("x/p/{rw}-{iodepth}-1.json", ("rw", "iodepth"), rw=["read", "write"], iodepth=[1, 2, 8]),
-      *_samples("x/q/{w}/{rw}-{iodepth}-1.json", ("rw", "iodepth"), w=["w"], rw=["read", "write"], iodepth=[1, 2, 8]),
-      Sample("alone/fio.json")],
-     ["{variant}/{folder2}/w/{rw}-{iodepth:int}-1.json", "{variant}/{folder2}/{rw}-{iodepth:int}-1.json", "{variant}"]),
-])
+@pytest.mark.parametrize(
+    ("samples", "layouts"),
+    [
+        # bench-fio, of one and of several devices, with and without keys in the names
+        (
+            _samples(
+                "{rw}-iodepth-{iodepth}-numjobs-{numjobs}.json",
+                ("rw", "iodepth", "numjobs"),
+                rw=["randread", "write"],
+                iodepth=[1, 8],
+                numjobs=[1, 4],
+            ),
+            ["{rw}-iodepth-{iodepth:int}-numjobs-{numjobs:int}.json"],
+        ),
+        (
+            _samples(
+                "{device}/{rw}-iodepth-{iodepth}-numjobs-{numjobs}.json",
+                (),
+                device=["nvme0n1", "sda"],
+                rw=["randread", "write"],
+                iodepth=[1, 8],
+                numjobs=[1, 4],
+            ),
+            ["{variant}/{rw}-iodepth-{iodepth:int}-numjobs-{numjobs:int}.json"],
+        ),
+        (
+            _samples(
+                "{device}/{rw}-{iodepth}-{numjobs}.json",
+                ("rw", "iodepth", "numjobs"),
+                device=["A_1", "B_2"],
+                rw=["read", "write"],
+                iodepth=[1, 8],
+                numjobs=[1, 4],
+            ),
+            ["{variant}/{rw}-{iodepth:int}-{numjobs:int}.json"],
+        ),
+        # a result for each directory
+        (
+            _samples(
+                "{submit}-rate-submit/{v}/{disks}-{media}/fio-{numjobs}-jobs/fio.json",
+                (),
+                submit=["max", "fixed"],
+                v=["master", "project"],
+                disks=[1, 2, 4, 8],
+                media=["hdd", "ssd"],
+                numjobs=[1, 2, 4],
+            ),
+            ["{rate_submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs"],
+        ),
+        (
+            _samples(
+                "{v}/bs={bs},qd={qd}/out.json", (), v=["ext4", "xfs"], bs=["4k", "128k"], qd=[1, 16]
+            ),
+            ["{variant}/bs={bs},qd={iodepth:int}"],
+        ),
+        (
+            _samples("{v}/4k/{numjobs}jobs/fio.json", (), v=["ext4", "xfs"], numjobs=[1, 16]),
+            ["{variant}/4k/{numjobs:int}jobs"],
+        ),
+        (
+            _samples(
+                "{v}/{bs}/{numjobs}jobs/fio.json",
+                ("bs",),
+                v=["ext4", "xfs"],
+                bs=["4k", "64k"],
+                numjobs=[1, 16],
+            ),
+            ["{variant}/{bs}/{numjobs:int}jobs"],
+        ),
+        # repetitions: dates, run1, rep-2, a number at the end of names whose options are the same
+        (
+            _samples(
+                "{date}/{v}/fio.json", (), date=["2026-01-01", "2026-01-02"], v=["before", "after"]
+            ),
+            ["{repetition}/{variant}"],
+        ),
+        (
+            _samples(
+                "{v}/{date}/fio.json",
+                (),
+                date=["20260101-1200", "20260102-1300"],
+                v=["before", "after"],
+            ),
+            ["{variant}/{repetition}"],
+        ),
+        (
+            _samples("{v}/run{r}/fio.json", (), v=["old", "new"], r=[1, 2, 10]),
+            ["{variant}/run{repetition:int}"],
+        ),
+        (
+            _samples("{v}-rep-{r}.json", (), v=["old", "new"], r=[1, 2]),
+            ["{variant}-rep-{repetition:int}.json"],
+        ),
+        (
+            _samples("{v}/{r}.json", (), v=["old", "new"], r=[1, 2, 3]),
+            ["{variant}/{repetition:int}.json"],
+        ),
+        (
+            _samples("{v}-{r}.json", (), v=["old", "new"], r=[1, 2, 3]),
+            ["{variant}-{repetition:int}.json"],
+        ),
+        (
+            [Sample(f"{v}/{r}.json", {"section": "job"}) for v in ("p", "q") for r in (1, 2, 3)],
+            ["{variant}/{repetition:int}.json"],
+        ),
+        (
+            [Sample(f"{v}-{r}.json", {"section": "job"}) for v in ("p", "q") for r in (1, 2, 3)],
+            ["{variant}-{name2:int}.json"],
+        ),
+        (
+            [
+                Sample(f"{v}/{r}.json", {"section": f"job{r}"})
+                for v in ("p", "q")
+                for r in (1, 2, 3)
+            ],
+            ["{variant}/{name1:int}.json"],
+        ),
+        # a number at the end that fio echoes is no repetition, nor is one that doesn't count
+        (
+            _samples("{v}-{iodepth}.json", ("iodepth",), v=["old", "new"], iodepth=[1, 2, 3]),
+            ["{variant}-{iodepth:int}.json"],
+        ),
+        (
+            _samples("{v}-{x}.json", (), v=["old", "new"], x=[1, 2, 8]),
+            ["{variant}-{name2:int}.json"],
+        ),
+        # a letter is an abbreviation unless fio echoed another number of jobs
+        (
+            _samples("{v}/t{numjobs}/fio.json", ("numjobs",), v=["old", "new"], numjobs=[2, 16]),
+            ["{variant}/t{threads:int}"],
+        ),
+        (_samples("{v}/q{x}/fio.json", (), v=["old", "new"], x=[7, 16]), ["{variant}/q{q:int}"]),
+        (
+            [Sample(f"{v}/t{n}/fio.json", {"section": "job"}) for v in ("p", "q") for n in (2, 16)],
+            ["{variant}/t{threads:int}"],
+        ),
+        # hosts
+        (
+            _samples("node{h}/{v}.json", (), h=[1, 2], v=["base", "tuned"]),
+            ["node{host}/{variant}.json"],
+        ),
+        # names as wholes, in parts, and in words
+        (
+            _samples("{device}/fio.json", (), device=["INTEL_D3_S4610", "FLOPPY", "SAMSUNG_970"]),
+            ["{variant}"],
+        ),
+        (_samples("zfs-{v}/fio.json", (), v=["2.1", "2.2"]), ["zfs-{variant}"]),
+        (_samples("{product}/fio.json", (), product=["INTEL_D3", "SAMSUNG_970"]), ["{variant}"]),
+        (_samples("{rw}.json", ("rw",), rw=["randread", "randwrite", "read"]), ["{rw}.json"]),
+        (
+            _samples("{v}/{rw}.json", ("rw",), v=["a", "b"], rw=["randread", "randwrite", "read"]),
+            ["{variant}/{rw}.json"],
+        ),
+        (
+            [
+                Sample(f"{v}/{name}.json", {"rw": rw})
+                for v in ("a", "b")
+                for name, rw in (("rand-read", "randread"), ("seq-write", "write"))
+            ],
+            ["{variant}/{rw}.json"],
+        ),
+        (_samples("engine={e}/fio.json", (), e=["io_uring", "libaio"]), ["engine={ioengine}"]),
+        # one result alone
+        ([Sample("fio.json")], ["fio.json"]),
+        (
+            [Sample("randread-iodepth-8-numjobs-4.json", {"rw": "randread"})],
+            ["{rw}-iodepth-{iodepth:int}-numjobs-{numjobs:int}.json"],
+        ),
+        # mixed depth: each shape its own layout
+        (
+            [
+                *_samples(
+                    "x/p/{rw}-{iodepth}-1.json",
+                    ("rw", "iodepth"),
+                    rw=["read", "write"],
+                    iodepth=[1, 2, 8],
+                ),
+                *_samples(
+                    "x/q/{w}/{rw}-{iodepth}-1.json",
+                    ("rw", "iodepth"),
+                    w=["w"],
+                    rw=["read", "write"],
+                    iodepth=[1, 2, 8],
+                ),
+                Sample("alone/fio.json"),
+            ],
+            [
+                "{variant}/{folder2}/w/{rw}-{iodepth:int}-1.json",
+                "{variant}/{folder2}/{rw}-{iodepth:int}-1.json",
+                "{variant}",
+            ],
+        ),
+    ],
+)
 def test_a_layout_is_found(samples: list[Sample], layouts: list[str]) -> None:
     found = infer_layouts(samples)
     assert list(found.layouts) == layouts
     assert not found.copies
     compiled = [parse_layout(text) for text in found.layouts]
     for sample in samples:
-        assert any(layout.match(path) is not None for layout in compiled for path in (sample.path, sample.path.rpartition("/")[0]))
+        assert any(
+            layout.match(path) is not None
+            for layout in compiled
+            for path in (sample.path, sample.path.rpartition("/")[0])
+        )
 
 
 def test_folders_of_copies_are_named_and_left_out() -> None:
@@ -94,10 +245,16 @@ def test_folders_of_copies_are_named_and_left_out() -> None:
     assert found.copy_paths == {sample.path for sample in copies}
 
 
-_PART = st.text(st.sampled_from("ab1248k-_=.{}*\u00e9 \udcff"), min_size=1, max_size=8).filter(lambda part: part.strip(". "))
+_PART = st.text(st.sampled_from("ab1248k-_=.{}*\u00e9 \udcff"), min_size=1, max_size=8).filter(
+    lambda part: part.strip(". ")
+)
 
 
-@given(st.lists(st.lists(_PART, min_size=1, max_size=3).map("/".join), min_size=1, max_size=12, unique=True))
+@given(
+    st.lists(
+        st.lists(_PART, min_size=1, max_size=3).map("/".join), min_size=1, max_size=12, unique=True
+    )
+)
 def test_any_paths_have_layouts_that_can_be_read(paths: list[str]) -> None:
     check_layouts(paths)
 
@@ -108,6 +265,13 @@ def test_a_name_of_glue_alone_has_a_layout() -> None:
 
 def check_layouts(paths: list[str]) -> None:
     options: Mapping[str, str] = {"rw": "read"}
-    layouts = [parse_layout(text) for text in infer_layouts([Sample(path, options) for path in paths]).layouts]
+    layouts = [
+        parse_layout(text)
+        for text in infer_layouts([Sample(path, options) for path in paths]).layouts
+    ]
     for path in paths:
-        assert any(layout.match(each) is not None for layout in layouts for each in (path, path.rpartition("/")[0]))
+        assert any(
+            layout.match(each) is not None
+            for layout in layouts
+            for each in (path, path.rpartition("/")[0])
+        )

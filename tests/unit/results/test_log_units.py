@@ -19,10 +19,14 @@ TERSE_2 = Path(__file__).parents[2] / "data" / "formats" / "fio-3.33-terse-v2.tx
 
 
 def log(value: int, columns: int = 4) -> str:
-    return "".join(f"{1000 * second}, {value}, 1, 0{', 0' * (columns - 4)}\n" for second in range(1, 11))
+    return "".join(
+        f"{1000 * second}, {value}, 1, 0{', 0' * (columns - 4)}\n" for second in range(1, 11)
+    )
 
 
-def read(tmp_path: Path, text: str | bytes, value: int, *, columns: int = 4, **extra: Any) -> tuple[float, list[str]]:
+def read(
+    tmp_path: Path, text: str | bytes, value: int, *, columns: int = 4, **extra: Any
+) -> tuple[float, list[str]]:
     """Seconds of the logged latency, and what was assumed for it."""
     plan = dataclasses.replace(PLAN, extra=extra)
     write_run(tmp_path, text, plan=plan)
@@ -40,14 +44,32 @@ def result(version: str | None) -> str:
     if version is not None and version.startswith("fio-2.1"):
         write = document["jobs"][0]["write"]
         for kind in ("lat", "clat", "slat"):
-            write[kind] = {key: each / 1000 if isinstance(each, (int, float)) else each for key, each in write.pop(f"{kind}_ns").items()}
+            write[kind] = {
+                key: each / 1000 if isinstance(each, (int, float)) else each
+                for key, each in write.pop(f"{kind}_ns").items()
+            }
     return json.dumps(document)
 
 
-@pytest.mark.parametrize(("version", "seconds"), [
-    ("fio-3.33", 5e-6), ("fio-3.0-39-gba87", 5e-6), ("fio-2.99", 5e-6), ("fio-2.1.4", 5e-3), ("fio-2.16", 5e-3), (None, 5e-6)])
-def test_the_result_beside_the_log_says_the_unit(tmp_path: Path, version: str | None, seconds: float) -> None:
-    text = result(version) if version != "fio-2.16" else result("fio-2.1").replace("fio-2.1", "fio-2.16")
+@pytest.mark.parametrize(
+    ("version", "seconds"),
+    [
+        ("fio-3.33", 5e-6),
+        ("fio-3.0-39-gba87", 5e-6),
+        ("fio-2.99", 5e-6),
+        ("fio-2.1.4", 5e-3),
+        ("fio-2.16", 5e-3),
+        (None, 5e-6),
+    ],
+)
+def test_the_result_beside_the_log_says_the_unit(
+    tmp_path: Path, version: str | None, seconds: float
+) -> None:
+    text = (
+        result(version)
+        if version != "fio-2.16"
+        else result("fio-2.1").replace("fio-2.1", "fio-2.16")
+    )
     assert read(tmp_path, text, 5000) == (pytest.approx(seconds), [])
 
 
@@ -63,7 +85,10 @@ def test_an_unknown_version_is_an_assumption_and_can_be_given(tmp_path: Path) ->
     assert "--log-unit us" in assumed[0]
     assert read(tmp_path, text, 5000, log_latency_unit="us") == (pytest.approx(5e-3), [])
     assert read(tmp_path, text, 5000, log_latency_unit="ns") == (pytest.approx(5e-6), [])
-    assert read(tmp_path, result("fio-2.1.4"), 5000, log_latency_unit="ns") == (pytest.approx(5e-6), [])
+    assert read(tmp_path, result("fio-2.1.4"), 5000, log_latency_unit="ns") == (
+        pytest.approx(5e-6),
+        [],
+    )
 
 
 def test_values_that_no_ns_can_be_are_us(tmp_path: Path) -> None:
@@ -74,4 +99,6 @@ def test_values_that_no_ns_can_be_are_us(tmp_path: Path) -> None:
 
 def test_a_priority_says_ns(tmp_path: Path) -> None:
     assert read(tmp_path, TERSE_2.read_bytes(), 5000, columns=6) == (pytest.approx(5e-6), [])
-    assert read(tmp_path, TERSE_2.read_bytes(), 5000, columns=5)[1]  # an offset, of an old fio, or a priority
+    assert read(tmp_path, TERSE_2.read_bytes(), 5000, columns=5)[
+        1
+    ]  # an offset, of an old fio, or a priority

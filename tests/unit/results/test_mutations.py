@@ -16,7 +16,14 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
-from iolab.results.evidence.files import OWN_FILES, PLAN_FILE, RUNS, read_plan, run_directories, write_plan
+from iolab.results.evidence.files import (
+    OWN_FILES,
+    PLAN_FILE,
+    RUNS,
+    read_plan,
+    run_directories,
+    write_plan,
+)
 from iolab.results.imports.tree import import_tree
 from iolab.results.open.cache import FILE as OBSERVATIONS
 from iolab.results.open.cache import LIST
@@ -38,7 +45,9 @@ def results(tmp_path: Path) -> Path:
             place.mkdir(parents=True)
             (place / "fio.json").write_text(output(job(jobs=1, iops=iops + repetition)))
             (place / "stderr.txt").write_text("words\n")
-            (place / "fio_iops.log").write_text("".join(f"{second * 1000}, {iops + second}, 1, 0, 0\n" for second in range(1, 11)))
+            (place / "fio_iops.log").write_text(
+                "".join(f"{second * 1000}, {iops + second}, 1, 0, 0\n" for second in range(1, 11))
+            )
     import_tree(tmp_path / "tree", "{variant}/rep{repetition:int}", tmp_path / "out")
     return tmp_path / "out"
 
@@ -46,7 +55,10 @@ def results(tmp_path: Path) -> Path:
 def answers(directory: Path, capfd: pytest.CaptureFixture[str]) -> tuple[int, str, list[Any]]:
     """Exit code, what was said, and the documents of `show` and `compare`."""
     documents = []
-    for words in (["show", str(directory), "--format", "json"], ["compare", str(directory), "--format", "json"]):
+    for words in (
+        ["show", str(directory), "--format", "json"],
+        ["compare", str(directory), "--format", "json"],
+    ):
         capfd.readouterr()
         code = run(words)
         out, err = capfd.readouterr()
@@ -83,7 +95,9 @@ def outcome(directory: Path, whole: list[Any], capfd: pytest.CaptureFixture[str]
     return "told" if codes & set(TOLD) else "SILENT"
 
 
-def tried(directory: Path, files: list[Path], count: int, capfd: pytest.CaptureFixture[str], seed: int) -> Counter[tuple[str, str]]:
+def tried(
+    directory: Path, files: list[Path], count: int, capfd: pytest.CaptureFixture[str], seed: int
+) -> Counter[tuple[str, str]]:
     code, said, whole = answers(directory, capfd)
     assert code == 0, said
     kept = directory.with_name("kept")
@@ -97,11 +111,18 @@ def tried(directory: Path, files: list[Path], count: int, capfd: pytest.CaptureF
         if path.exists():
             # as a disk does it: no time of change tells
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-        changed = not path.exists() or path.read_bytes() != (kept / path.relative_to(directory)).read_bytes()
+        changed = (
+            not path.exists()
+            or path.read_bytes() != (kept / path.relative_to(directory)).read_bytes()
+        )
         result = outcome(directory, whole, capfd)
-        assert result != "SILENT", f"{kind} of {path.relative_to(directory)} (seed {seed}, {number})"
+        assert result != "SILENT", (
+            f"{kind} of {path.relative_to(directory)} (seed {seed}, {number})"
+        )
         if changed and path.name not in (LIST, OBSERVATIONS, SERIES, HISTOGRAMS):
-            assert verify_results(directory).findings, f"{kind} of {path.relative_to(directory)} isn't found by a check"
+            assert verify_results(directory).findings, (
+                f"{kind} of {path.relative_to(directory)} isn't found by a check"
+            )
         counted[kind, result] += 1
         shutil.copy2(kept / path.relative_to(directory), path)
         for name in (LIST, OBSERVATIONS, SERIES, HISTOGRAMS):
@@ -112,19 +133,29 @@ def tried(directory: Path, files: list[Path], count: int, capfd: pytest.CaptureF
 
 
 def told(what: str, counted: Counter[tuple[str, str]]) -> None:
-    print(f"\n{sum(counted.values())} mutations of {what}: "
-          + "; ".join(f"{kind}: {result} {number}" for (kind, result), number in sorted(counted.items())))
+    print(
+        f"\n{sum(counted.values())} mutations of {what}: "
+        + "; ".join(
+            f"{kind}: {result} {number}" for (kind, result), number in sorted(counted.items())
+        )
+    )
 
 
 def test_evidence_that_changed_is_told(results: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for name in (LIST, OBSERVATIONS, SERIES, HISTOGRAMS):
-        (results / name).symlink_to("/nonexistent/cache")  # none is kept, so that evidence is read each time
-    shutil.copytree(results, results.with_name("plain"), ignore=shutil.ignore_patterns("*.parquet", LIST))
+        (results / name).symlink_to(
+            "/nonexistent/cache"
+        )  # none is kept, so that evidence is read each time
+    shutil.copytree(
+        results, results.with_name("plain"), ignore=shutil.ignore_patterns("*.parquet", LIST)
+    )
     directory = results.with_name("plain")
     files = sorted(path for path in (directory / RUNS).rglob("*") if path.is_file())
     counted: Counter[tuple[str, str]] = Counter()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("iolab.results.open.cache.is_foreign", lambda directory: True)  # no cache is written
+        patch.setattr(
+            "iolab.results.open.cache.is_foreign", lambda directory: True
+        )  # no cache is written
         counted = tried(directory, [*files, directory / "manifest.json"], EVIDENCE, capfd, 1)
     with capfd.disabled():
         told("evidence, plans and manifest", counted)
@@ -132,7 +163,9 @@ def test_evidence_that_changed_is_told(results: Path, capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
-def test_caches_that_changed_are_made_anew(results: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_caches_that_changed_are_made_anew(
+    results: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     answers(results, capfd)
     files = [results / name for name in (LIST, OBSERVATIONS, SERIES, HISTOGRAMS)]
     counted = tried(results, files, CACHES, capfd, 2)
@@ -142,10 +175,25 @@ def test_caches_that_changed_are_made_anew(results: Path, capfd: pytest.CaptureF
 
 
 @pytest.mark.parametrize("kind", ["fifo", "zero", "directory", "sparse"])
-@pytest.mark.parametrize("name", ["manifest.json", "journal.jsonl", "environment.json", "hosts.json", "run.json", "target.json", "fio.json",
-                                  "marks.jsonl", "log_ios.json", LIST, OBSERVATIONS])
-def test_special_and_endless_files_are_refused_or_told_at_once(name: str, kind: str, results: Path,
-                                                               capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "manifest.json",
+        "journal.jsonl",
+        "environment.json",
+        "hosts.json",
+        "run.json",
+        "target.json",
+        "fio.json",
+        "marks.jsonl",
+        "log_ios.json",
+        LIST,
+        OBSERVATIONS,
+    ],
+)
+def test_special_and_endless_files_are_refused_or_told_at_once(
+    name: str, kind: str, results: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     of_run = name in ("run.json", "target.json", "fio.json", "marks.jsonl", "log_ios.json")
     path = (next(iter(sorted((results / RUNS).iterdir()))) if of_run else results) / name
     path.unlink(missing_ok=True)
@@ -165,10 +213,45 @@ def test_special_and_endless_files_are_refused_or_told_at_once(name: str, kind: 
         assert found[0]["runs"][0]["verdict"]["level"] == "INVALID"
 
 
-ODD: tuple[Any, ...] = (None, 3, "x", [], [1], {}, {"a": 1}, {"a": {"b": [1, {"c": None}]}}, True, -1, "\x1b[2J")
-FIELDS = ("memory_bytes", "cpus", "temperatures_celsius", "block_devices", "devices", "controllers", "targets", "tools", "revisions",
-          "module_parameters", "written_bytes", "taken_bytes", "fill", "kind", "version", "recording", "label", "events", "latency",
-          "problem", "read", "write", "properties", "status")
+ODD: tuple[Any, ...] = (
+    None,
+    3,
+    "x",
+    [],
+    [1],
+    {},
+    {"a": 1},
+    {"a": {"b": [1, {"c": None}]}},
+    True,
+    -1,
+    "\x1b[2J",
+)
+FIELDS = (
+    "memory_bytes",
+    "cpus",
+    "temperatures_celsius",
+    "block_devices",
+    "devices",
+    "controllers",
+    "targets",
+    "tools",
+    "revisions",
+    "module_parameters",
+    "written_bytes",
+    "taken_bytes",
+    "fill",
+    "kind",
+    "version",
+    "recording",
+    "label",
+    "events",
+    "latency",
+    "problem",
+    "read",
+    "write",
+    "properties",
+    "status",
+)
 
 
 def nonsense(chance: random.Random, depth: int = 0) -> Any:
@@ -179,17 +262,28 @@ def nonsense(chance: random.Random, depth: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_facts_of_any_kind_are_read_or_left_out(seed: int, results: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_facts_of_any_kind_are_read_or_left_out(
+    seed: int, results: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Well-formed JSON with digests that agree: somebody may have written it so."""
     chance = random.Random(seed)
     for place in (results, *run_directories(results)):
         for name in sorted(OWN_FILES - {PLAN_FILE}):
             facts = {field: nonsense(chance) for field in FIELDS}
-            document = {"schema": 1, "fingerprint": nonsense(chance), "facts": chance.choice([nonsense(chance), facts]), **facts}
+            document = {
+                "schema": 1,
+                "fingerprint": nonsense(chance),
+                "facts": chance.choice([nonsense(chance), facts]),
+                **facts,
+            }
             (place / name).write_text(json.dumps(document))
         if place != results:
             write_plan(place, read_plan(place), durable=False)
-    for words in (["show", str(results)], ["show", str(results), "--format", "json"], ["compare", str(results)],
-                  ["report", str(results), "-o", str(tmp_path / "report.html")]):
+    for words in (
+        ["show", str(results)],
+        ["show", str(results), "--format", "json"],
+        ["compare", str(results)],
+        ["report", str(results), "-o", str(tmp_path / "report.html")],
+    ):
         capfd.readouterr()
         assert run(words) == 0, capfd.readouterr().err

@@ -23,13 +23,25 @@ def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     place = tmp_path / "tree/old/rep1"
     place.mkdir(parents=True)
     (place / "fio.json").write_text(output(job(iops=1000)))
-    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(tmp_path / "both/here")]) == 0
+    assert (
+        run(
+            [
+                "import",
+                str(tmp_path / "tree"),
+                "--layout",
+                "{variant}/rep{repetition:int}",
+                "-o",
+                str(tmp_path / "both/here"),
+            ]
+        )
+        == 0
+    )
     write_hosts(tmp_path / "both", Hosts({"here": "local"}))
     monkeypatch.chdir(tmp_path)
     for text, ids in (("both/here", ["0001"]), ("both", ["here/0001"])):
         opened = Results(text)
         assert opened.path == Path(text)
-        assert [each.id[:len(ids[0])] for each in opened.runs] == ids
+        assert [each.id[: len(ids[0])] for each in opened.runs] == ids
         assert [each.id for each in opened.runs] == [each.id for each in Results(Path(text)).runs]
         assert opened.series(opened.runs[0].id) == Results(Path(text)).series(opened.runs[0].id)
     with pytest.raises(ResultsError, match="not a results directory"):
@@ -39,17 +51,54 @@ def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
 
 
-@pytest.mark.parametrize("plan", [None, "{}", "", "[", "[" * 100_000, *(json.dumps(PLAN | wrong) for wrong in (
-    {"host": 5}, {"jobs": "x"}, {"factors": []}, {"factors": {"a": []}}, {"runtime": [1]}, {"exit_code": "x"}, {"tools": {"fio": 3}},
-    {"extra": None}, {"command": [1]}, {"repetition": True}, {"block": 2**40}, {"window": [0, 10**400]}, {"window": [0, math.inf]},
-    {"more": 1}))])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        None,
+        "{}",
+        "",
+        "[",
+        "[" * 100_000,
+        *(
+            json.dumps(PLAN | wrong)
+            for wrong in (
+                {"host": 5},
+                {"jobs": "x"},
+                {"factors": []},
+                {"factors": {"a": []}},
+                {"runtime": [1]},
+                {"exit_code": "x"},
+                {"tools": {"fio": 3}},
+                {"extra": None},
+                {"command": [1]},
+                {"repetition": True},
+                {"block": 2**40},
+                {"window": [0, 10**400]},
+                {"window": [0, math.inf]},
+                {"more": 1},
+            )
+        ),
+    ],
+)
 def test_a_run_that_was_killed_is_shown_each_time(plan: str | None, tmp_path: Path) -> None:
     for repetition in (1, 2, 3):
         place = tmp_path / f"tree/old/rep{repetition}"
         place.mkdir(parents=True)
         (place / "fio.json").write_text(output(job(jobs=1, iops=1000)))
     out = tmp_path / "out"
-    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(out)]) == 0
+    assert (
+        run(
+            [
+                "import",
+                str(tmp_path / "tree"),
+                "--layout",
+                "{variant}/rep{repetition:int}",
+                "-o",
+                str(out),
+            ]
+        )
+        == 0
+    )
     [killed] = out.glob("runs/0002-*/run.json")
     killed.unlink()
     if plan is not None:
@@ -68,7 +117,19 @@ def test_a_run_that_has_no_file_yet_comes_and_goes(tmp_path: Path) -> None:
     place.mkdir(parents=True)
     (place / "fio.json").write_text(output(job(jobs=1, iops=1000)))
     out = tmp_path / "out"
-    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(out)]) == 0
+    assert (
+        run(
+            [
+                "import",
+                str(tmp_path / "tree"),
+                "--layout",
+                "{variant}/rep{repetition:int}",
+                "-o",
+                str(out),
+            ]
+        )
+        == 0
+    )
     assert len(Results(out).runs) == 1
     (out / "runs/0002-aaaaaaaa").mkdir()
     assert [each.verdict.level.value for each in Results(out).runs] == ["OK", "INVALID"]
@@ -81,7 +142,19 @@ def test_what_is_read_only_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     place.mkdir(parents=True)
     (place / "fio.json").write_text(output(job(jobs=1, iops=1000)))
     out = tmp_path / "out"
-    assert run(["import", str(tmp_path / "tree"), "--layout", "{variant}/rep{repetition:int}", "-o", str(out)]) == 0
+    assert (
+        run(
+            [
+                "import",
+                str(tmp_path / "tree"),
+                "--layout",
+                "{variant}/rep{repetition:int}",
+                "-o",
+                str(out),
+            ]
+        )
+        == 0
+    )
     for cache in out.glob("*.parquet"):
         cache.unlink()
 

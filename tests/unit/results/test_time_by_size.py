@@ -16,16 +16,35 @@ from support.fio_files import job, output, write_run
 
 SIZE = 4 * 10 * 1000 * 8192
 """What `job()` moves in ten seconds."""
-PLAN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, jobs=4, runtime=60.0, exit_code=0, extra={"time_based": False})
+PLAN = RunPlan(
+    run="0001-aaaaaaaa",
+    variant="master",
+    factors={},
+    jobs=4,
+    runtime=60.0,
+    exit_code=0,
+    extra={"time_based": False},
+)
 
 
-def derived(tmp_path: Path, plan: RunPlan = PLAN, *, read: bool = False, extra: dict[str, Any] | None = None, **options: str) -> Derived:
+def derived(
+    tmp_path: Path,
+    plan: RunPlan = PLAN,
+    *,
+    read: bool = False,
+    extra: dict[str, Any] | None = None,
+    **options: str,
+) -> Derived:
     entry = job()
     if read:
         entry["read"], entry["write"] = entry["write"], entry["read"]
     plan = dataclasses.replace(plan, extra={**plan.extra, **(extra or {})})
-    write_run(tmp_path, output(entry, **{"size": str(SIZE // 4), "numjobs": "4", **options}), plan=plan)
-    (tmp_path / "environment.json").write_text(json.dumps({"fingerprint": {}, "facts": {"memory_bytes": 2**34}}))
+    write_run(
+        tmp_path, output(entry, **{"size": str(SIZE // 4), "numjobs": "4", **options}), plan=plan
+    )
+    (tmp_path / "environment.json").write_text(
+        json.dumps({"fingerprint": {}, "facts": {"memory_bytes": 2**34}})
+    )
     return derive(tmp_path, plan)
 
 
@@ -39,40 +58,59 @@ def codes(found: Derived) -> dict[str, Level]:
 
 def test_the_time_is_that_of_the_longest_job_by_fio_s_own_milliseconds(tmp_path: Path) -> None:
     found = derived(tmp_path)
-    time, = (one for one in found.observations if one.metric == "write.time")
+    (time,) = (one for one in found.observations if one.metric == "write.time")
     assert (time.value, time.unit, time.source_value, time.source_unit) == (10.0, "s", 1e4, "ms")
     assert time.source_field == "jobs[0].write.runtime"
     late = job(runtime=12.0, iops=1000.0)
     late["write"]["io_bytes"] = SIZE // 4
     early = {**job(), "write": {**job()["write"], "io_bytes": SIZE * 3 // 4}}
     write_run(tmp_path / "two", output(early, late, size=str(SIZE // 4)), plan=PLAN)
-    time, = (one for one in derive(tmp_path / "two", PLAN).observations if one.metric == "write.time")
+    (time,) = (
+        one for one in derive(tmp_path / "two", PLAN).observations if one.metric == "write.time"
+    )
     assert (time.value, time.source_field) == (12.0, "longest of 2 jobs: write.runtime")
 
 
-@pytest.mark.parametrize(("plan", "options"), [
-    (dataclasses.replace(PLAN, extra={"time_based": True}), {}),              # it would have gone on
-    (dataclasses.replace(PLAN, runtime=10.0), {}),                            # its time was up
-    (dataclasses.replace(PLAN, ramp=2.0), {}),                                # a part was moved before the window
-    (dataclasses.replace(PLAN, extra={"time_based": False, "sections": 2}), {}),
-    (dataclasses.replace(PLAN, extra={}), {}),                                # a foreign run, which may have been ended by hand
-    (PLAN, {"size": "1t"}), (PLAN, {"size": "100%"}), (PLAN, {"io_size": "1t"}),
-])
-def test_a_run_that_may_have_ended_otherwise_has_no_time(tmp_path: Path, plan: RunPlan, options: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("plan", "options"),
+    [
+        (dataclasses.replace(PLAN, extra={"time_based": True}), {}),  # it would have gone on
+        (dataclasses.replace(PLAN, runtime=10.0), {}),  # its time was up
+        (dataclasses.replace(PLAN, ramp=2.0), {}),  # a part was moved before the window
+        (dataclasses.replace(PLAN, extra={"time_based": False, "sections": 2}), {}),
+        (
+            dataclasses.replace(PLAN, extra={}),
+            {},
+        ),  # a foreign run, which may have been ended by hand
+        (PLAN, {"size": "1t"}),
+        (PLAN, {"size": "100%"}),
+        (PLAN, {"io_size": "1t"}),
+    ],
+)
+def test_a_run_that_may_have_ended_otherwise_has_no_time(
+    tmp_path: Path, plan: RunPlan, options: dict[str, str]
+) -> None:
     assert times(derived(tmp_path, plan, **options)) == {}
 
 
 def test_a_foreign_run_that_only_its_size_could_end_has_one(tmp_path: Path) -> None:
-    assert times(derived(tmp_path, dataclasses.replace(PLAN, runtime=None, extra={}))) == {"write.time": 10.0}
+    assert times(derived(tmp_path, dataclasses.replace(PLAN, runtime=None, extra={}))) == {
+        "write.time": 10.0
+    }
 
 
-def test_files_that_were_done_have_nothing_to_tell_of_their_limit_or_of_opening_them(tmp_path: Path) -> None:
+def test_files_that_were_done_have_nothing_to_tell_of_their_limit_or_of_opening_them(
+    tmp_path: Path,
+) -> None:
     slow = output(job(latency_ns=0.5e6), size=str(SIZE // 4), numjobs="4")
     plan = dataclasses.replace(PLAN, extra={"time_based": False, "files": 40})
     write_run(tmp_path, slow, plan=plan)
     assert codes(derive(tmp_path, plan)) == {"time-outside-io": Level.OK}
     write_run(tmp_path / "fio", slow, plan=PLAN)
-    assert codes(derive(tmp_path / "fio", PLAN)) == {"time-outside-io": Level.SUSPECT, "ended-by-size": Level.OK}
+    assert codes(derive(tmp_path / "fio", PLAN)) == {
+        "time-outside-io": Level.SUSPECT,
+        "ended-by-size": Level.OK,
+    }
 
 
 def test_files_that_were_not_done_are_invalid(tmp_path: Path) -> None:
@@ -80,15 +118,36 @@ def test_files_that_were_not_done_are_invalid(tmp_path: Path) -> None:
     assert codes(derived(tmp_path, plan, size="1t"))["runtime"] is Level.INVALID
 
 
-@pytest.mark.parametrize(("extra", "options", "words"), [
-    ({}, {}, "a cache may have served them"),
-    ({"cold": True}, {}, None),
-    ({"cold": True}, {"norandommap": "1"}, "cold at the start, a cache may have served what was read again"),
-    ({"cold": True, "options": {"norandommap": True}}, {}, "cold at the start, a cache may have served what was read again"),
-    ({"cold": True}, {"size": str(SIZE // 16)}, "cold at the start, a cache may have served what was read again"),
-    ({"cold": True, "time_based": True}, {}, "cold at the start, a cache may have served what was read again"),
-])
-def test_a_cold_cache_is_no_warm_one(tmp_path: Path, extra: dict[str, Any], options: dict[str, str], words: str | None) -> None:
+@pytest.mark.parametrize(
+    ("extra", "options", "words"),
+    [
+        ({}, {}, "a cache may have served them"),
+        ({"cold": True}, {}, None),
+        (
+            {"cold": True},
+            {"norandommap": "1"},
+            "cold at the start, a cache may have served what was read again",
+        ),
+        (
+            {"cold": True, "options": {"norandommap": True}},
+            {},
+            "cold at the start, a cache may have served what was read again",
+        ),
+        (
+            {"cold": True},
+            {"size": str(SIZE // 16)},
+            "cold at the start, a cache may have served what was read again",
+        ),
+        (
+            {"cold": True, "time_based": True},
+            {},
+            "cold at the start, a cache may have served what was read again",
+        ),
+    ],
+)
+def test_a_cold_cache_is_no_warm_one(
+    tmp_path: Path, extra: dict[str, Any], options: dict[str, str], words: str | None
+) -> None:
     reasons = derived(tmp_path, read=True, extra=extra, **options).verdict.reasons
     said = [reason.text for reason in reasons if reason.code == "fits-in-memory"]
     assert [text.partition(": ")[2] for text in said] == ([] if words is None else [words])

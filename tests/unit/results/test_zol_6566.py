@@ -34,11 +34,26 @@ def test_littles_law_holds_on_all_max_rate_runs(results: Results) -> None:
 
 
 def test_exactly_five_stalls_all_at_fixed_rate(results: Results) -> None:
-    stalled = {(run.factors["submit"], run.variant, f"{run.factors['disks']}-{run.factors['media']}", run.factors["numjobs"])
-               for run in results.runs if run.verdict.has("stall")}
-    assert stalled == {("fixed", "project", "1-hdd", 128), ("fixed", "project", "1-hdd", 256), ("fixed", "project", "8-hdd", 16),
-                       ("fixed", "project", "8-hdd", 32), ("fixed", "project", "8-hdd", 64)}
-    assert {run.verdict.level for run in results.runs if run.verdict.has("stall")} == {Level.SUSPECT}
+    stalled = {
+        (
+            run.factors["submit"],
+            run.variant,
+            f"{run.factors['disks']}-{run.factors['media']}",
+            run.factors["numjobs"],
+        )
+        for run in results.runs
+        if run.verdict.has("stall")
+    }
+    assert stalled == {
+        ("fixed", "project", "1-hdd", 128),
+        ("fixed", "project", "1-hdd", 256),
+        ("fixed", "project", "8-hdd", 16),
+        ("fixed", "project", "8-hdd", 32),
+        ("fixed", "project", "8-hdd", 64),
+    }
+    assert {run.verdict.level for run in results.runs if run.verdict.has("stall")} == {
+        Level.SUSPECT
+    }
 
 
 def test_saturated_runs_are_marked(results: Results) -> None:
@@ -48,8 +63,12 @@ def test_saturated_runs_are_marked(results: Results) -> None:
 
 
 def test_device_busy_is_averaged_over_all_disks(results: Results) -> None:
-    run = next(run for run in results.runs
-               if run.variant == "master" and run.factors == {"submit": "max", "disks": 8, "media": "hdd", "numjobs": 64})
+    run = next(
+        run
+        for run in results.runs
+        if run.variant == "master"
+        and run.factors == {"submit": "max", "disks": 8, "media": "hdd", "numjobs": 64}
+    )
     means = []
     for path in sorted(run.evidence.glob("iostat-*.txt")):
         busy = [float(line.split()[-1]) for line in path.read_text().splitlines()]
@@ -64,6 +83,10 @@ def test_media_and_rate_are_never_pooled_unasked(results: Results) -> None:
     assert comparison.tables == ("submit", "media")
     assert comparison.warnings[0].code == "hidden-variation"
     assert max(change.pairs for cell in comparison.cells if (change := cell.change)) == 1
-    pooled = compare(results.runs, "write.iops", rows=["numjobs"], cols=["disks"], ignore=["media", "submit"])
-    assert "media varies within cells (hdd, ssd)" in " ".join(warning.text for warning in pooled.warnings)
+    pooled = compare(
+        results.runs, "write.iops", rows=["numjobs"], cols=["disks"], ignore=["media", "submit"]
+    )
+    assert "media varies within cells (hdd, ssd)" in " ".join(
+        warning.text for warning in pooled.warnings
+    )
     assert max(change.pairs for cell in pooled.cells if (change := cell.change)) == 4

@@ -35,8 +35,15 @@ def do(study: Path, host: FakeHost, heard: Listener, tmp_path: Path) -> Callable
     """Do the study; the results are `out` unless told otherwise, and its commands are trusted."""
 
     def run(**changes: Any) -> Path:
-        given = {"path": study, "output": tmp_path / "out", "listener": heard, "clock": host.clock, "host": host, "trusted": True,
-                 **changes}
+        given = {
+            "path": study,
+            "output": tmp_path / "out",
+            "listener": heard,
+            "clock": host.clock,
+            "host": host,
+            "trusted": True,
+            **changes,
+        }
         return run_study(given.pop("path"), given.pop("output"), **given)
 
     return run

@@ -32,11 +32,19 @@ def shell(host: FakeHost) -> FakeProgram:
 
 
 def only_run(study: Path, extra: str) -> None:
-    study.write_text(study_text(repetitions=1).replace("numjobs = [1, 4]", "numjobs = [1]").replace("[variants.synced]\n", "")
-                     .replace('workload.options.sync = "dsync"\n', "") + extra, "utf-8")
+    study.write_text(
+        study_text(repetitions=1)
+        .replace("numjobs = [1, 4]", "numjobs = [1]")
+        .replace("[variants.synced]\n", "")
+        .replace('workload.options.sync = "dsync"\n', "")
+        + extra,
+        "utf-8",
+    )
 
 
-def test_actions_come_at_their_time_in_the_window(do: Do, host: FakeHost, study: Path, shell: FakeProgram, heard: Listener) -> None:
+def test_actions_come_at_their_time_in_the_window(
+    do: Do, host: FakeHost, study: Path, shell: FakeProgram, heard: Listener
+) -> None:
     only_run(study, ACTIONS)
     begin = host.clock.realtime_ns()
     [run] = run_directories(do())
@@ -47,15 +55,25 @@ def test_actions_come_at_their_time_in_the_window(do: Do, host: FakeHost, study:
     assert (trim.time_ns - begin) / 1e9 == pytest.approx(ramp + 1)
     assert (trim.kind, trim.label) == ("action", "trim")
     assert trim.data["seconds"] == pytest.approx(0.3, abs=0.26)
-    assert {key: trim.data[key] for key in ("at", "command", "exit_code")} == {"at": 1.0, "command": "fstrim /x", "exit_code": 0}
+    assert {key: trim.data[key] for key in ("at", "command", "exit_code")} == {
+        "at": 1.0,
+        "command": "fstrim /x",
+        "exit_code": 0,
+    }
     assert read_plan(run).status == "finished"
     assert host.clock.monotonic() == pytest.approx(2.6)  # the load wasn't held up
-    [environment] = [added for (command, _), added in zip(host.started, host.environments, strict=True) if command[0] == "sh"]
+    [environment] = [
+        added
+        for (command, _), added in zip(host.started, host.environments, strict=True)
+        if command[0] == "sh"
+    ]
     assert (environment["IOLAB_RUN"], environment["IOLAB_FACTOR_NUMJOBS"]) == (run.name, "1")
     assert not heard.notes
 
 
-def test_a_failing_action_is_noted_and_marked(do: Do, study: Path, shell: FakeProgram, heard: Listener) -> None:
+def test_a_failing_action_is_noted_and_marked(
+    do: Do, study: Path, shell: FakeProgram, heard: Listener
+) -> None:
     only_run(study, ACTIONS)
     shell.exit_code = 4
     [run] = run_directories(do())
@@ -64,7 +82,9 @@ def test_a_failing_action_is_noted_and_marked(do: Do, study: Path, shell: FakePr
     assert heard.runs[0][1] == "finished"
 
 
-def test_an_action_never_outlives_the_run(do: Do, host: FakeHost, study: Path, shell: FakeProgram, heard: Listener) -> None:
+def test_an_action_never_outlives_the_run(
+    do: Do, host: FakeHost, study: Path, shell: FakeProgram, heard: Listener
+) -> None:
     only_run(study, ACTIONS)
     shell.seconds = 1e6
     [run] = run_directories(do())
@@ -81,7 +101,9 @@ def test_an_action_that_cannot_start_is_marked(do: Do, study: Path, heard: Liste
     assert "'sh' can't be started" in heard.notes[0]
 
 
-def test_an_action_that_never_came_is_told(do: Do, host: FakeHost, study: Path, shell: FakeProgram, heard: Listener) -> None:
+def test_an_action_that_never_came_is_told(
+    do: Do, host: FakeHost, study: Path, shell: FakeProgram, heard: Listener
+) -> None:
     only_run(study, ACTIONS)
     host.programs["fio"].seconds = 1.2
     [run] = run_directories(do())
@@ -89,7 +111,9 @@ def test_an_action_that_never_came_is_told(do: Do, host: FakeHost, study: Path, 
     assert heard.notes == ["action 'trim' at 1 s never came: the load had ended"]
 
 
-def test_times_count_from_the_jobs_not_from_the_layout(do: Do, host: FakeHost, study: Path, shell: FakeProgram) -> None:
+def test_times_count_from_the_jobs_not_from_the_layout(
+    do: Do, host: FakeHost, study: Path, shell: FakeProgram
+) -> None:
     """fio lays out for a while and starts its first job 0.8 s after its own start."""
     only_run(study, ACTIONS)
     host.programs["fio"].seconds = 4.0
@@ -109,4 +133,7 @@ def test_times_count_from_the_jobs_not_from_the_layout(do: Do, host: FakeHost, s
     begin = host.clock.realtime_ns()
     [run] = run_directories(do())
     labels: list[Mark] = list(read_marks(run))
-    assert [(mark.label, round((mark.time_ns - begin) / 1e9, 2)) for mark in labels] == [("half", 1.8), ("trim", 2.3)]
+    assert [(mark.label, round((mark.time_ns - begin) / 1e9, 2)) for mark in labels] == [
+        ("half", 1.8),
+        ("trim", 2.3),
+    ]

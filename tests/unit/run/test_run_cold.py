@@ -21,8 +21,14 @@ Do = Callable[..., Path]
 @pytest.fixture
 def order(study: Path, host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What happened, in order: `layout`, `chill`, `load`."""
-    study.write_text(study_text(repetitions=1).replace("numjobs = [1, 4]", "numjobs = [1]").replace('"randwrite"', '"randread"')
-                     .replace("[variants.synced]\n", "").replace('workload.options.sync = "dsync"\n', ""), "utf-8")
+    study.write_text(
+        study_text(repetitions=1)
+        .replace("numjobs = [1, 4]", "numjobs = [1]")
+        .replace('"randwrite"', '"randread"')
+        .replace("[variants.synced]\n", "")
+        .replace('workload.options.sync = "dsync"\n', ""),
+        "utf-8",
+    )
     happened: list[str] = []
 
     def work(command: Sequence[str], directory: Path) -> None:
@@ -47,7 +53,9 @@ def test_the_load_follows_layout_and_chill(do: Do, order: list[str]) -> None:
     assert read_plan(run).command[-1] == "job.fio"
 
 
-def test_what_cannot_be_laid_out_is_not_measured(do: Do, host: FakeHost, order: list[str], heard: Listener) -> None:
+def test_what_cannot_be_laid_out_is_not_measured(
+    do: Do, host: FakeHost, order: list[str], heard: Listener
+) -> None:
     host.programs["fio"].fails = lambda command: 2
     [run] = run_directories(do())
     assert order == ["layout"]
@@ -55,7 +63,9 @@ def test_what_cannot_be_laid_out_is_not_measured(do: Do, host: FakeHost, order: 
     assert read_plan(run).exit_code is None
 
 
-def test_a_cache_that_stays_warm_is_no_cold_run(do: Do, order: list[str], heard: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_stays_warm_is_no_cold_run(
+    do: Do, order: list[str], heard: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def warm(target: DirectoryTarget) -> None:
         raise RunError("still in memory")
 
@@ -65,7 +75,9 @@ def test_a_cache_that_stays_warm_is_no_cold_run(do: Do, order: list[str], heard:
     assert heard.runs == [(1, "failed", "still in memory")]
 
 
-def test_a_layout_that_hangs_is_ended(do: Do, host: FakeHost, order: list[str], heard: Listener) -> None:
+def test_a_layout_that_hangs_is_ended(
+    do: Do, host: FakeHost, order: list[str], heard: Listener
+) -> None:
     host.programs["fio"].seconds = 1e9
     do()
     assert len(host.ended) == 1
@@ -73,7 +85,9 @@ def test_a_layout_that_hangs_is_ended(do: Do, host: FakeHost, order: list[str], 
     assert "hung" in heard.runs[0][2]
 
 
-def test_ctrl_c_twice_in_a_layout_interrupts_the_run(do: Do, host: FakeHost, order: list[str], heard: Listener) -> None:
+def test_ctrl_c_twice_in_a_layout_interrupts_the_run(
+    do: Do, host: FakeHost, order: list[str], heard: Listener
+) -> None:
     stops = Interrupts()
     host.programs["fio"].seconds = 1e9
     sleep = host.clock.sleep

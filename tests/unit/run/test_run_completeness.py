@@ -28,8 +28,12 @@ def killed_after(out: Path, number: int) -> None:
     for each in runs[number:]:
         shutil.rmtree(each)
     lines = (out / FILE).read_text().splitlines(keepends=True)
-    last = next(place for place, line in enumerate(lines) if '"finished", "time_ns"' in line and runs[number - 1].name in line)
-    (out / FILE).write_text("".join(lines[:last + 1]))
+    last = next(
+        place
+        for place, line in enumerate(lines)
+        if '"finished", "time_ns"' in line and runs[number - 1].name in line
+    )
+    (out / FILE).write_text("".join(lines[: last + 1]))
 
 
 def test_a_finished_study_has_all_its_runs(do: Do) -> None:
@@ -38,7 +42,9 @@ def test_a_finished_study_has_all_its_runs(do: Do) -> None:
     assert found.words() == []
 
 
-def test_runs_to_come_are_told_wherever_the_study_is_read(do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_to_come_are_told_wherever_the_study_is_read(
+    do: Do, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = do()
     killed_after(out, 3)
     opened = open_results(out)
@@ -48,13 +54,21 @@ def test_runs_to_come_are_told_wherever_the_study_is_read(do: Do, capsys: pytest
     assert run(["show", str(out)]) == 0
     assert f"\nmissing   {TO_COME}\n" in capsys.readouterr().out
     assert run(["show", str(out), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["standing"] == {"planned": 8, "to_come": 5, "gone": [], "unknown": [], "damaged": []}
+    assert json.loads(capsys.readouterr().out)["standing"] == {
+        "planned": 8,
+        "to_come": 5,
+        "gone": [],
+        "unknown": [],
+        "damaged": [],
+    }
     assert run(["compare", str(out)]) == 0
     assert f"note: {TO_COME}" in capsys.readouterr().out
     assert run(["compare", str(out), "--knee"]) == 0
     assert f"note: {TO_COME}" in capsys.readouterr().out
     assert run(["compare", str(out), "--knee", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["warnings"] == [{"code": "unfinished", "text": TO_COME}]
+    assert json.loads(capsys.readouterr().out)["warnings"] == [
+        {"code": "unfinished", "text": TO_COME}
+    ]
 
 
 def test_a_finished_run_whose_evidence_is_gone_is_named(do: Do) -> None:
@@ -65,10 +79,14 @@ def test_a_finished_run_whose_evidence_is_gone_is_named(do: Do) -> None:
     write_hosts(out.parent, Hosts({out.name: "local"}))
     both = Results(out.parent).standing
     assert both is not None
-    assert both.words() == [f"1 finished run of 8 is gone, evidence and all: {out.name}/{runs[2].name}"]
+    assert both.words() == [
+        f"1 finished run of 8 is gone, evidence and all: {out.name}/{runs[2].name}"
+    ]
 
 
-def test_results_without_any_run_say_so_and_have_no_report(do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_without_any_run_say_so_and_have_no_report(
+    do: Do, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = do()
     shutil.rmtree(out / "runs")
     assert run(["show", str(out)]) == 0
@@ -85,12 +103,19 @@ def test_what_was_set_aside_counts_as_to_come(do: Do, host: FakeHost) -> None:
     [last] = list(run_directories(out))[-1:]
     shutil.rmtree(last)
     with (out / FILE).open("a") as file:
-        file.write(checked_line({"event": "aside", "run": last.name}, (out / FILE).read_text().count("\n") + 1).decode())
+        file.write(
+            checked_line(
+                {"event": "aside", "run": last.name}, (out / FILE).read_text().count("\n") + 1
+            ).decode()
+        )
     assert Results(out).standing == Standing(8, 1)
 
 
-@pytest.mark.parametrize("line", ["[" * 100_000, json.dumps({"event": "planned", "run": "9" * 5000 + "-x"}), "\x00", "1e999"],
-                         ids=["deep", "long", "nothing", "number"])
+@pytest.mark.parametrize(
+    "line",
+    ["[" * 100_000, json.dumps({"event": "planned", "run": "9" * 5000 + "-x"}), "\x00", "1e999"],
+    ids=["deep", "long", "nothing", "number"],
+)
 def test_a_damaged_line_costs_itself(line: str, do: Do) -> None:
     out = do()
     killed_after(out, 3)
@@ -101,10 +126,14 @@ def test_a_damaged_line_costs_itself(line: str, do: Do) -> None:
     assert (found.planned, found.to_come) == (8, 5)
     number = (out / FILE).read_bytes().count(b"\n")
     changed = f"{FILE} is damaged: 1 line changed or missing, the first is line {number}"
-    assert found.damaged == ((changed,) if line.endswith("}") else ())  # others are as a kill leaves them
+    assert found.damaged == (
+        (changed,) if line.endswith("}") else ()
+    )  # others are as a kill leaves them
 
 
-def test_without_a_journal_that_can_be_read_nobody_knows_what_is_missing(do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_journal_that_can_be_read_nobody_knows_what_is_missing(
+    do: Do, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = do()
     (out / FILE).unlink()
     (out / FILE).mkdir()
@@ -119,8 +148,12 @@ def test_without_a_journal_that_can_be_read_nobody_knows_what_is_missing(do: Do,
     assert (both.planned, both.words()) == (0, [words])
 
 
-@pytest.mark.parametrize("name", ["run.json", "environment.json", "target.json", "marks.jsonl", "log_ios.json"])
-def test_a_damaged_file_of_a_run_is_no_harm_to_others(name: str, do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "name", ["run.json", "environment.json", "target.json", "marks.jsonl", "log_ios.json"]
+)
+def test_a_damaged_file_of_a_run_is_no_harm_to_others(
+    name: str, do: Do, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = do()
     others = {each.id: each.verdict for each in Results(out).runs[1:]}
     (next(run_directories(out)) / name).write_text("[" * 100_000 + "\n")
@@ -130,7 +163,9 @@ def test_a_damaged_file_of_a_run_is_no_harm_to_others(name: str, do: Do, capsys:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "hosts.json"])
-def test_what_says_what_it_is_must_be_whole(name: str, do: Do, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_says_what_it_is_must_be_whole(
+    name: str, do: Do, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = do()
     (out / name).write_text("[" * 100_000)
     assert run(["show", str(out)]) == 3

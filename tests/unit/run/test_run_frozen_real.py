@@ -39,8 +39,11 @@ options = {{size = "4m", rw = "randwrite", bs = "4k", fsync = 1, numjobs = 2}}
 @contextlib.contextmanager
 def frozen(point: Path) -> Iterator[None]:
     """Freeze a file system; it is thawed in any case, by a process of its own too."""
-    guard = subprocess.Popen(["sh", "-c", 'sleep 60; fsfreeze --unfreeze "$1"', "sh", str(point)], stderr=subprocess.DEVNULL,
-                             start_new_session=True)
+    guard = subprocess.Popen(
+        ["sh", "-c", 'sleep 60; fsfreeze --unfreeze "$1"', "sh", str(point)],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         call("fsfreeze", "--freeze", str(point))
         yield
@@ -67,14 +70,27 @@ def point(fio: str, tmp_path: Path) -> Iterator[Path]:
             yield place
         finally:
             thaw(place)
-            until(lambda: subprocess.run(["umount", str(place)], check=False, capture_output=True).returncode == 0, "the mount to go")
+            until(
+                lambda: (
+                    subprocess.run(
+                        ["umount", str(place)], check=False, capture_output=True
+                    ).returncode
+                    == 0
+                ),
+                "the mount to go",
+            )
 
 
 def study(tmp_path: Path, point: Path, *flags: str) -> subprocess.Popen[str]:
     file = tmp_path / "s.toml"
     file.write_text(STUDY.format(point=point))
-    return subprocess.Popen([sys.executable, "-m", "iolab.cli", "run", str(file), "-o", str(tmp_path / "out"), *flags], text=True,
-                            env={**os.environ, "PYTHONPATH": PACKAGE}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return subprocess.Popen(
+        [sys.executable, "-m", "iolab.cli", "run", str(file), "-o", str(tmp_path / "out"), *flags],
+        text=True,
+        env={**os.environ, "PYTHONPATH": PACKAGE},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
 
 
 class Words:
@@ -96,12 +112,20 @@ class Words:
 
 
 def events(out: Path) -> list[str]:
-    return [event["event"] for event in read_journal(out)[0]] if (out / "journal.jsonl").exists() else []
+    return (
+        [event["event"] for event in read_journal(out)[0]]
+        if (out / "journal.jsonl").exists()
+        else []
+    )
 
 
-@pytest.mark.parametrize(("signals", "code"), [((signal.SIGINT,), 130), ((signal.SIGINT, signal.SIGINT), 130), ((signal.SIGTERM,), 130)])
-def test_a_frozen_file_system_is_told_and_both_ways_to_stop_are_answered(point: Path, tmp_path: Path, signals: tuple[signal.Signals, ...],
-                                                                        code: int) -> None:
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [((signal.SIGINT,), 130), ((signal.SIGINT, signal.SIGINT), 130), ((signal.SIGTERM,), 130)],
+)
+def test_a_frozen_file_system_is_told_and_both_ways_to_stop_are_answered(
+    point: Path, tmp_path: Path, signals: tuple[signal.Signals, ...], code: int
+) -> None:
     process = study(tmp_path, point)
     words = Words(process)
     try:
@@ -137,16 +161,25 @@ def test_a_frozen_file_system_is_told_and_both_ways_to_stop_are_answered(point: 
         process.wait()
 
 
-def test_what_hangs_on_another_host_is_waited_for_within_bounds(point: Path, tmp_path: Path) -> None:
+def test_what_hangs_on_another_host_is_waited_for_within_bounds(
+    point: Path, tmp_path: Path
+) -> None:
     """A command, and a program of a run: neither can be ended, both are told, and the host is asked further."""
     with sshd(tmp_path / "ssh") as options, SshHost(options) as host:
         assert host.run(["true"]).exit_code == 0
         with frozen(point):
             begin = time.monotonic()
-            with pytest.raises(HungError, match="'mkdir' did not end within 1 s: it waits in the kernel"):
+            with pytest.raises(
+                HungError, match="'mkdir' did not end within 1 s: it waits in the kernel"
+            ):
                 host.run(["mkdir", str(point / "never")], timeout=1)
             assert time.monotonic() - begin < 15
-            process = host.start(["mkdir", str(point / "later")], cwd=tmp_path, stdout=tmp_path / "out", stderr=tmp_path / "err")
+            process = host.start(
+                ["mkdir", str(point / "later")],
+                cwd=tmp_path,
+                stdout=tmp_path / "out",
+                stderr=tmp_path / "err",
+            )
             assert process.wait(1.0) is None
             begin = time.monotonic()
             assert process.end(grace=0.5, patience=1.0) is None

@@ -39,10 +39,25 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
-def done(study: Path, output: Path, hosts: list[FakeHost], how: How | None = None, interrupts: Interrupts | None = None,
-         listeners: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+def done(
+    study: Path,
+    output: Path,
+    hosts: list[FakeHost],
+    how: How | None = None,
+    interrupts: Interrupts | None = None,
+    listeners: dict[str, Any] | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:
     heard = listeners or {host.name: Listener() for host in hosts}
-    return heard, dict(run_on_hosts(study, output, {host.name: host for host in hosts}, heard, how or How(), interrupts or Interrupts()))
+    return heard, dict(
+        run_on_hosts(
+            study,
+            output,
+            {host.name: host for host in hosts},
+            heard,
+            how or How(),
+            interrupts or Interrupts(),
+        )
+    )
 
 
 def test_each_host_does_all_cells_and_keeps_its_own_results(study: Path, tmp_path: Path) -> None:
@@ -75,10 +90,14 @@ def test_the_directory_of_all_hosts_opens_as_one(study: Path, tmp_path: Path) ->
     one = run.observations["write.iops"]
     assert (run.evidence / one.source_file).exists()
     assert one.value == alone.runs[0].observations["write.iops"].value
-    assert [each.name for each in results.series(run.id)] == [each.name for each in alone.series(alone.runs[0].id)]
+    assert [each.name for each in results.series(run.id)] == [
+        each.name for each in alone.series(alone.runs[0].id)
+    ]
     assert len(results.histograms(run.id)) == len(alone.histograms(alone.runs[0].id))
     assert results.environment() == open_results(out / "a").environment()
-    assert results.environments() == {name: open_results(out / name).environment() for name in ("a", "b")}
+    assert results.environments() == {
+        name: open_results(out / name).environment() for name in ("a", "b")
+    }
     assert alone.environments() == {"": alone.environment()}
     assert results.observations().num_rows == 2 * alone.observations().num_rows
     comparison = results.compare("write.iops")
@@ -153,7 +172,10 @@ def test_ctrl_c_ends_all(presses: int, status: str, study: Path, tmp_path: Path)
 
 def test_a_second_study_says_which_process_writes_there(study: Path, tmp_path: Path) -> None:
     done(study, tmp_path / "out", [named("a"), named("b")])
-    with lock(tmp_path / "out/b"), pytest.raises(ResultsError, match="out/b: is being written by process"):
+    with (
+        lock(tmp_path / "out/b"),
+        pytest.raises(ResultsError, match="out/b: is being written by process"),
+    ):
         done(study, tmp_path / "out", [named("a"), named("b")])
     with pytest.raises(UsageError, match="holds results already"):
         done(study, tmp_path / "out", [named("a"), named("b")])
@@ -171,7 +193,9 @@ def test_results_of_one_host_and_of_several_are_kept_apart(study: Path, tmp_path
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file"):
         done(study, tmp_path / "file", [named("a"), named("b")])
-    with RecordingWriter.create(tmp_path / "rec", host="a", clock="realtime", origin={"kind": "record"}):
+    with RecordingWriter.create(
+        tmp_path / "rec", host="a", clock="realtime", origin={"kind": "record"}
+    ):
         pass
     with pytest.raises(UsageError, match="rec: is a recording, not a results directory"):
         done(study, tmp_path / "rec", [named("a"), named("b")])
@@ -196,13 +220,26 @@ def test_a_fault_of_its_own_is_raised_once_all_have_ended(study: Path, tmp_path:
 
     good = Listener()
     with pytest.raises(ZeroDivisionError):
-        done(study, tmp_path / "out", [named("a"), named("b")], listeners={"a": Broken(), "b": good})
+        done(
+            study, tmp_path / "out", [named("a"), named("b")], listeners={"a": Broken(), "b": good}
+        )
     assert len(good.runs) == RUNS
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', '{"schema": 1, "hosts": {}, "reproduce": []}',
-                                  '{"schema": 1, "hosts": {"../x": "x"}, "reproduce": []}', '{"schema": 1, "hosts": 7, "reproduce": []}',
-                                  '{"schema": "1", "hosts": {"a": "a"}, "reproduce": []}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": 1}',
+        '{"schema": 1, "hosts": {}, "reproduce": []}',
+        '{"schema": 1, "hosts": {"../x": "x"}, "reproduce": []}',
+        '{"schema": 1, "hosts": 7, "reproduce": []}',
+        '{"schema": "1", "hosts": {"a": "a"}, "reproduce": []}',
+        "[" * 100_000,
+    ],
+)
 def test_damaged_lists_of_hosts_are_told(text: str, tmp_path: Path) -> None:
     (tmp_path / FILE).write_text(text)
     with pytest.raises(ResultsError, match="is damaged"):

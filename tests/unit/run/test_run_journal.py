@@ -22,9 +22,11 @@ def test_events_come_back_in_order_with_their_time(tmp_path: Path) -> None:
     clock.sleep(1)
     journal.write_all([("planned", {"run": "0001-ab"}), ("started", {"run": "0001-ab", "pid": 7})])
     events, damaged = read_journal(tmp_path)
-    assert events == [{"event": "opened", "time_ns": 5, "runs": 1},
-                      {"event": "planned", "time_ns": 1_000_000_005, "run": "0001-ab"},
-                      {"event": "started", "time_ns": 1_000_000_005, "run": "0001-ab", "pid": 7}]
+    assert events == [
+        {"event": "opened", "time_ns": 5, "runs": 1},
+        {"event": "planned", "time_ns": 1_000_000_005, "run": "0001-ab"},
+        {"event": "started", "time_ns": 1_000_000_005, "run": "0001-ab", "pid": 7},
+    ]
     assert damaged == []
 
 
@@ -51,8 +53,9 @@ def test_no_journal_is_an_error(tmp_path: Path) -> None:
 
 
 @given(st.data())
-def test_a_cut_anywhere_costs_the_line_it_is_in_and_no_later_one(tmp_path_factory: pytest.TempPathFactory,
-                                                                 data: st.DataObject) -> None:
+def test_a_cut_anywhere_costs_the_line_it_is_in_and_no_later_one(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     directory = tmp_path_factory.mktemp("journal")
     journal = Journal(directory, FakeClock())
     journal.write_all([("finished", {"run": f"{number:04d}"}) for number in range(5)])
@@ -61,12 +64,17 @@ def test_a_cut_anywhere_costs_the_line_it_is_in_and_no_later_one(tmp_path_factor
     (directory / FILE).write_bytes(whole[:cut])
     journal.write("closed")
     events, damaged = read_journal(directory)
-    complete = whole[:cut].count(b"\n") + (whole[cut:cut + 1] == b"\n")
-    assert [event.get("run") for event in events] == [*(f"{number:04d}" for number in range(complete)), None]
+    complete = whole[:cut].count(b"\n") + (whole[cut : cut + 1] == b"\n")
+    assert [event.get("run") for event in events] == [
+        *(f"{number:04d}" for number in range(complete)),
+        None,
+    ]
     assert len(damaged) <= 1
 
 
-@pytest.mark.parametrize("line", [b"\xff\xfe\n", b"[1]\n", b"null\n", b'{"event": "nonsense"}\n', b"{\n"])
+@pytest.mark.parametrize(
+    "line", [b"\xff\xfe\n", b"[1]\n", b"null\n", b'{"event": "nonsense"}\n', b"{\n"]
+)
 def test_damaged_lines_are_counted(tmp_path: Path, line: bytes) -> None:
     Journal(tmp_path, FakeClock()).write("opened")
     with (tmp_path / FILE).open("ab") as file:

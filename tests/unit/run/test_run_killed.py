@@ -19,14 +19,19 @@ from support.acting import Listener, study_text
 from support.resuming import BOOT, Do, Killed, agreed, names, stop_after
 
 
-def test_a_run_killed_in_flight_is_set_aside_and_done_again(do: Do, host: FakeHost, heard: Listener) -> None:
+def test_a_run_killed_in_flight_is_set_aside_and_done_again(
+    do: Do, host: FakeHost, heard: Listener
+) -> None:
     out = do(interrupts=stop_after(3, host))
     third = out / "runs" / names(out)[2]
     (third / "run.json").unlink()
     do(resume=True)
     assert not (out / "aside" / f"{third.name}.1" / "run.json").exists()
     assert (out / "aside" / f"{third.name}.1" / "fio.json").exists()
-    assert f"run {third.name} (killed in flight) is done again; what it left is in aside/{third.name}.1" in heard.notes
+    assert (
+        f"run {third.name} (killed in flight) is done again; what it left is in aside/{third.name}.1"
+        in heard.notes
+    )
     agreed(out)
     (third / "run.json").write_text("{")  # damaged counts as missing, and the next place is free
     do(resume=True)
@@ -59,9 +64,17 @@ def _points(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> Iterator[i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
-def test_a_death_at_any_durable_write_loses_at_most_the_run_in_flight(do: Do, study: Path, host: FakeHost, tmp_path: Path,
-                                                                      monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
-    study.write_text(study_text(repetitions=1).replace("numjobs = [1, 4]", "numjobs = [1]"), "utf-8")
+def test_a_death_at_any_durable_write_loses_at_most_the_run_in_flight(
+    do: Do,
+    study: Path,
+    host: FakeHost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: bool,
+) -> None:
+    study.write_text(
+        study_text(repetitions=1).replace("numjobs = [1, 4]", "numjobs = [1]"), "utf-8"
+    )
     whole = names(do(output=tmp_path / "whole"))
     at, done = 0, False
     while not done:
@@ -73,7 +86,11 @@ def test_a_death_at_any_durable_write_loses_at_most_the_run_in_flight(do: Do, st
                 done = True
             except Killed:
                 pass
-        finished = [run.name for run in run_directories(out) if (run / "run.json").exists()] if out.exists() else []
+        finished = (
+            [run.name for run in run_directories(out) if (run / "run.json").exists()]
+            if out.exists()
+            else []
+        )
         do(output=out, resume=True)
         assert names(out) == whole
         agreed(out)
@@ -85,7 +102,9 @@ def test_a_death_at_any_durable_write_loses_at_most_the_run_in_flight(do: Do, st
 
 
 @pytest.mark.slow
-def test_a_death_during_the_resume_itself_is_no_different(do: Do, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_death_during_the_resume_itself_is_no_different(
+    do: Do, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = do(interrupts=stop_after(3, host))
     whole_first = names(out)
     (out / "runs" / whole_first[2] / "run.json").unlink()
@@ -102,7 +121,9 @@ def test_a_death_during_the_resume_itself_is_no_different(do: Do, host: FakeHost
             agreed(out)
 
 
-def test_a_process_left_over_is_ended_before_anything_else(do: Do, host: FakeHost, heard: Listener) -> None:
+def test_a_process_left_over_is_ended_before_anything_else(
+    do: Do, host: FakeHost, heard: Listener
+) -> None:
     host.files[BOOT] = "boot-1\n"
     out = do(interrupts=stop_after(1, host))
     started = Journal(out, host.clock)
@@ -111,7 +132,12 @@ def test_a_process_left_over_is_ended_before_anything_else(do: Do, host: FakeHos
     started.write("hook", title="before block 1", pid=78, pid_started_ticks=701)
     started.write("hook", title="before run 2", pid=79, pid_started_ticks=702)
     started.write("hook-ended", title="before run 2", pid=79, exit_code=0)
-    host.leftovers = {(77, 700), (78, 999), (79, 702), (5, 5)}  # the second is a stranger under a pid that was used again
+    host.leftovers = {
+        (77, 700),
+        (78, 999),
+        (79, 702),
+        (5, 5),
+    }  # the second is a stranger under a pid that was used again
     do(resume=True)
     assert host.ended == [77]
     assert host.leftovers == {(78, 999), (79, 702), (5, 5)}
@@ -133,10 +159,14 @@ def test_after_another_boot_ids_mean_nothing(do: Do, host: FakeHost, boot: str |
     assert host.ended == []
 
 
-def test_scratch_of_a_killed_study_goes_and_nothing_else(do: Do, host: FakeHost, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_of_a_killed_study_goes_and_nothing_else(
+    do: Do, host: FakeHost, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study.write_text(study_text() + '\n[target]\npath = "/data"\n')
     host.files["/data/precious"] = "kept"
-    monkeypatch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)  # as after a kill
+    monkeypatch.setattr(
+        "iolab.targets.directory.DirectoryTarget.close", lambda target: None
+    )  # as after a kill
     do(interrupts=stop_after(1, host))
     assert len(host.list_directory("/data")) == 2
     monkeypatch.undo()

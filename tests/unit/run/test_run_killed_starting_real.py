@@ -24,8 +24,14 @@ from support.waiting import gone, until
 
 pytestmark = pytest.mark.real
 
-STUDY = (study_text(repetitions=1).replace('"2s"', '"200ms"').replace('"500ms"', "0").replace("[1, 4]", "[2]")
-         .replace("[variants.synced]\n", "").replace('workload.options.sync = "dsync"\n', ""))
+STUDY = (
+    study_text(repetitions=1)
+    .replace('"2s"', '"200ms"')
+    .replace('"500ms"', "0")
+    .replace("[1, 4]", "[2]")
+    .replace("[variants.synced]\n", "")
+    .replace('workload.options.sync = "dsync"\n', "")
+)
 FOREVER = STUDY.replace('runtime = "200ms"', 'runtime = "1h"')
 
 
@@ -50,9 +56,20 @@ def killed(study: Path, out: Path, what: str, *, jobs: int = 0) -> int:
     told, telling = os.pipe()
     child = os.fork()
     if child == 0:
+
         def note(self: Starts, event: str, process: Process, **data: Any) -> None:
             if event == what:
-                until(lambda: len(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()) >= jobs, "its children")
+                until(
+                    lambda: (
+                        len(
+                            Path(f"/proc/{process.pid}/task/{process.pid}/children")
+                            .read_text()
+                            .split()
+                        )
+                        >= jobs
+                    ),
+                    "its children",
+                )
                 os.write(telling, str(process.pid).encode())
                 os.kill(os.getpid(), signal.SIGKILL)
             real(self, event, process, **data)
@@ -73,22 +90,32 @@ def killed(study: Path, out: Path, what: str, *, jobs: int = 0) -> int:
 
 def unrecorded(out: Path) -> list[list[int]]:
     """What resumes ended that was on no record."""
-    return [event["pids"] for event in read_journal(out)[0]
-            if event["event"] == "ended-leftover" and event["of"] == "a start that was not on record yet"]
+    return [
+        event["pids"]
+        for event in read_journal(out)[0]
+        if event["event"] == "ended-leftover"
+        and event["of"] == "a start that was not on record yet"
+    ]
 
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[Process]:
     """A process of the same results that is on record nowhere: as a recorder, or what a hook began for good."""
-    process = LocalHost().start(["sleep", "1000"], cwd=tmp_path, stdout=tmp_path / "so", stderr=tmp_path / "se",
-                                environment={"IOLAB_RESULTS": str(tmp_path / "out"), "IOLAB_START": "another.1"})
+    process = LocalHost().start(
+        ["sleep", "1000"],
+        cwd=tmp_path,
+        stdout=tmp_path / "so",
+        stderr=tmp_path / "se",
+        environment={"IOLAB_RESULTS": str(tmp_path / "out"), "IOLAB_START": "another.1"},
+    )
     yield process
     assert process.wait(0) is None, "it was ended too"
     process.end()
 
 
-def test_a_load_that_the_death_signal_does_not_reach_is_ended_with_its_jobs(fio: str, tmp_path: Path, stranger: Process,
-                                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_load_that_the_death_signal_does_not_reach_is_ended_with_its_jobs(
+    fio: str, tmp_path: Path, stranger: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study, out = tmp_path / "study.toml", tmp_path / "out"
     study.write_text(FOREVER)
     with monkeypatch.context() as patch:
@@ -120,11 +147,16 @@ def test_a_load_that_it_does_reach_is_gone_by_itself(fio: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("moved", [False, True])
-def test_what_a_hook_leaves_that_is_on_no_record_is_ended(fio: str, tmp_path: Path, moved: bool) -> None:
+def test_what_a_hook_leaves_that_is_on_no_record_is_ended(
+    fio: str, tmp_path: Path, moved: bool
+) -> None:
     """The shell gets a signal, its child none; that child leads a session of its own and, once, hears no SIGTERM."""
     study, out = tmp_path / "study.toml", tmp_path / "out"
     deaf = "" if moved else "trap '' TERM; "
-    study.write_text(STUDY + f'[hooks.study]\nbefore = "test -e again || {{ ({deaf}exec setsid sleep 1000) & wait; }}"\n')
+    study.write_text(
+        STUDY
+        + f'[hooks.study]\nbefore = "test -e again || {{ ({deaf}exec setsid sleep 1000) & wait; }}"\n'
+    )
     assert gone(killed(study, out, "hook", jobs=1))
     [orphan] = bearing(f"IOLAB_RESULTS={out}")
     (tmp_path / "again").touch()
@@ -137,7 +169,9 @@ def test_what_a_hook_leaves_that_is_on_no_record_is_ended(fio: str, tmp_path: Pa
 def test_over_ssh_too(fio: str, tmp_path: Path) -> None:
     """The far end hangs, so that it does not see the connection go."""
     study, out = tmp_path / "study.toml", tmp_path / "out"
-    study.write_text(STUDY + '[hooks.study]\nbefore = "test -e ' + f'{tmp_path}/again || exec sleep 1000"\n')
+    study.write_text(
+        STUDY + '[hooks.study]\nbefore = "test -e ' + f'{tmp_path}/again || exec sleep 1000"\n'
+    )
     with sshd(tmp_path / "sshd") as options:
         far = stopped_far_end(study, out, options)
         try:
@@ -159,6 +193,7 @@ def stopped_far_end(study: Path, out: Path, options: SshOptions) -> int:
     told, telling = os.pipe()
     child = os.fork()
     if child == 0:
+
         def note(self: Starts, event: str, process: Process, **data: Any) -> None:
             os.write(telling, str(host.far["pid"]).encode())
             os.kill(host.far["pid"], signal.SIGSTOP)

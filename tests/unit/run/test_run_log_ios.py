@@ -32,17 +32,30 @@ Event = tuple[int, int, int, int, int]
 
 
 def load(runtime: float = 4.0, **facts: Any) -> Load:
-    return Load(jobs=2, depth=1, runtime=runtime, ramp=0.0, offered_iops=None, space_bytes=0, facts=facts)
+    return Load(
+        jobs=2, depth=1, runtime=runtime, ramp=0.0, offered_iops=None, space_bytes=0, facts=facts
+    )
 
 
 def events(count: int = 3000, seed: int = 1, start: int = 0) -> list[Event]:
     rng = random.Random(seed)
-    return sorted((start + rng.randrange(1, 4000), round(10 ** rng.uniform(3, 8)), rng.choice([0, 1]), rng.choice([4096, 131072]),
-                   4096 * rng.randrange(10_000)) for _ in range(count))
+    return sorted(
+        (
+            start + rng.randrange(1, 4000),
+            round(10 ** rng.uniform(3, 8)),
+            rng.choice([0, 1]),
+            rng.choice([4096, 131072]),
+            4096 * rng.randrange(10_000),
+        )
+        for _ in range(count)
+    )
 
 
 def lines(listed: list[Event]) -> str:
-    return "".join(f"{T0 + time}, {latency}, {op}, {size}, {offset}, 0\n" for time, latency, op, size, offset in listed)
+    return "".join(
+        f"{T0 + time}, {latency}, {op}, {size}, {offset}, 0\n"
+        for time, latency, op, size, offset in listed
+    )
 
 
 def result(*listed: list[Event], off: int = 0) -> str:
@@ -51,11 +64,25 @@ def result(*listed: list[Event], off: int = 0) -> str:
     entry = job(runtime=4.0)
     for direction, name in enumerate(("read", "write")):
         own = [event for event in every if event[2] == direction]
-        bins = Counter(_core.grid_bounds(_core.grid_index(latency, 6), 6)[0] for _, latency, _, _, _ in own)
+        bins = Counter(
+            _core.grid_bounds(_core.grid_index(latency, 6), 6)[0] for _, latency, _, _, _ in own
+        )
         count = len(own) + off
-        entry[name] = {**idle(), "total_ios": count, "io_bytes": sum(event[3] for event in own), "runtime": 4000, "iops": count / 4,
-                       "lat_ns": {"min": 1, "max": 10**9, "mean": 1e5, "stddev": 1.0, "N": count,
-                                  "bins": {str(low): many for low, many in bins.items()}}}
+        entry[name] = {
+            **idle(),
+            "total_ios": count,
+            "io_bytes": sum(event[3] for event in own),
+            "runtime": 4000,
+            "iops": count / 4,
+            "lat_ns": {
+                "min": 1,
+                "max": 10**9,
+                "mean": 1e5,
+                "stddev": 1.0,
+                "N": count,
+                "bins": {str(low): many for low, many in bins.items()},
+            },
+        }
     return output(entry)
 
 
@@ -66,14 +93,23 @@ Make = Callable[..., Path]
 def make(tmp_path: Path) -> Make:
     """A run directory with logs as fio leaves them: a list of events for each job, or the text of its log."""
 
-    def made(*jobs: list[Event] | str, name: str = "0001-aaaaaaaa", fio: str | None = None, prefix: str = "fio") -> Path:
+    def made(
+        *jobs: list[Event] | str,
+        name: str = "0001-aaaaaaaa",
+        fio: str | None = None,
+        prefix: str = "fio",
+    ) -> Path:
         run_dir = tmp_path / "out" / "runs" / name
         (run_dir / "ios").mkdir(parents=True)
         for number, each in enumerate(jobs, 1):
             text = each if isinstance(each, str) else lines(each)
             for kind in ("lat", "clat", "slat"):
-                (run_dir / "ios" / f"{prefix}_{kind}.{number}.log").write_text("" if kind == "slat" else text)
-        (run_dir / "fio.json").write_text(fio or result(*(each for each in jobs if isinstance(each, list))))
+                (run_dir / "ios" / f"{prefix}_{kind}.{number}.log").write_text(
+                    "" if kind == "slat" else text
+                )
+        (run_dir / "fio.json").write_text(
+            fio or result(*(each for each in jobs if isinstance(each, list)))
+        )
         return run_dir
 
     return made
@@ -82,7 +118,9 @@ def make(tmp_path: Path) -> Make:
 WINDOW = (T0 * 10**6, (T0 + 4000) * 10**6)
 
 
-def kept(run_dir: Path, window: tuple[int, int] | None = WINDOW, given: Load | None = None) -> tuple[dict[str, Any], list[str]]:
+def kept(
+    run_dir: Path, window: tuple[int, int] | None = WINDOW, given: Load | None = None
+) -> tuple[dict[str, Any], list[str]]:
     noticed: list[str] = []
     keep_ios(run_dir, given or load(), window, "box", noticed.append)
     return read_io_log(run_dir), noticed
@@ -104,11 +142,28 @@ def test_all_events_are_in_the_recording_and_the_logs_are_gone(make: Make) -> No
     rows = []
     for segment in recorded.segments():
         table = pq.read_table(segment.path).to_pylist()
-        rows += [(row["time_ns"] // 10**6 - T0, row["latency_ns"], int(row["op"] == "write"), row["size_bytes"], row["offset_bytes"],
-                  row["job"], row["source"]) for row in table]
-    assert sorted(rows) == sorted([(*event, "iolab.0", "fio") for event in one] + [(*event, "iolab.1", "fio") for event in two])
+        rows += [
+            (
+                row["time_ns"] // 10**6 - T0,
+                row["latency_ns"],
+                int(row["op"] == "write"),
+                row["size_bytes"],
+                row["offset_bytes"],
+                row["job"],
+                row["source"],
+            )
+            for row in table
+        ]
+    assert sorted(rows) == sorted(
+        [(*event, "iolab.0", "fio") for event in one]
+        + [(*event, "iolab.1", "fio") for event in two]
+    )
     (mark,) = recorded.marks()
-    assert (mark["label"], mark["kind"], mark["link"]) == (run_dir.name, "run", f"runs/{run_dir.name}")
+    assert (mark["label"], mark["kind"], mark["link"]) == (
+        run_dir.name,
+        "run",
+        f"runs/{run_dir.name}",
+    )
     assert (mark["from_ns"], mark["until_ns"]) == WINDOW
 
 
@@ -133,7 +188,10 @@ def test_logs_per_second_are_what_a_count_of_the_events_says(make: Make) -> None
     one, two = events(seed=5), events(seed=6)
     run_dir = make(one, two)
     kept(run_dir)
-    tables = {kind: FioLog().read((run_dir / f"fio_{kind}.log").read_bytes(), kind) for kind in ("iops", "bw", "lat")}
+    tables = {
+        kind: FioLog().read((run_dir / f"fio_{kind}.log").read_bytes(), kind)
+        for kind in ("iops", "bw", "lat")
+    }
     for table in tables.values():
         assert table.averaged is True
     rates, bandwidth = per_second([tables["iops"]], "iops"), per_second([tables["bw"]], "bw")
@@ -141,9 +199,13 @@ def test_logs_per_second_are_what_a_count_of_the_events_says(make: Make) -> None
         own = np.array([event for event in one + two if event[2] == direction])
         second = (own[:, 0] - 1) // 1000
         assert rates.rates[name] == pytest.approx(np.bincount(second, minlength=4))
-        assert bandwidth.rates[name] == pytest.approx(np.bincount(second, weights=own[:, 3], minlength=4), rel=1e-3)
+        assert bandwidth.rates[name] == pytest.approx(
+            np.bincount(second, weights=own[:, 3], minlength=4), rel=1e-3
+        )
         listed = tables["lat"].value[tables["lat"].operation == direction]
-        assert listed == pytest.approx([own[second == place, 1].mean() for place in range(4)], abs=1)
+        assert listed == pytest.approx(
+            [own[second == place, 1].mean() for place in range(4)], abs=1
+        )
 
 
 def test_a_last_window_that_is_nearly_whole_is_a_rate_all_the_same(make: Make) -> None:
@@ -173,7 +235,9 @@ def test_sections_have_their_own_logs_and_steps_finer_ones(make: Make) -> None:
     assert noticed == []
     assert found["kept"] is None
     names = {path.name for path in run_dir.iterdir() if path.name.endswith(".log")}
-    assert names == {f"fio-step{step}_{kind}.log" for step in (1, 2) for kind in ("iops", "bw", "lat")}
+    assert names == {
+        f"fio-step{step}_{kind}.log" for step in (1, 2) for kind in ("iops", "bw", "lat")
+    }
     times = FioLog().read((run_dir / "fio-step2_iops.log").read_bytes(), "iops").time
     assert len(np.unique(np.round(1000 * times))) == 16
 
@@ -243,7 +307,9 @@ def test_a_log_that_is_none_harms_nothing_but_itself(make: Make, text: str) -> N
     assert (run_dir / "ios").is_dir()
 
 
-def test_a_full_disk_or_no_leave_keeps_the_logs(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_or_no_leave_keeps_the_logs(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -256,7 +322,10 @@ def test_a_full_disk_or_no_leave_keeps_the_logs(make: Make, monkeypatch: pytest.
 
 
 def test_where_another_process_writes_the_hosts_recording_the_log_stays(make: Make) -> None:
-    first, second = make(events(50), name="0001-aaaaaaaa"), make(events(60, start=9000), name="0002-aaaaaaaa")
+    first, second = (
+        make(events(50), name="0001-aaaaaaaa"),
+        make(events(60, start=9000), name="0002-aaaaaaaa"),
+    )
     kept(first)
     with (first.parent.parent / "recordings" / "box" / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -267,7 +336,9 @@ def test_where_another_process_writes_the_hosts_recording_the_log_stays(make: Ma
     assert [path.name for path in (first.parent.parent / "recordings").iterdir()] == ["box"]
 
 
-def test_an_attempt_killed_before_its_mark_leaves_nothing_twice(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_killed_before_its_mark_leaves_nothing_twice(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.recording.write.writer import RecordingWriter
 
     class Killed(BaseException):
@@ -303,7 +374,9 @@ def test_an_attempt_killed_after_its_mark_gives_way_to_the_next(make: Make) -> N
     assert sum(sum(segment.sources.values()) for segment in recorded.segments()) == 80
 
 
-def test_the_executor_takes_the_logs_in_before_the_run_counts_as_done(do: Callable[..., Path], host: Any, study: Path, heard: Any) -> None:
+def test_the_executor_takes_the_logs_in_before_the_run_counts_as_done(
+    do: Callable[..., Path], host: Any, study: Path, heard: Any
+) -> None:
     seen: list[bool] = []
 
     def work(command: list[str], directory: Path) -> None:
@@ -313,7 +386,9 @@ def test_the_executor_takes_the_logs_in_before_the_run_counts_as_done(do: Callab
         (directory / "ios" / "fio_lat.1.log").write_text(lines(listed))
 
     host.programs["fio"].work = work
-    study.write_text(study.read_text("utf-8").replace('kind = "fio"', 'kind = "fio"\nlog_ios = true'), "utf-8")
+    study.write_text(
+        study.read_text("utf-8").replace('kind = "fio"', 'kind = "fio"\nlog_ios = true'), "utf-8"
+    )
     out = do()
     assert seen == [True] * 8
     assert [status for _, status, _ in heard.runs] == ["finished"] * 8

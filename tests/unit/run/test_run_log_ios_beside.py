@@ -43,12 +43,27 @@ Event = tuple[int, int, int, int, int]
 class Beside:
     """A recorder in this process: the only writer of the host's recording. `before`, `after`: called around what it takes in."""
 
-    def __init__(self, directory: Path, before: Callable[[], None] = lambda: None, after: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        before: Callable[[], None] = lambda: None,
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
         begun = Begun(T0, 0, T0)
         sources: dict[str, Any] = {"block": {}, "diskstats": {}}
-        self.writer = (RecordingWriter.reopen(directory, live=True, begun=begun) if directory.exists() else
-                       RecordingWriter.create(directory, host="box", clock="realtime", origin={"kind": "record"}, live=True, begun=begun,
-                                              sources=sources))
+        self.writer = (
+            RecordingWriter.reopen(directory, live=True, begun=begun)
+            if directory.exists()
+            else RecordingWriter.create(
+                directory,
+                host="box",
+                clock="realtime",
+                origin={"kind": "record"},
+                live=True,
+                begun=begun,
+                sources=sources,
+            )
+        )
         self.before, self.after = before, after
         self.is_recording = True
 
@@ -83,32 +98,67 @@ def recorder(recordings: Path) -> Iterator[Beside]:
 
 def listed(count: int, seed: int, start_s: int) -> list[Event]:
     chance = random.Random(seed)
-    return sorted((start_s * 1000 + chance.randrange(1, 4000), round(10 ** chance.uniform(3, 8)), chance.choice([0, 1]), 4096,
-                   4096 * chance.randrange(1000)) for _ in range(count))
+    return sorted(
+        (
+            start_s * 1000 + chance.randrange(1, 4000),
+            round(10 ** chance.uniform(3, 8)),
+            chance.choice([0, 1]),
+            4096,
+            4096 * chance.randrange(1000),
+        )
+        for _ in range(count)
+    )
 
 
 def run_of(recordings: Path, name: str, every: list[Event]) -> Path:
     """A run directory as fio leaves it."""
     run_dir = recordings.parent / "runs" / name
     (run_dir / "ios").mkdir(parents=True)
-    text = "".join(f"{T0 // 10**6 + time}, {latency}, {op}, {size}, {offset}, 0\n" for time, latency, op, size, offset in every)
+    text = "".join(
+        f"{T0 // 10**6 + time}, {latency}, {op}, {size}, {offset}, 0\n"
+        for time, latency, op, size, offset in every
+    )
     (run_dir / "ios" / "fio_lat.1.log").write_text(text)
     entry = job(runtime=4.0)
     for direction, operation in enumerate(("read", "write")):
         own = [each for each in every if each[2] == direction]
-        bins = Counter(_core.grid_bounds(_core.grid_index(latency, 6), 6)[0] for _, latency, *_ in own)
-        entry[operation] = {**idle(), "total_ios": len(own), "io_bytes": 4096 * len(own), "runtime": 4000, "iops": len(own) / 4,
-                            "lat_ns": {"min": 1, "max": 10**9, "mean": 1e5, "stddev": 1.0, "N": len(own),
-                                       "bins": {str(low): many for low, many in bins.items()}}}
+        bins = Counter(
+            _core.grid_bounds(_core.grid_index(latency, 6), 6)[0] for _, latency, *_ in own
+        )
+        entry[operation] = {
+            **idle(),
+            "total_ios": len(own),
+            "io_bytes": 4096 * len(own),
+            "runtime": 4000,
+            "iops": len(own) / 4,
+            "lat_ns": {
+                "min": 1,
+                "max": 10**9,
+                "mean": 1e5,
+                "stddev": 1.0,
+                "N": len(own),
+                "bins": {str(low): many for low, many in bins.items()},
+            },
+        }
     (run_dir / "fio.json").write_text(output(entry))
     return run_dir
 
 
-def keep(run_dir: Path, recorder: Beside | None, start_s: int, ahead_ns: int = 0) -> tuple[dict[str, Any], list[str]]:
+def keep(
+    run_dir: Path, recorder: Beside | None, start_s: int, ahead_ns: int = 0
+) -> tuple[dict[str, Any], list[str]]:
     noticed: list[str] = []
     load = Load(jobs=1, depth=1, runtime=4.0, ramp=0.0, offered_iops=None, space_bytes=0, facts={})
     window = (T0 + start_s * SECOND, T0 + (start_s + 4) * SECOND)
-    keep_ios(run_dir, load, window, "box", noticed.append, recorder=cast("StudyRecorder | None", recorder), ahead_ns=ahead_ns)
+    keep_ios(
+        run_dir,
+        load,
+        window,
+        "box",
+        noticed.append,
+        recorder=cast("StudyRecorder | None", recorder),
+        ahead_ns=ahead_ns,
+    )
     return read_io_log(run_dir), noticed
 
 
@@ -117,16 +167,35 @@ def record(recorder: Beside, first_s: int, seconds: int) -> None:
     times = [T0 + first_s * SECOND + number * SECOND // 10 for number in range(10 * seconds)]
     count = len(times)
     columns: dict[str, list[Any]] = {
-        "source": ["block"] * count, "time_ns": times, "op": ["write"] * count, "count": [1] * count, "size_bytes": [8192] * count,
-        "latency_ns": [1000] * count, "latency_bucket": [_core.grid_index(1000, 6)] * count, "device": ["sda"] * count}
-    recorder.writer.append_events(pa.RecordBatch.from_arrays(
-        [pa.array(columns.get(field.name, [None] * count), field.type) for field in EVENTS], schema=EVENTS))
+        "source": ["block"] * count,
+        "time_ns": times,
+        "op": ["write"] * count,
+        "count": [1] * count,
+        "size_bytes": [8192] * count,
+        "latency_ns": [1000] * count,
+        "latency_bucket": [_core.grid_index(1000, 6)] * count,
+        "device": ["sda"] * count,
+    }
+    recorder.writer.append_events(
+        pa.RecordBatch.from_arrays(
+            [pa.array(columns.get(field.name, [None] * count), field.type) for field in EVENTS],
+            schema=EVENTS,
+        )
+    )
     readings = range(first_s, first_s + seconds)
     both = [(each, field) for each in readings for field in ("pgfault", "pgmajfault")]
-    held: dict[str, list[Any]] = {"source": ["memory"] * len(both), "time_ns": [T0 + each * SECOND for each, _ in both],
-                                  "object": [""] * len(both), "field": [field for _, field in both], "value": [each for each, _ in both]}
-    recorder.writer.append_samples(pa.RecordBatch.from_arrays([pa.array(held[field.name], field.type) for field in SAMPLES],
-                                                              schema=SAMPLES))
+    held: dict[str, list[Any]] = {
+        "source": ["memory"] * len(both),
+        "time_ns": [T0 + each * SECOND for each, _ in both],
+        "object": [""] * len(both),
+        "field": [field for _, field in both],
+        "value": [each for each, _ in both],
+    }
+    recorder.writer.append_samples(
+        pa.RecordBatch.from_arrays(
+            [pa.array(held[field.name], field.type) for field in SAMPLES], schema=SAMPLES
+        )
+    )
     recorder.writer.tick(T0 + (first_s + seconds) * SECOND)
 
 
@@ -138,7 +207,9 @@ def fio_rows(recording: Recording) -> int:
     return sum(segment.sources.get("fio", 0) for segment in recording.segments())
 
 
-def test_one_recording_holds_what_the_recorder_and_fio_saw(recordings: Path, recorder: Beside) -> None:
+def test_one_recording_holds_what_the_recorder_and_fio_saw(
+    recordings: Path, recorder: Beside
+) -> None:
     record(recorder, 0, 10)
     found, noticed = keep(run_of(recordings, "0001-aa", listed(300, 1, 3)), recorder, 3)
     assert (noticed, found["kept"], found["recording"]) == ([], None, "recordings/box")
@@ -146,17 +217,34 @@ def test_one_recording_holds_what_the_recorder_and_fio_saw(recordings: Path, rec
     found, noticed = keep(run_of(recordings, "0002-aa", listed(500, 2, 20)), recorder, 20)
     assert (noticed, found["label"]) == ([], "0002-aa")
     assert [each.name for each in recordings.iterdir()] == ["box"]
-    assert [list(recordings.parent.glob(f"runs/*/{name}")) for name in ("ios", "ios/recording")] == [[], []]
+    assert [
+        list(recordings.parent.glob(f"runs/*/{name}")) for name in ("ios", "ios/recording")
+    ] == [[], []]
     for _ in range(2):
         recording = Recording(recordings / "box")
-        assert (total(recording, "io.ops"), total(recording, "app.ops")) == (300, 800), "never added"
+        assert (total(recording, "io.ops"), total(recording, "app.ops")) == (300, 800), (
+            "never added"
+        )
         assert total(recording, "io.bytes") == 300 * 8192
         assert total(recording, "io.ops", from_ns=found["from_ns"], until_ns=found["until_ns"]) < 60
-        assert total(recording, "app.ops", from_ns=found["from_ns"], until_ns=found["until_ns"] + 1) == 500
-        gaps = [(loss["from_ns"], loss["until_ns"]) for loss in recording.losses() if loss["source"] == "fio"]
+        assert (
+            total(recording, "app.ops", from_ns=found["from_ns"], until_ns=found["until_ns"] + 1)
+            == 500
+        )
+        gaps = [
+            (loss["from_ns"], loss["until_ns"])
+            for loss in recording.losses()
+            if loss["source"] == "fio"
+        ]
         assert gaps[0][0] == T0
-        told = {(each.from_ns // SECOND, each.until_ns // SECOND) for each in recording.unrecorded() if each.source == "fio"}
-        assert (T0 // SECOND, T0 // SECOND + 3) in told, "between the runs fio tells nothing, which is not a zero"
+        told = {
+            (each.from_ns // SECOND, each.until_ns // SECOND)
+            for each in recording.unrecorded()
+            if each.source == "fio"
+        }
+        assert (T0 // SECOND, T0 // SECOND + 3) in told, (
+            "between the runs fio tells nothing, which is not a zero"
+        )
         assert (T0 // SECOND + 7, T0 // SECOND + 20) in told
         if recorder.is_recording:
             recorder.writer.close()
@@ -181,7 +269,9 @@ def test_counters_are_kept_across_what_was_taken_in(recordings: Path, recorder: 
     keeper.look()
     kept = files(place, TIERS[0], folder_name("vm.faults"))
     grown = [row for each in kept for row in pq.read_table(each.path).to_pylist()]
-    assert sum(row["covered"] for row in grown) == 2 * 19, "nineteen seconds of both kinds: no reading lost its partner"
+    assert sum(row["covered"] for row in grown) == 2 * 19, (
+        "nineteen seconds of both kinds: no reading lost its partner"
+    )
 
 
 def test_the_log_is_shifted_to_the_recordings_time(recordings: Path, recorder: Beside) -> None:
@@ -206,8 +296,9 @@ def kill() -> None:
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "within"])
-def test_a_study_killed_at_the_take_over_leaves_nothing_twice(recordings: Path, recorder: Beside, moment: str,
-                                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_killed_at_the_take_over_leaves_nothing_twice(
+    recordings: Path, recorder: Beside, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     every = listed(400, 1, 3)
     run_dir = run_of(recordings, "0001-aa", every)
     with monkeypatch.context() as patched:
@@ -217,7 +308,9 @@ def test_a_study_killed_at_the_take_over_leaves_nothing_twice(recordings: Path, 
             patched.setattr(recorder, moment, kill)
         with pytest.raises(KilledError):
             keep(run_dir, recorder, 3)
-    assert (run_dir / "ios" / "fio_lat.1.log").stat().st_size, "the log stays until its events were read back"
+    assert (run_dir / "ios" / "fio_lat.1.log").stat().st_size, (
+        "the log stays until its events were read back"
+    )
     run_dir.rename(recordings.parent / "aside")  # as a resumed study does
     if moment == "within":  # the recorder died with it
         recorder.die()
@@ -228,7 +321,9 @@ def test_a_study_killed_at_the_take_over_leaves_nothing_twice(recordings: Path, 
     assert fio_rows(Recording(recordings / "box")) == 500
 
 
-def test_a_recorder_killed_at_the_take_over_costs_nothing(recordings: Path, recorder: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorder_killed_at_the_take_over_costs_nothing(
+    recordings: Path, recorder: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Half of a run was moved: the study writes it anew, from the log, and the next recorder goes on."""
     record(recorder, 0, 10)
     recorder.writer.mark("0001-aa", T0, T0 + 10 * SECOND, "run")
@@ -251,7 +346,9 @@ def test_a_recorder_killed_at_the_take_over_costs_nothing(recordings: Path, reco
     assert (noticed, fio_rows(recording)) == ([], 700)
 
 
-def test_a_full_disk_at_the_take_over_leaves_no_part(recordings: Path, recorder: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_at_the_take_over_leaves_no_part(
+    recordings: Path, recorder: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 

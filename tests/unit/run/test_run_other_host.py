@@ -22,18 +22,31 @@ from support.resuming import Do, Killed, agreed, names, stop_after
 def test_another_kernel_is_no_silent_mix(do: Do, host: FakeHost, heard: Listener) -> None:
     out = do(interrupts=stop_after(3, host))
     host.files["/proc/sys/kernel/osrelease"] = "6.2.0-fake\n"
-    host.programs["fio"].output = lambda command: Completed(tuple(command), 0, "fio-3.41\n" if "--version" in command else "", "")
-    with pytest.raises(UsageError, match=r"fio: fio-3\.33 became fio-3\.41; kernel: 6\.1\.0-fake became 6\.2\.0-fake; put it back"):
+    host.programs["fio"].output = lambda command: Completed(
+        tuple(command), 0, "fio-3.41\n" if "--version" in command else "", ""
+    )
+    with pytest.raises(
+        UsageError,
+        match=r"fio: fio-3\.33 became fio-3\.41; kernel: 6\.1\.0-fake became 6\.2\.0-fake; put it back",
+    ):
         do(resume=True)
     assert len(names(out)) == 3
     do(resume=True, force=True)
     assert len(names(out)) == 8
     agreed(out)
-    assert {read_environment(run)["fingerprint"]["kernel"] for run in run_directories(out)} == {"6.1.0-fake", "6.2.0-fake"}
-    assert "another environment than the runs before: kernel: 6.1.0-fake became 6.2.0-fake" in heard.notes
+    assert {read_environment(run)["fingerprint"]["kernel"] for run in run_directories(out)} == {
+        "6.1.0-fake",
+        "6.2.0-fake",
+    }
+    assert (
+        "another environment than the runs before: kernel: 6.1.0-fake became 6.2.0-fake"
+        in heard.notes
+    )
     first, second = names(out)[2:4]
     assert first.split("-")[1] not in {name.split("-")[1] for name in names(out)[3:]}
-    assert [event["run"] for event in read_journal(out)[0] if event["event"] == "planned"].count(second) == 1
+    assert [event["run"] for event in read_journal(out)[0] if event["event"] == "planned"].count(
+        second
+    ) == 1
 
 
 def without_hosts(out: Path) -> None:
@@ -45,9 +58,12 @@ def without_hosts(out: Path) -> None:
     (out / "journal.jsonl").write_text("".join(json.dumps(event) + "\n" for event in lines))
 
 
-@pytest.mark.parametrize("when", ["as a target is made", "once it is made", "before the first line"])
-def test_a_study_killed_before_its_first_line_knows_its_host(do: Do, host: FakeHost, study: Path, tmp_path: Path, when: str,
-                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "when", ["as a target is made", "once it is made", "before the first line"]
+)
+def test_a_study_killed_before_its_first_line_knows_its_host(
+    do: Do, host: FakeHost, study: Path, tmp_path: Path, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study.write_text(study_text() + '\n[target]\npath = "/data"\n')
     host.files["/data/precious"] = "kept"
 
@@ -64,7 +80,13 @@ def test_a_study_killed_before_its_first_line_knows_its_host(do: Do, host: FakeH
         if when == "as a target is made":
             patch.setattr(Made, "_note", note)
         else:
-            patch.setattr(*(("iolab.run.runner.gather", killed) if when == "once it is made" else (Journal, "write_all", killed)))
+            patch.setattr(
+                *(
+                    ("iolab.run.runner.gather", killed)
+                    if when == "once it is made"
+                    else (Journal, "write_all", killed)
+                )
+            )
         patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
         with pytest.raises(Killed):
             do()
@@ -75,7 +97,9 @@ def test_a_study_killed_before_its_first_line_knows_its_host(do: Do, host: FakeH
     other = fake_host()
     other.name = "other"
     for force in (False, True):
-        with pytest.raises(UsageError, match=r"begun on host 'fake', not on 'other', and what it left over there"):
+        with pytest.raises(
+            UsageError, match=r"begun on host 'fake', not on 'other', and what it left over there"
+        ):
             do(resume=True, host=other, clock=other.clock, force=force)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert other.started == other.removed == []
@@ -87,7 +111,9 @@ def test_a_study_killed_before_its_first_line_knows_its_host(do: Do, host: FakeH
     agreed(out)
 
 
-def test_where_nothing_could_be_measured_nothing_is_left(do: Do, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_could_be_measured_nothing_is_left(
+    do: Do, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_: object, **__: object) -> None:
         raise RunError("no room")
 
@@ -99,13 +125,17 @@ def test_where_nothing_could_be_measured_nothing_is_left(do: Do, host: FakeHost,
         patch.setattr("iolab.targets.directory.DirectoryTarget.close", lambda target: None)
         with pytest.raises(RunError, match="no room"):
             do()
-    assert (tmp_path / "out/manifest.json").exists(), "what could not be removed is removed on that host alone"
+    assert (tmp_path / "out/manifest.json").exists(), (
+        "what could not be removed is removed on that host alone"
+    )
     do(resume=True)
     assert len(names(tmp_path / "out")) == 8
 
 
 @pytest.mark.parametrize("journal", ["as it is", "of loads alone", "lost"])
-def test_another_host_is_refused_before_anything_is_touched(do: Do, host: FakeHost, tmp_path: Path, journal: str) -> None:
+def test_another_host_is_refused_before_anything_is_touched(
+    do: Do, host: FakeHost, tmp_path: Path, journal: str
+) -> None:
     out = do(interrupts=stop_after(3, host))
     (out / "runs" / names(out)[2] / "run.json").unlink()
     if journal == "of loads alone":
@@ -117,7 +147,9 @@ def test_another_host_is_refused_before_anything_is_touched(do: Do, host: FakeHo
     other = fake_host()
     other.name = "other"
     for force in (False, True):
-        with pytest.raises(UsageError, match=r"begun on host 'fake', not on 'other', and what it left over there"):
+        with pytest.raises(
+            UsageError, match=r"begun on host 'fake', not on 'other', and what it left over there"
+        ):
             do(resume=True, host=other, clock=other.clock, force=force)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert other.started == other.removed == []
@@ -126,7 +158,9 @@ def test_another_host_is_refused_before_anything_is_touched(do: Do, host: FakeHo
     assert not (out / "scratch.made").exists()
 
 
-def test_another_host_is_gone_on_with_by_force_where_nothing_is_left_over_there(do: Do, host: FakeHost) -> None:
+def test_another_host_is_gone_on_with_by_force_where_nothing_is_left_over_there(
+    do: Do, host: FakeHost
+) -> None:
     out = do(interrupts=stop_after(3, host))
     other = fake_host()
     other.name = "other"
@@ -141,7 +175,9 @@ def test_another_host_is_gone_on_with_by_force_where_nothing_is_left_over_there(
     assert len(names(out)) == 8
 
 
-def test_a_study_that_ended_before_its_first_load_knows_its_host(do: Do, host: FakeHost, study: Path) -> None:
+def test_a_study_that_ended_before_its_first_load_knows_its_host(
+    do: Do, host: FakeHost, study: Path
+) -> None:
     study.write_text(study_text() + '\n[hooks.study]\nbefore = "no"\n')
     host.programs["sh"] = FakeProgram(seconds=0.0, exit_code=1)
     with pytest.raises(RunError):
@@ -161,7 +197,9 @@ def test_back_on_the_machine_as_it_was_nothing_is_asked(do: Do, host: FakeHost) 
     assert len(names(out)) == 8
 
 
-def test_a_drift_within_a_study_is_seen_at_the_next_block(do: Do, host: FakeHost, heard: Listener) -> None:
+def test_a_drift_within_a_study_is_seen_at_the_next_block(
+    do: Do, host: FakeHost, heard: Listener
+) -> None:
     def drifts(command: Any, directory: Path) -> None:
         work(command, directory)
         if directory.name.startswith("0002"):
@@ -172,7 +210,9 @@ def test_a_drift_within_a_study_is_seen_at_the_next_block(do: Do, host: FakeHost
     host.programs["fio"].work = drifts
     out = do()
     assert "the environment changed: scheduler:sda: mq-deadline became none" in heard.notes
-    schedulers = [read_environment(run)["fingerprint"]["scheduler:sda"] for run in run_directories(out)]
+    schedulers = [
+        read_environment(run)["fingerprint"]["scheduler:sda"] for run in run_directories(out)
+    ]
     assert schedulers == ["mq-deadline"] * 4 + ["none"] * 4
     assert len({name.split("-")[1] for name in names(out)}) == 8  # four cells, on two environments
     agreed(out)

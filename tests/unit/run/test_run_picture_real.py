@@ -31,7 +31,9 @@ def test_a_run_reads_its_picture_back(fio: str, tmp_path: Path) -> None:
     out = run_study(path, tmp_path / "out", listener=Listener())
     (run_dir,) = (out / "runs").iterdir()
     found = json.loads((run_dir / PICTURE_READ_FILE).read_text())
-    print(f"a run's picture, read back: {found['share']:.3f} of {found['ios']} I/Os in {found['area']:.2f} of the picture")
+    print(
+        f"a run's picture, read back: {found['share']:.3f} of {found['ios']} I/Os in {found['area']:.2f} of the picture"
+    )
     assert found["map"] == "offset"
     assert found["share"] > 0.7 > found["area"]
     heard: list[str] = []

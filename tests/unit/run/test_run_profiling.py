@@ -31,20 +31,26 @@ swapper 0 10.500000: cpu-clock:
 REFUSED = "Error:\nAccess to performance monitoring and observability operations is limited.\nperf_event_paranoid setting is 2:\n"
 
 
-def perf(*, refuses: str = "", prints: str = SCRIPT, fails: Callable[[Sequence[str]], int] | None = None) -> FakeProgram:
+def perf(
+    *, refuses: str = "", prints: str = SCRIPT, fails: Callable[[Sequence[str]], int] | None = None
+) -> FakeProgram:
     """A perf that samples for half a second and has two samples to tell."""
 
     def answer(command: Sequence[str]) -> Completed:
         if refuses and "record" in command:
             return Completed(tuple(command), 255, "", refuses)
-        return Completed(tuple(command), 0, "perf version 6.1\n" if "--version" in command else "", "")
+        return Completed(
+            tuple(command), 0, "perf version 6.1\n" if "--version" in command else "", ""
+        )
 
     return FakeProgram(seconds=0.5, output=answer, prints=lambda passed: prints, fails=fails)
 
 
 @pytest.fixture
 def profiled(study: Path, host: FakeHost) -> FakeHost:
-    study.write_text(study_text(extra="[profile]\ncells = [{numjobs = 4}]\nfrequency = 49\n"), "utf-8")
+    study.write_text(
+        study_text(extra="[profile]\ncells = [{numjobs = 4}]\nfrequency = 49\n"), "utf-8"
+    )
     host.programs["perf"] = perf()
     return host
 
@@ -53,11 +59,15 @@ def perf_commands(host: FakeHost) -> list[tuple[str, ...]]:
     return [command for command, _ in host.started if command[0] == "perf"]
 
 
-def test_profiles_are_made_after_the_measured_runs_and_lie_apart(do: Do, profiled: FakeHost, heard: Listener) -> None:
+def test_profiles_are_made_after_the_measured_runs_and_lie_apart(
+    do: Do, profiled: FakeHost, heard: Listener
+) -> None:
     out = do()
     assert heard.end is not None
     assert (heard.end.finished, heard.end.failed, heard.end.left) == (10, 0, 0)
-    assert [path.name[:4] for path in run_directories(out)] == [f"{number:04d}" for number in range(1, 9)]
+    assert [path.name[:4] for path in run_directories(out)] == [
+        f"{number:04d}" for number in range(1, 9)
+    ]
     made = list(profile_directories(out))
     assert [path.name[:4] for path in made] == ["0009", "0010"]
     plan = read_plan(made[0])
@@ -69,34 +79,68 @@ def test_profiles_are_made_after_the_measured_runs_and_lie_apart(do: Do, profile
     one = found[0]
     assert one.stacks == {"fio;main;vfs_read_[k]": 1, "swapper;default_idle_[k]": 1}
     assert (one.samples, one.busy_samples, one.kernel_samples) == (2, 1, 1)
-    assert (one.frequency, one.seconds, one.cpus, one.event, one.tool) == (49, 0.5, 2, "cpu-clock", "perf version 6.1")
+    assert (one.frequency, one.seconds, one.cpus, one.event, one.tool) == (
+        49,
+        0.5,
+        2,
+        "cpu-clock",
+        "perf version 6.1",
+    )
 
 
-def test_perf_samples_the_whole_host_within_the_window_without_a_shell(do: Do, profiled: FakeHost) -> None:
+def test_perf_samples_the_whole_host_within_the_window_without_a_shell(
+    do: Do, profiled: FakeHost
+) -> None:
     out = do()
     scratch = f"{out.absolute()}/profile-data"
     record, script = perf_commands(profiled)[:2]
-    assert record == ("perf", "record", "-F", "49", "-a", "-g", "-o", f"{scratch}/perf.data", "--", "sleep", "0.8")
+    assert record == (
+        "perf",
+        "record",
+        "-F",
+        "49",
+        "-a",
+        "-g",
+        "-o",
+        f"{scratch}/perf.data",
+        "--",
+        "sleep",
+        "0.8",
+    )
     assert script[:4] == ("perf", "script", "-i", f"{scratch}/perf.data")
     facts = json.loads((next(profile_directories(out)) / "profile.json").read_text())
     assert facts["commands"] == [list(record), list(script)]
     assert facts["after"] == pytest.approx(0.2)
 
 
-def test_nothing_of_it_stays_on_the_host_nor_its_text_in_the_evidence(do: Do, profiled: FakeHost) -> None:
+def test_nothing_of_it_stays_on_the_host_nor_its_text_in_the_evidence(
+    do: Do, profiled: FakeHost
+) -> None:
     out = do()
     assert f"{out.absolute()}/profile-data" in profiled.removed
     assert not any("profile-data" in name for name in profiled.directories)
     assert not list(out.glob("*.made"))
-    assert [path.name for path in sorted(out.glob("profiles/0009-*/hooks/*"))] == ["01.err", "01.out", "02.err"]
+    assert [path.name for path in sorted(out.glob("profiles/0009-*/hooks/*"))] == [
+        "01.err",
+        "01.out",
+        "02.err",
+    ]
 
 
-def test_without_perf_the_measured_runs_are_all_made(do: Do, study: Path, profiled: FakeHost, heard: Listener) -> None:
+def test_without_perf_the_measured_runs_are_all_made(
+    do: Do, study: Path, profiled: FakeHost, heard: Listener
+) -> None:
     del profiled.programs["perf"]
     out = do()
     assert heard.end is not None
     assert (heard.end.finished, heard.end.failed, heard.end.left) == (8, 0, 0)
-    assert [note for note in heard.notes if note.startswith("profiles are left out: perf is not installed on host 'fake': apt install")]
+    assert [
+        note
+        for note in heard.notes
+        if note.startswith(
+            "profiles are left out: perf is not installed on host 'fake': apt install"
+        )
+    ]
     assert not (out / "profiles").exists()
     assert read_profiles(out) == ([], [])
     profiled.programs["perf"] = perf()
@@ -105,11 +149,15 @@ def test_without_perf_the_measured_runs_are_all_made(do: Do, study: Path, profil
     assert heard.end.finished == 10
 
 
-def test_a_perf_that_may_not_sample_is_told_with_what_to_do(do: Do, study: Path, profiled: FakeHost, heard: Listener) -> None:
+def test_a_perf_that_may_not_sample_is_told_with_what_to_do(
+    do: Do, study: Path, profiled: FakeHost, heard: Listener
+) -> None:
     profiled.programs["perf"] = perf(refuses=REFUSED)
     profiled.files["/proc/sys/kernel/perf_event_paranoid"] = "2\n"
-    told = ("perf may not sample all CPUs of host 'fake', where kernel.perf_event_paranoid is 2: measure there as root, or have root say "
-            "sysctl kernel.perf_event_paranoid=-1 kernel.kptr_restrict=0")
+    told = (
+        "perf may not sample all CPUs of host 'fake', where kernel.perf_event_paranoid is 2: measure there as root, or have root say "
+        "sysctl kernel.perf_event_paranoid=-1 kernel.kptr_restrict=0"
+    )
     plan = preview(load_study(study, host=profiled), Path("results/small"), profiled)
     assert (plan.no_profiles, len(plan.plan.runs), plan.problems) == (told, 8, ())
     do()
@@ -127,7 +175,9 @@ def test_the_plan_shows_profiles(study: Path, profiled: FakeHost) -> None:
     assert not profiled.started
 
 
-def test_a_profile_without_samples_fails_alone_and_is_made_again(do: Do, profiled: FakeHost, heard: Listener) -> None:
+def test_a_profile_without_samples_fails_alone_and_is_made_again(
+    do: Do, profiled: FakeHost, heard: Listener
+) -> None:
     profiled.programs["perf"] = perf(prints="")
     out = do()
     assert heard.end is not None
@@ -147,7 +197,9 @@ def test_a_profile_without_samples_fails_alone_and_is_made_again(do: Do, profile
 def test_a_script_that_fails_is_named(do: Do, profiled: FakeHost, heard: Listener) -> None:
     profiled.programs["perf"] = perf(fails=lambda command: 3 if "script" in command else 0)
     do()
-    assert [reason for _, status, reason in heard.runs if status == "failed"] == ["no profile: perf script: exit code 3"] * 2
+    assert [reason for _, status, reason in heard.runs if status == "failed"] == [
+        "no profile: perf script: exit code 3"
+    ] * 2
 
 
 def test_results_say_that_profiles_are_missing(do: Do, profiled: FakeHost) -> None:
@@ -160,7 +212,9 @@ def test_results_say_that_profiles_are_missing(do: Do, profiled: FakeHost) -> No
     assert (standing.planned, len(standing.gone)) == (10, 2)
 
 
-def test_a_host_where_perf_cannot_be_started_is_a_problem_in_words(study: Path, profiled: FakeHost) -> None:
+def test_a_host_where_perf_cannot_be_started_is_a_problem_in_words(
+    study: Path, profiled: FakeHost
+) -> None:
     def breaks(command: Sequence[str]) -> Completed:
         raise RunError("'perf' did not end within 30 s")
 

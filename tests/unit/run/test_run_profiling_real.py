@@ -23,7 +23,9 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def perf(tmp_path: Path) -> None:
-    problem = Profiler(Profiling(None, None, None, 99), LocalHost(), SystemClock(), tmp_path).problem()
+    problem = Profiler(
+        Profiling(None, None, None, 99), LocalHost(), SystemClock(), tmp_path
+    ).problem()
     if problem is not None:
         pytest.skip(problem)
 
@@ -31,8 +33,12 @@ def perf(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("perf")
 def test_what_fio_does_is_seen(fio: str, tmp_path: Path) -> None:
     study = tmp_path / "study.toml"
-    study.write_text(study_text(repetitions=1, extra='[profile]\ncells = [{numjobs = 1}]\nseconds = "1s"\n')
-                     .replace('"2s"', '"4s"').replace('"500ms"', "0"), "utf-8")
+    study.write_text(
+        study_text(repetitions=1, extra='[profile]\ncells = [{numjobs = 1}]\nseconds = "1s"\n')
+        .replace('"2s"', '"4s"')
+        .replace('"500ms"', "0"),
+        "utf-8",
+    )
     heard = Listener()
     out = run_study(study, tmp_path / "out", listener=heard)
     assert heard.end is not None
@@ -53,9 +59,12 @@ def test_what_fio_does_is_seen(fio: str, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("perf")
 @pytest.mark.parametrize(("more", "whole"), [("", True), ('after = "50s"\n', False)])
-def test_a_load_that_ends_by_its_size_is_sampled_from_its_start(fio: str, tmp_path: Path, more: str, whole: bool) -> None:
+def test_a_load_that_ends_by_its_size_is_sampled_from_its_start(
+    fio: str, tmp_path: Path, more: str, whole: bool
+) -> None:
     study = tmp_path / "study.toml"
-    study.write_text("""
+    study.write_text(
+        """
 [study]
 [workload]
 kind = "files"
@@ -68,7 +77,10 @@ fdatasync = 1
 thinktime = "20ms"
 [variants.plain]
 [profile]
-""" + more, "utf-8")
+"""
+        + more,
+        "utf-8",
+    )
     heard = Listener()
     out = run_study(study, tmp_path / "out", listener=heard)
     found, notes = read_profiles(out)
@@ -78,22 +90,33 @@ thinktime = "20ms"
         assert one.samples > 5
     else:
         assert [reason for _, status, reason in heard.runs if status == "failed"] == [
-            "no profile: the load had ended before sampling began; say an earlier profile.after"]
+            "no profile: the load had ended before sampling began; say an earlier profile.after"
+        ]
         assert not found
     assert not (out / "profile-data").exists()
 
 
 @pytest.mark.usefixtures("perf")
-def test_another_host_is_sampled_there_and_what_perf_wrote_does_not_travel(fio: str, tmp_path: Path) -> None:
+def test_another_host_is_sampled_there_and_what_perf_wrote_does_not_travel(
+    fio: str, tmp_path: Path
+) -> None:
     study = tmp_path / "study.toml"
-    study.write_text(study_text(repetitions=1, extra='[profile]\ncells = [{numjobs = 1}]\nseconds = "1s"\n')
-                     .replace("numjobs = [1, 4]", "numjobs = [1]").replace('"2s"', '"4s"').replace('"500ms"', "0"), "utf-8")
+    study.write_text(
+        study_text(repetitions=1, extra='[profile]\ncells = [{numjobs = 1}]\nseconds = "1s"\n')
+        .replace("numjobs = [1, 4]", "numjobs = [1]")
+        .replace('"2s"', '"4s"')
+        .replace('"500ms"', "0"),
+        "utf-8",
+    )
     heard = Listener()
     with sshd(tmp_path / "sshd") as options, SshHost(options) as host:
         out = run_study(study, tmp_path / "out", listener=heard, host=host, clock=host.clock)
     found, notes = read_profiles(out)
     assert not notes, heard.notes
-    assert {(one.variant, one.host) for one in found} == {("plain", host.name), ("synced", host.name)}
+    assert {(one.variant, one.host) for one in found} == {
+        ("plain", host.name),
+        ("synced", host.name),
+    }
     for one in found:
         assert one.samples > 20
         assert one.commands[0][7].startswith(there(out))

@@ -32,33 +32,55 @@ def write(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_small_study_runs_and_its_numbers_are_judged_sound(fio: str, tmp_path: Path) -> None:
-    study = write(tmp_path, study_text(repetitions=1).replace("numjobs = [1, 4]", "numjobs = [2]")
-                  .replace('"500ms"', '"100ms"').replace('size = "1m"', 'size = "1m"\nrate_iops = 200'))
+    study = write(
+        tmp_path,
+        study_text(repetitions=1)
+        .replace("numjobs = [1, 4]", "numjobs = [2]")
+        .replace('"500ms"', '"100ms"')
+        .replace('size = "1m"', 'size = "1m"\nrate_iops = 200'),
+    )
     heard = Listener()
     out = run_study(study, tmp_path / "out", listener=heard)
     assert [status for _, status, _ in heard.runs] == ["finished"] * 2
     for run in run_directories(out):
         plan = read_plan(run)
         found = derive(run, plan)
-        assert found.verdict.level is not Level.INVALID, [reason.text for reason in found.verdict.reasons]
+        assert found.verdict.level is not Level.INVALID, [
+            reason.text for reason in found.verdict.reasons
+        ]
         values = {observation.metric: observation.value for observation in found.observations}
         assert values["write.iops"] == pytest.approx(plan.offered_iops, rel=0.2)
         assert plan.window is not None
         assert plan.window[1] - plan.window[0] == pytest.approx(2e9, rel=0.2)
         assert {"fio_bw.log", "fio_iops.log"} <= {path.name for path in run.iterdir()}
     assert {path.name for path in out.iterdir() if not path.name.startswith(".")} == {
-        "manifest.json", "study.toml", "environment.json", "journal.jsonl", "runs"}
+        "manifest.json",
+        "study.toml",
+        "environment.json",
+        "journal.jsonl",
+        "runs",
+    }
 
 
 def test_a_mistyped_option_costs_a_second_not_a_study(fio: str, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"variant 'synced', numjobs=1: Bad option <sink=dsync>"):
-        run_study(write(tmp_path, study_text().replace("options.sync", "options.sink")), tmp_path / "out")
+        run_study(
+            write(tmp_path, study_text().replace("options.sync", "options.sink")), tmp_path / "out"
+        )
     assert not (tmp_path / "out").exists()
 
 
-def test_an_error_of_the_load_makes_an_invalid_run_not_a_dead_study(fio: str, tmp_path: Path) -> None:
-    study = write(tmp_path, study_text(repetitions=1).replace('size = "1m"', 'size = "4k"').replace('bs = "4k"', 'bs = "64k"')
-                  .replace('"2s"', '"200ms"').replace('"500ms"', "0"))
+def test_an_error_of_the_load_makes_an_invalid_run_not_a_dead_study(
+    fio: str, tmp_path: Path
+) -> None:
+    study = write(
+        tmp_path,
+        study_text(repetitions=1)
+        .replace('size = "1m"', 'size = "4k"')
+        .replace('bs = "4k"', 'bs = "64k"')
+        .replace('"2s"', '"200ms"')
+        .replace('"500ms"', "0"),
+    )
     heard = Listener()
     out = run_study(study, tmp_path / "out", listener=heard)
     assert len(heard.runs) == 4
@@ -82,18 +104,31 @@ def _started(out: Path) -> int:
 
     def pids() -> list[int]:
         found = read_journal(out)[0] if (out / "journal.jsonl").exists() else []
-        return [event["pid"] for event in found if event["event"] == "started" and _running(event["pid"])]
+        return [
+            event["pid"]
+            for event in found
+            if event["event"] == "started" and _running(event["pid"])
+        ]
 
     return int(until(pids, "a load")[-1])
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_fio_outlives_a_killed_study(fio: str, tmp_path: Path, number: signal.Signals) -> None:
-    study = write(tmp_path, study_text(repetitions=1).replace('"2s"', '"60s"').replace("numjobs = [1, 4]", "numjobs = [3]"))
-    code = ("import sys; from pathlib import Path; from iolab.run.study import run_study; "
-            "run_study(Path(sys.argv[1]), Path(sys.argv[2]))")
-    child = subprocess.Popen([sys.executable, "-c", code, str(study), str(tmp_path / "out")],
-                             env={**os.environ, "PYTHONPATH": PACKAGE})
+    study = write(
+        tmp_path,
+        study_text(repetitions=1)
+        .replace('"2s"', '"60s"')
+        .replace("numjobs = [1, 4]", "numjobs = [3]"),
+    )
+    code = (
+        "import sys; from pathlib import Path; from iolab.run.study import run_study; "
+        "run_study(Path(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(study), str(tmp_path / "out")],
+        env={**os.environ, "PYTHONPATH": PACKAGE},
+    )
     try:
         load = _started(tmp_path / "out")
         time.sleep(0.5)
@@ -122,17 +157,25 @@ def _group(leader: int) -> list[int]:
 
 
 def test_ending_takes_the_whole_group_even_those_that_ignore_being_asked(tmp_path: Path) -> None:
-    code = ("import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
-            "open('ready', 'a').write('x'); time.sleep(1000)")
-    process = LocalHost().start([sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
-    until(lambda: (tmp_path / "ready").exists() and (tmp_path / "ready").stat().st_size == 2, "both")
+    code = (
+        "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.fork(); "
+        "open('ready', 'a').write('x'); time.sleep(1000)"
+    )
+    process = LocalHost().start(
+        [sys.executable, "-c", code], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e"
+    )
+    until(
+        lambda: (tmp_path / "ready").exists() and (tmp_path / "ready").stat().st_size == 2, "both"
+    )
     assert len(_group(process.pid)) == 2
     assert process.end(grace=0.2) == 137
     until(lambda: _group(process.pid) == [], "both to end")
 
 
 def test_a_process_is_named_by_its_id_and_start_time(tmp_path: Path) -> None:
-    process = LocalHost().start(["sleep", "100"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e")
+    process = LocalHost().start(
+        ["sleep", "100"], cwd=tmp_path, stdout=tmp_path / "o", stderr=tmp_path / "e"
+    )
     try:
         stat = Path(f"/proc/{process.pid}/stat").read_text()
         assert process.started == int(stat.rpartition(")")[2].split()[19])

@@ -22,12 +22,18 @@ from support.acting import Listener, study_text
 from support.resuming import Do, agreed, names, stop_after
 
 
-def test_what_is_missing_is_done_in_the_same_order_under_the_same_names(do: Do, host: FakeHost, heard: Listener, tmp_path: Path) -> None:
+def test_what_is_missing_is_done_in_the_same_order_under_the_same_names(
+    do: Do, host: FakeHost, heard: Listener, tmp_path: Path
+) -> None:
     whole = names(do(output=tmp_path / "whole"))
     heard.runs.clear()
     out = do(interrupts=stop_after(3, host))
     assert names(out) == whole[:3]
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and "runs" in path.parts}
+    before = {
+        path: path.read_bytes()
+        for path in out.rglob("*")
+        if path.is_file() and "runs" in path.parts
+    }
     do(resume=True)
     assert names(out) == whole
     assert [number for number, _, _ in heard.runs] == [1, 2, 3, 4, 5, 6, 7, 8]
@@ -48,21 +54,32 @@ def test_resuming_nothing_begins(do: Do) -> None:
 
 def test_a_complete_study_is_left_as_it_is(do: Do, host: FakeHost, heard: Listener) -> None:
     out = do()
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name != ".lock"}
+    before = {
+        path: path.read_bytes()
+        for path in out.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
     done = len(host.started)
     do(resume=True)
     assert len(host.started) == done
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file() and path.name != ".lock"} == before
+    assert {
+        path: path.read_bytes()
+        for path in out.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    } == before
     assert heard.notes[-1] == "all 8 runs are there; nothing is left to do"
 
 
 @pytest.mark.parametrize("status", ["failed", "interrupted"])
-def test_runs_that_failed_are_done_again_and_kept_aside(do: Do, host: FakeHost, heard: Listener, status: str) -> None:
+def test_runs_that_failed_are_done_again_and_kept_aside(
+    do: Do, host: FakeHost, heard: Listener, status: str
+) -> None:
     fio = host.programs["fio"]
     stops = Interrupts()
     if status == "failed":
         fio.fails = lambda command: int(len(host.started) == 2)
     else:
+
         class Impatient(Listener):
             def waiting(self, run: Any, seconds: float, expected: float, latest: Any) -> None:
                 if run.number == 2:
@@ -81,8 +98,12 @@ def test_runs_that_failed_are_done_again_and_kept_aside(do: Do, host: FakeHost, 
 
 
 def test_changes_are_kept_with_the_results(do: Do, host: FakeHost, heard: Listener) -> None:
-    out = do(changes=Changes(repetitions=3, only={"numjobs": ("4",)}), interrupts=stop_after(2, host))
-    with pytest.raises(UsageError, match="begun with --only numjobs=4 --repetitions 3, not with --repetitions 2"):
+    out = do(
+        changes=Changes(repetitions=3, only={"numjobs": ("4",)}), interrupts=stop_after(2, host)
+    )
+    with pytest.raises(
+        UsageError, match="begun with --only numjobs=4 --repetitions 3, not with --repetitions 2"
+    ):
         do(resume=True, changes=Changes(repetitions=2))
     do(resume=True)
     assert len(names(out)) == 6
@@ -93,7 +114,9 @@ def test_changes_are_kept_with_the_results(do: Do, host: FakeHost, heard: Listen
 def test_another_study_is_no_continuation(do: Do, host: FakeHost, study: Path) -> None:
     out = do(interrupts=stop_after(2, host))
     study.write_text(study_text() + "# changed\n")
-    with pytest.raises(UsageError, match=r"is not the study that these results were begun with; .*study\.toml is"):
+    with pytest.raises(
+        UsageError, match=r"is not the study that these results were begun with; .*study\.toml is"
+    ):
         do(resume=True)
     do(resume=True, path=out / "study.toml")
     assert len(names(out)) == 8
@@ -130,12 +153,19 @@ def test_without_its_study_the_results_are_not_gone_on_with(do: Do, host: FakeHo
         do(resume=True)
 
 
-def test_fail_fast_stops_and_resume_goes_on_with_the_run_that_failed(do: Do, host: FakeHost, heard: Listener) -> None:
+def test_fail_fast_stops_and_resume_goes_on_with_the_run_that_failed(
+    do: Do, host: FakeHost, heard: Listener
+) -> None:
     host.programs["fio"].fails = lambda command: int(len(host.started) == 3)
     out = do(fail_fast=True)
     assert [status for _, status, _ in heard.runs] == ["finished", "finished", "failed"]
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.failed, heard.end.left, heard.end.interrupted) == (2, 1, 5, False)
+    assert (heard.end.finished, heard.end.failed, heard.end.left, heard.end.interrupted) == (
+        2,
+        1,
+        5,
+        False,
+    )
     assert read_journal(out)[0][-1]["event"] == "stopped"
     host.programs["fio"].fails = None
     do(resume=True)
@@ -143,8 +173,9 @@ def test_fail_fast_stops_and_resume_goes_on_with_the_run_that_failed(do: Do, hos
     assert len(names(out)) == 8
 
 
-def test_a_full_disk_under_the_results_ends_the_study_which_can_go_on(do: Do, host: FakeHost, monkeypatch: pytest.MonkeyPatch,
-                                                                      tmp_path: Path) -> None:
+def test_a_full_disk_under_the_results_ends_the_study_which_can_go_on(
+    do: Do, host: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     real = execute.write_plan
 
     def full(directory: Path, plan: Any) -> None:
@@ -154,7 +185,10 @@ def test_a_full_disk_under_the_results_ends_the_study_which_can_go_on(do: Do, ho
 
     with monkeypatch.context() as patch:
         patch.setattr(execute, "write_plan", full)
-        with pytest.raises(RunError, match=r"run\.json: can't be written: No space left on device; what was measured is kept"):
+        with pytest.raises(
+            RunError,
+            match=r"run\.json: can't be written: No space left on device; what was measured is kept",
+        ):
             do()
     out = tmp_path / "out"
     assert not (out / "scratch").exists()
@@ -163,8 +197,9 @@ def test_a_full_disk_under_the_results_ends_the_study_which_can_go_on(do: Do, ho
     agreed(out)
 
 
-def test_evidence_that_cannot_be_written_fails_its_run_alone(do: Do, host: FakeHost, heard: Listener,
-                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evidence_that_cannot_be_written_fails_its_run_alone(
+    do: Do, host: FakeHost, heard: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.sources.diskstats import DiskstatsSource
 
     real = DiskstatsSource.poll
@@ -182,7 +217,9 @@ def test_evidence_that_cannot_be_written_fails_its_run_alone(do: Do, host: FakeH
     assert len(names(out)) == 8
 
 
-def test_a_source_that_dies_leaves_the_run_to_its_gate(do: Do, heard: Listener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_dies_leaves_the_run_to_its_gate(
+    do: Do, heard: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.sources.diskstats import DiskstatsSource
 
     def poll(source: DiskstatsSource) -> None:
@@ -200,9 +237,21 @@ def test_journal_lines_are_plain_json(do: Do) -> None:
     assert opened["surroundings"]["tools"] == {"fio": "fio-3.33"}
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "study.toml", "manifest.json", "runs/{run}/run.json", "scratch.made", ".lock"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "journal.jsonl",
+        "study.toml",
+        "manifest.json",
+        "runs/{run}/run.json",
+        "scratch.made",
+        ".lock",
+    ],
+)
 @pytest.mark.parametrize("kind", ["fifo", "zeros"])
-def test_what_is_no_file_is_neither_waited_for_nor_read_without_end(do: Do, host: FakeHost, tmp_path: Path, name: str, kind: str) -> None:
+def test_what_is_no_file_is_neither_waited_for_nor_read_without_end(
+    do: Do, host: FakeHost, tmp_path: Path, name: str, kind: str
+) -> None:
     out = do()
     place = out / name.format(run=next(iter(run_directories(out))).name)
     place.unlink(missing_ok=True)

@@ -18,8 +18,23 @@ HOST = LocalHost()
 
 
 def git(tree: Path, *words: str) -> str:
-    return subprocess.run(["git", "-C", str(tree), "-c", "user.name=x", "-c", "user.email=x@example.org", "-c",
-                           "protocol.file.allow=always", *words], check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        [
+            "git",
+            "-C",
+            str(tree),
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@example.org",
+            "-c",
+            "protocol.file.allow=always",
+            *words,
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
 
 
 @pytest.fixture
@@ -74,19 +89,33 @@ def test_modes_count_as_the_repository_says(tree: Path) -> None:
     assert revision(HOST, "x", str(tree)) == clean
 
 
-def test_the_callers_own_repository_plays_no_part(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_callers_own_repository_plays_no_part(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     git(other, "init")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_INDEX_FILE", str(other / "index"))
-    head = (tree / ".git" / "refs" / "heads" / (tree / ".git" / "HEAD").read_text().strip().rpartition("/")[2]).read_text().strip()
+    head = (
+        (
+            tree
+            / ".git"
+            / "refs"
+            / "heads"
+            / (tree / ".git" / "HEAD").read_text().strip().rpartition("/")[2]
+        )
+        .read_text()
+        .strip()
+    )
     assert revision(HOST, "x", str(tree)) == head
 
 
 def test_what_is_no_work_tree_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RunError, match="revision of 'x' cannot be determined: fatal: not a git repository"):
+    with pytest.raises(
+        RunError, match="revision of 'x' cannot be determined: fatal: not a git repository"
+    ):
         revision(HOST, "x", str(tmp_path / "empty"))
     with pytest.raises(RunError, match="revision of 'x' cannot be determined"):
         revision(HOST, "x", str(tmp_path / "missing"))
@@ -115,12 +144,35 @@ def hostile(tree: Path, tmp_path: Path) -> tuple[Path, Path]:
     for place in (tree / ".git", tree / ".git" / "modules" / "module"):
         hooks = place / "hooks"
         hooks.mkdir(exist_ok=True)
-        for name in ("post-index-change", "reference-transaction", "post-checkout", "pre-commit", "fsmonitor-watchman"):
+        for name in (
+            "post-index-change",
+            "reference-transaction",
+            "post-checkout",
+            "pre-commit",
+            "fsmonitor-watchman",
+        ):
             shutil.copy(program, hooks / name)
-        for key in ("core.fsmonitor", "core.pager", "pager.diff-index", "core.editor", "core.sshCommand", "core.gitProxy", "core.askPass",
-                    "core.alternateRefsCommand", "filter.bad.clean", "filter.bad.smudge", "filter.bad.process", "diff.external",
-                    "diff.bad.command", "diff.bad.textconv", "merge.bad.driver", "credential.helper", "gpg.program",
-                    "uploadpack.packObjectsHook", "remote.origin.uploadpack"):
+        for key in (
+            "core.fsmonitor",
+            "core.pager",
+            "pager.diff-index",
+            "core.editor",
+            "core.sshCommand",
+            "core.gitProxy",
+            "core.askPass",
+            "core.alternateRefsCommand",
+            "filter.bad.clean",
+            "filter.bad.smudge",
+            "filter.bad.process",
+            "diff.external",
+            "diff.bad.command",
+            "diff.bad.textconv",
+            "merge.bad.driver",
+            "credential.helper",
+            "gpg.program",
+            "uploadpack.packObjectsHook",
+            "remote.origin.uploadpack",
+        ):
             git(tree, "config", "-f", str(place / "config"), key, str(program))
         git(tree, "config", "-f", str(place / "config"), "alias.rev-parse", f"!{program}")
         git(tree, "config", "-f", str(place / "config"), "core.hooksPath", str(hooks))
@@ -143,15 +195,22 @@ def test_no_program_of_a_hostile_repository_runs(hostile: tuple[Path, Path]) -> 
     assert revision(HOST, "x", str(tree)) == f"{head}-dirty"
     assert not marker.exists()
     assert (tree / ".git" / "index").read_bytes() == before
-    subprocess.run(["git", "-C", str(tree), "status"], capture_output=True, check=False)  # the programs do run where git is asked plainly
+    subprocess.run(
+        ["git", "-C", str(tree), "status"], capture_output=True, check=False
+    )  # the programs do run where git is asked plainly
     assert marker.exists()
 
 
 def test_objects_that_a_partial_clone_lacks_are_not_fetched(hostile: tuple[Path, Path]) -> None:
     tree, marker = hostile
     config = tree / ".git" / "config"
-    for key, value in {"extensions.partialClone": "origin", "remote.origin.promisor": "true", "core.repositoryformatversion": "1",
-                       "remote.origin.url": f"ext::{marker.parent}/program", "protocol.ext.allow": "always"}.items():
+    for key, value in {
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "core.repositoryformatversion": "1",
+        "remote.origin.url": f"ext::{marker.parent}/program",
+        "protocol.ext.allow": "always",
+    }.items():
         git(tree, "config", "-f", str(config), key, value)
     commit = (tree / ".git" / "logs" / "HEAD").read_text().splitlines()[-1].split()[1]
     (tree / ".git" / "objects" / commit[:2] / commit[2:]).unlink()

@@ -39,7 +39,9 @@ iodepth = 8
 """
 
 
-def targets(tmp_path: Path, *, fs: str = "ext4", size: str = "64m", factors: str = "") -> tuple[int, int]:
+def targets(
+    tmp_path: Path, *, fs: str = "ext4", size: str = "64m", factors: str = ""
+) -> tuple[int, int]:
     """Cells of a study, and targets that it makes for them."""
     path = tmp_path / "study.toml"
     path.write_text(STUDY.format(fs=fs, size=size, factors=factors), "utf-8")

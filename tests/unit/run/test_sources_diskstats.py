@@ -69,8 +69,14 @@ def test_a_read_that_fails_is_lost_and_the_rest_goes_on(host: FakeHost, tmp_path
 
 def test_lines_are_the_kernels_own(host: FakeHost, tmp_path: Path) -> None:
     watch(source(host, "sda", "sdb"), host.clock, tmp_path, [1.0])
-    kept = [line for line in (tmp_path / FILE).read_text().splitlines(keepends=True) if not line.startswith(("#", "@"))]
-    wanted = [line for line in DISKSTATS.splitlines(keepends=True) if " sda " in line or " sdb " in line]
+    kept = [
+        line
+        for line in (tmp_path / FILE).read_text().splitlines(keepends=True)
+        if not line.startswith(("#", "@"))
+    ]
+    wanted = [
+        line for line in DISKSTATS.splitlines(keepends=True) if " sda " in line or " sdb " in line
+    ]
     assert kept == 2 * wanted
 
 

@@ -39,7 +39,9 @@ SLOW_BYTES = 256 << 10
 def loop(stack: ExitStack, backing: str, *, direct: bool = False) -> str:
     """A loop device on a file or device, with direct I/O where asked, detached at the end."""
     ways = ["--direct-io=on"] if direct else []
-    done = subprocess.run(["losetup", "--find", "--show", *ways, backing], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["losetup", "--find", "--show", *ways, backing], capture_output=True, text=True, check=False
+    )
     if done.returncode:
         pytest.skip(f"no loop device can be had: {done.stderr.strip()}")
     device = done.stdout.strip()
@@ -51,7 +53,14 @@ def throttled_group(stack: ExitStack, device: str) -> Path:
     """A control group whose writes to the device are held to `SLOW_BYTES`: v1's blkio, or v2 where it has the io controller."""
     number = Path(f"/sys/class/block/{Path(device).name}/dev").read_text().strip()
     mounts = [line.split()[:4] for line in Path("/proc/mounts").read_text().splitlines()]
-    first = next((Path(where) for _, where, kind, options in mounts if kind == "cgroup" and "blkio" in options.split(",")), None)
+    first = next(
+        (
+            Path(where)
+            for _, where, kind, options in mounts
+            if kind == "cgroup" and "blkio" in options.split(",")
+        ),
+        None,
+    )
     second = next((Path(where) for _, where, kind, _ in mounts if kind == "cgroup2"), None)
     if first is not None:
         root, file, rule = first, "blkio.throttle.write_bps_device", f"{number} {SLOW_BYTES}"
@@ -73,7 +82,9 @@ def devices(tmp_path: Path) -> Iterator[tuple[list[str], Path]]:
         pytest.skip("loop devices need root and losetup")
     with ExitStack() as stack:
         # in memory, where a slow disk of this machine changes nothing
-        memory = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path))
+        memory = stack.enter_context(
+            tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else tmp_path)
+        )
         backing = []
         for number in range(4):
             path = Path(memory, f"disk{number}")
@@ -90,42 +101,82 @@ def striped(devices: list[str], group: Path, directory: Path) -> Derived:
     names = [Path(device).name for device in devices]
     directory.mkdir()
     source = DiskstatsSource(DiskstatsOptions(), LocalHost(), SystemClock(), names)
-    fio = ["fio", "--name=stripe", f"--filename={':'.join(devices)}", "--rw=randwrite", "--bs=8k", "--direct=1", "--numjobs=4",
-           "--size=200m", "--runtime=4", "--time_based", "--group_reporting", "--output-format=json+", "--output=fio.json"]
+    fio = [
+        "fio",
+        "--name=stripe",
+        f"--filename={':'.join(devices)}",
+        "--rw=randwrite",
+        "--bs=8k",
+        "--direct=1",
+        "--numjobs=4",
+        "--size=200m",
+        "--runtime=4",
+        "--time_based",
+        "--group_reporting",
+        "--output-format=json+",
+        "--output=fio.json",
+    ]
     source.start(directory)
-    process = subprocess.Popen(["sh", "-c", f"echo $$ > {group}/cgroup.procs && exec \"$@\"", "sh", *fio], cwd=directory)
+    process = subprocess.Popen(
+        ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh", *fio], cwd=directory
+    )
     while process.poll() is None:
         time.sleep(0.05)
         source.poll()
     source.stop()
     assert process.returncode == 0
-    options = FioOptions.model_validate({"runtime": 4, "options": {"rw": "randwrite", "size": "1m"}})
-    plan = RunPlan(run="0001-a", variant="v", factors={}, jobs=4, runtime=4.0, exit_code=0,
-                   window=FioWorkload(options).window(directory), extra={"sources": ["diskstats"]})
+    options = FioOptions.model_validate(
+        {"runtime": 4, "options": {"rw": "randwrite", "size": "1m"}}
+    )
+    plan = RunPlan(
+        run="0001-a",
+        variant="v",
+        factors={},
+        jobs=4,
+        runtime=4.0,
+        exit_code=0,
+        window=FioWorkload(options).window(directory),
+        extra={"sources": ["diskstats"]},
+    )
     write_plan(directory, plan)
     return derive(directory, plan)
 
 
-def test_a_throttled_device_among_four_is_seen_and_named(fio: str, devices: tuple[list[str], Path], tmp_path: Path) -> None:
+def test_a_throttled_device_among_four_is_seen_and_named(
+    fio: str, devices: tuple[list[str], Path], tmp_path: Path
+) -> None:
     result = striped(*devices, tmp_path / "run")
     slow = Path(devices[0][3]).name
     reasons = {reason.code: reason for reason in result.verdict.reasons}
     assert reasons["slow-device"].level is Level.SUSPECT
     assert reasons["slow-device"].data["device"] == slow
     values = {one.metric: one.value for one in result.observations}
-    awaits = {Path(device).name: values[f"device.await[{Path(device).name}]"] for device in devices[0]}
+    awaits = {
+        Path(device).name: values[f"device.await[{Path(device).name}]"] for device in devices[0]
+    }
     assert max(awaits, key=lambda name: awaits[name]) == slow
     assert values[f"device.write.bw[{slow}]"] == pytest.approx(SLOW_BYTES, rel=0.35)
 
 
-def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(fio: str, tmp_path: Path) -> None:
+def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(
+    fio: str, tmp_path: Path
+) -> None:
     if shutil.which("iostat") is None:
         pytest.skip("iostat is absent")
-    device = next((path.name for path in sorted(Path("/sys/block").iterdir()) if "ram" not in path.name), None)
+    device = next(
+        (path.name for path in sorted(Path("/sys/block").iterdir()) if "ram" not in path.name), None
+    )
     if device is None:
         pytest.skip("no block device")
-    text = study_text(repetitions=1).replace("numjobs = [1, 4]", "numjobs = [1]").replace('"2s"', '"3s"').replace('"500ms"', "0")
-    (tmp_path / "study.toml").write_text(f'{text}\n[sources.iostat]\ndevices = ["{device}"]\n[sources.cpu]\n[sources.memory]\n')
+    text = (
+        study_text(repetitions=1)
+        .replace("numjobs = [1, 4]", "numjobs = [1]")
+        .replace('"2s"', '"3s"')
+        .replace('"500ms"', "0")
+    )
+    (tmp_path / "study.toml").write_text(
+        f'{text}\n[sources.iostat]\ndevices = ["{device}"]\n[sources.cpu]\n[sources.memory]\n'
+    )
     mine = {entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit()}
 
     def kill() -> None:
@@ -133,7 +184,11 @@ def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(fio: str, t
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for entry in Path("/proc").iterdir():
-                if entry.name.isdigit() and entry.name not in mine and _is_our_iostat(entry, tmp_path):
+                if (
+                    entry.name.isdigit()
+                    and entry.name not in mine
+                    and _is_our_iostat(entry, tmp_path)
+                ):
                     log = (entry / "fd/1").readlink()
                     until(lambda log=log: log.stat().st_size, "its first report")  # type: ignore[misc]
                     os.kill(int(entry.name), signal.SIGKILL)
@@ -147,10 +202,15 @@ def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(fio: str, t
     first, second = run_directories(out)
     judged = derive(first, read_plan(first)).verdict
     assert judged.level is Level.INVALID
-    assert any("iostat ended by itself" in reason.text and "exit code 137" in reason.text for reason in judged.reasons)
+    assert any(
+        "iostat ended by itself" in reason.text and "exit code 137" in reason.text
+        for reason in judged.reasons
+    )
     sound = derive(second, read_plan(second))
     assert not sound.verdict.has("monitor-dead"), [reason.text for reason in sound.verdict.reasons]
-    assert {"host.cpu.busy", "host.memory.dirty", "device.util"} <= {one.metric for one in sound.observations}
+    assert {"host.cpu.busy", "host.memory.dirty", "device.util"} <= {
+        one.metric for one in sound.observations
+    }
     assert {"cpu.log", "memory.log", "iostat.json"} <= {path.name for path in second.iterdir()}
 
 
@@ -166,7 +226,10 @@ def test_watching_costs_little(tmp_path: Path) -> None:
     """All default sources: one reading of each takes less than 10 ms of CPU, a per cent of a second."""
     sources = [load("source", name) for name in ("diskstats", "cpu", "memory")]
     names = [line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()]
-    running = [source(source.options(interval=0.01), LocalHost(), SystemClock(), names) for source in sources]
+    running = [
+        source(source.options(interval=0.01), LocalHost(), SystemClock(), names)
+        for source in sources
+    ]
     for source in running:
         source.start(tmp_path)
     before = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])

@@ -26,9 +26,19 @@ def mounted(path: str) -> Mount:
     return found
 
 
-@pytest.mark.parametrize(("path", "source"), [
-    ("/home/me", "/dev/sda1"), ("/", "/dev/sda1"), ("/dev/shm/x", "tmpfs"), ("/database", "/dev/sda1"), ("/data", "/dev/late"),
-    ("/data/a", "/dev/late"), ("/data/with blank/x", "/dev/mapper/vg-other"), ("/pool", "/dev/sdc")])
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("/home/me", "/dev/sda1"),
+        ("/", "/dev/sda1"),
+        ("/dev/shm/x", "tmpfs"),
+        ("/database", "/dev/sda1"),
+        ("/data", "/dev/late"),
+        ("/data/a", "/dev/late"),
+        ("/data/with blank/x", "/dev/mapper/vg-other"),
+        ("/pool", "/dev/sdc"),
+    ],
+)
 def test_the_longest_and_last_mount_holds_a_path(path: str, source: str) -> None:
     assert mounted(path).source == source
 
@@ -102,8 +112,16 @@ def test_an_anonymous_number_falls_back_on_the_source(host: FakeHost) -> None:
     assert backing(host, mount("0:77", "ext4", "/dev/mapper/vg-data")).devices == ("sda",)
 
 
-@pytest.mark.parametrize(("kind", "source"), [
-    ("overlay", "overlay"), ("tmpfs", "tmpfs"), ("zfs", "tank/data"), ("nfs4", "server:/x"), ("ext4", "/dev/gone")])
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("overlay", "overlay"),
+        ("tmpfs", "tmpfs"),
+        ("zfs", "tank/data"),
+        ("nfs4", "server:/x"),
+        ("ext4", "/dev/gone"),
+    ],
+)
 def test_where_no_device_shows_the_reason_does(host: FakeHost, kind: str, source: str) -> None:
     found = backing(host, mount("0:99", kind, source))
     assert found.devices == ()
@@ -112,7 +130,12 @@ def test_where_no_device_shows_the_reason_does(host: FakeHost, kind: str, source
 
 
 def test_device_facts_are_what_the_kernel_tells(host: FakeHost) -> None:
-    assert device_facts(host, "sda") == {"model": "FAKE DISK", "scheduler": "mq-deadline", "rotational": 1, "size_bytes": 512_000}
+    assert device_facts(host, "sda") == {
+        "model": "FAKE DISK",
+        "scheduler": "mq-deadline",
+        "rotational": 1,
+        "size_bytes": 512_000,
+    }
     assert device_facts(host, "nothing") == {}
     host.files["/sys/devices/pci/block/sda/size"] = "a lot\n"
     assert "size_bytes" not in device_facts(host, "sda")

@@ -28,7 +28,9 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five seconds: every ms a read of 8 KiB by fio, every 10 ms a write of 128 KiB by dd."""
     path = tmp_path_factory.mktemp("traces") / "t.csv"
-    lines = [f"{at},{100 + at % 7},{8192 * at},8192,read,fio,/data/{at % 3}/x\n" for at in range(5000)]
+    lines = [
+        f"{at},{100 + at % 7},{8192 * at},8192,read,fio,/data/{at % 3}/x\n" for at in range(5000)
+    ]
     lines += [f"{at},5000,{131072 * at},131072,write,dd,/b\n" for at in range(0, 5000, 10)]
     path.write_text("time:ms,latency:us,offset:bytes,size:bytes,op,process,file\n" + "".join(lines))
     return path
@@ -52,7 +54,9 @@ def state(store: Store, tmp_path: Path) -> AppState:
 @pytest.fixture
 def anyone(state: AppState, door: Door) -> Iterator[TestClient]:
     """Who has no token."""
-    with TestClient(application(state, door), base_url="http://127.0.0.1:8750", follow_redirects=False) as client:
+    with TestClient(
+        application(state, door), base_url="http://127.0.0.1:8750", follow_redirects=False
+    ) as client:
         yield client
 
 

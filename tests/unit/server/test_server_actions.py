@@ -28,21 +28,47 @@ from support.recordings import START
 from support.service import TOKEN, watched
 
 API = "/api/v1"
-GRAPH = {"id": "g1", "statistic": "io.ops[latency]", "source": "", "painter": "", "by": "op", "highlights": ["read"], "mode": "rainbow",
-         "colour": "rank", "crop": 0.001, "scale": "", "rows": {"low": 0, "high": 1e9}, "overlays": True, "panel": "second",
-         "hierarchy": "", "width": 2, "height": 260, "synced": False, "span": {"from": START, "until": START + 10**9}}
+GRAPH = {
+    "id": "g1",
+    "statistic": "io.ops[latency]",
+    "source": "",
+    "painter": "",
+    "by": "op",
+    "highlights": ["read"],
+    "mode": "rainbow",
+    "colour": "rank",
+    "crop": 0.001,
+    "scale": "",
+    "rows": {"low": 0, "high": 1e9},
+    "overlays": True,
+    "panel": "second",
+    "hierarchy": "",
+    "width": 2,
+    "height": 260,
+    "synced": False,
+    "span": {"from": START, "until": START + 10**9},
+}
 
 
 def sheet(name: str = "one", **changes: Any) -> dict[str, Any]:
-    return {"schema": 1, "name": name, "recording": "rec", "time": {"live": 60}, "compare": {"from": START, "until": START + 5},
-            "graphs": [GRAPH], **changes}
+    return {
+        "schema": 1,
+        "name": name,
+        "recording": "rec",
+        "time": {"live": 60},
+        "compare": {"from": START, "until": START + 5},
+        "graphs": [GRAPH],
+        **changes,
+    }
 
 
 def shelf_of(path: Path) -> JsonStore[Worksheet]:
     return JsonStore(path, Worksheet, "worksheet")
 
 
-def test_worksheets_are_saved_listed_opened_and_deleted(client: TestClient, state: AppState) -> None:
+def test_worksheets_are_saved_listed_opened_and_deleted(
+    client: TestClient, state: AppState
+) -> None:
     assert client.get(f"{API}/worksheets").json() == {"schema": 1, "worksheets": []}
     assert not state.worksheets.directory.exists(), "nothing is made before something is saved"
     for name in ("one", "Two - b.2"):
@@ -52,24 +78,46 @@ def test_worksheets_are_saved_listed_opened_and_deleted(client: TestClient, stat
     assert client.put(f"{API}/worksheets/one", json=changed).status_code == 200
     assert client.get(f"{API}/worksheets/one").json() == changed
     saved = client.get(f"{API}/worksheets").json()["worksheets"]
-    assert [(each["name"], each["recording"], each["graphs"], each["problem"]) for each in saved] == [
-        ("Two - b.2", "rec", 1, ""), ("one", "rec", 0, "")]
+    assert [
+        (each["name"], each["recording"], each["graphs"], each["problem"]) for each in saved
+    ] == [("Two - b.2", "rec", 1, ""), ("one", "rec", 0, "")]
     [path] = [path for path in state.worksheets.directory.iterdir() if path.name == "one.json"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(state.worksheets.directory.stat().st_mode) == 0o700
     assert json.loads(path.read_text()) == changed
     answer = client.delete(f"{API}/worksheets/one")
     assert (answer.status_code, answer.content) == (204, b"")
-    assert client.delete(f"{API}/worksheets/one").status_code == client.get(f"{API}/worksheets/one").status_code == 404
+    assert (
+        client.delete(f"{API}/worksheets/one").status_code
+        == client.get(f"{API}/worksheets/one").status_code
+        == 404
+    )
 
 
-@pytest.mark.parametrize("name", ["..", "%2e", "%2e%2e", ".hidden", " x", "a%2Fb",
-                                  "..%2F..%2Fetc%2Fpasswd", "a%00b", "x" * 65, "%C3%BC", "a%0A",
-                                  "-" * 5000, "*"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "..",
+        "%2e",
+        "%2e%2e",
+        ".hidden",
+        " x",
+        "a%2Fb",
+        "..%2F..%2Fetc%2Fpasswd",
+        "a%00b",
+        "x" * 65,
+        "%C3%BC",
+        "a%0A",
+        "-" * 5000,
+        "*",
+    ],
+)
 def test_names_lead_nowhere_else(name: str, client: TestClient, state: AppState) -> None:
     before = sorted(state.worksheets.directory.parent.parent.rglob("*"))
     for method in ("GET", "PUT", "DELETE"):
-        answer = client.request(method, f"{API}/worksheets/{name}", json=sheet() if method == "PUT" else None)
+        answer = client.request(
+            method, f"{API}/worksheets/{name}", json=sheet() if method == "PUT" else None
+        )
         assert answer.status_code in (400, 404, 405), (method, answer.text)
     assert sorted(state.worksheets.directory.parent.parent.rglob("*")) == before
 
@@ -87,19 +135,32 @@ def test_whatever_the_name_only_files_of_the_shelf_are_touched(name: str) -> Non
         assert ".." not in found.parts
 
 
-@pytest.mark.parametrize(("body", "status", "said"), [
-    (b"", 400, "that is not a valid Worksheet"), (b"{", 400, "that is not a valid Worksheet"),
-    (b"\xff\xfe", 400, "that is not a valid Worksheet"),
-    (b"[" * 100_000, 400, "that is not a valid Worksheet"), (json.dumps(sheet("two")).encode(), 400, "another name"),
-    (json.dumps(sheet(extra=1)).encode(), 400, "extra"), (json.dumps(sheet(schema=2)).encode(), 400, "schema"),
-    (json.dumps(sheet(time={"live": -1})).encode(), 400, "time"), (json.dumps(sheet(time={"live": 1e400})).encode(), 400, "time"),
-    (json.dumps(sheet(time={"from": 5, "until": 5})).encode(), 400, "time"), (json.dumps(sheet(graphs=[{}])).encode(), 400, "graphs"),
-    (json.dumps(sheet(graphs=[GRAPH] * 65)).encode(), 400, "graphs"),
-    (json.dumps(sheet(graphs=[{**GRAPH, "crop": 0.3}])).encode(), 400, "crop"),
-    (json.dumps(sheet(compare={"from": 2**70, "until": 2**71})).encode(), 400, "compare"),
-    (json.dumps(sheet()).encode() + b" " * LARGEST, 413, "bytes at most")])
-def test_documents_that_are_no_worksheet(body: bytes, status: int, said: str, client: TestClient, state: AppState) -> None:
-    answer = client.put(f"{API}/worksheets/one", content=body, headers={"content-type": "application/json"})
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"", 400, "that is not a valid Worksheet"),
+        (b"{", 400, "that is not a valid Worksheet"),
+        (b"\xff\xfe", 400, "that is not a valid Worksheet"),
+        (b"[" * 100_000, 400, "that is not a valid Worksheet"),
+        (json.dumps(sheet("two")).encode(), 400, "another name"),
+        (json.dumps(sheet(extra=1)).encode(), 400, "extra"),
+        (json.dumps(sheet(schema=2)).encode(), 400, "schema"),
+        (json.dumps(sheet(time={"live": -1})).encode(), 400, "time"),
+        (json.dumps(sheet(time={"live": 1e400})).encode(), 400, "time"),
+        (json.dumps(sheet(time={"from": 5, "until": 5})).encode(), 400, "time"),
+        (json.dumps(sheet(graphs=[{}])).encode(), 400, "graphs"),
+        (json.dumps(sheet(graphs=[GRAPH] * 65)).encode(), 400, "graphs"),
+        (json.dumps(sheet(graphs=[{**GRAPH, "crop": 0.3}])).encode(), 400, "crop"),
+        (json.dumps(sheet(compare={"from": 2**70, "until": 2**71})).encode(), 400, "compare"),
+        (json.dumps(sheet()).encode() + b" " * LARGEST, 413, "bytes at most"),
+    ],
+)
+def test_documents_that_are_no_worksheet(
+    body: bytes, status: int, said: str, client: TestClient, state: AppState
+) -> None:
+    answer = client.put(
+        f"{API}/worksheets/one", content=body, headers={"content-type": "application/json"}
+    )
     assert answer.status_code == status
     assert said in answer.json()["error"]
     assert "function-" not in answer.json()["error"]
@@ -107,9 +168,19 @@ def test_documents_that_are_no_worksheet(body: bytes, status: int, said: str, cl
     assert listed(state.worksheets).worksheets == []
 
 
-@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
-def test_what_a_form_of_another_page_could_send_is_no_document(kind: str, client: TestClient) -> None:
-    assert client.put(f"{API}/worksheets/one", content=json.dumps(sheet()), headers={"content-type": kind}).status_code == 415
+@pytest.mark.parametrize(
+    "kind",
+    ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"],
+)
+def test_what_a_form_of_another_page_could_send_is_no_document(
+    kind: str, client: TestClient
+) -> None:
+    assert (
+        client.put(
+            f"{API}/worksheets/one", content=json.dumps(sheet()), headers={"content-type": kind}
+        ).status_code
+        == 415
+    )
 
 
 def test_a_body_without_a_length_is_bounded(client: TestClient) -> None:
@@ -117,19 +188,28 @@ def test_a_body_without_a_length_is_bounded(client: TestClient) -> None:
         for _ in range(200):
             yield b" " * 65536
 
-    answer = client.put(f"{API}/worksheets/one", content=endless(), headers={"content-type": "application/json"})
+    answer = client.put(
+        f"{API}/worksheets/one", content=endless(), headers={"content-type": "application/json"}
+    )
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"null", b"\x00" * 100, b"x" * (LARGEST + 1), json.dumps(sheet(schema=7)).encode()])
-def test_a_damaged_file_is_listed_with_its_problem(content: bytes, client: TestClient, state: AppState) -> None:
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"null", b"\x00" * 100, b"x" * (LARGEST + 1), json.dumps(sheet(schema=7)).encode()],
+)
+def test_a_damaged_file_is_listed_with_its_problem(
+    content: bytes, client: TestClient, state: AppState
+) -> None:
     state.worksheets.write("good", Worksheet.model_validate(sheet("good")))
     (state.worksheets.directory / "bad.json").write_bytes(content)
     assert client.get(f"{API}/worksheets/bad").status_code == 409
     bad, good = client.get(f"{API}/worksheets").json()["worksheets"]
     assert (bad["name"], good["problem"]) == ("bad", "")
     assert bad["problem"]
-    assert client.put(f"{API}/worksheets/bad", json=sheet("bad")).status_code == 200, "it can be replaced"
+    assert client.put(f"{API}/worksheets/bad", json=sheet("bad")).status_code == 200, (
+        "it can be replaced"
+    )
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
@@ -139,6 +219,7 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(secret)
     (tmp_path / "folder.json").mkdir()
     import os
+
     os.mkfifo(tmp_path / "pipe.json")
     for name in ("link", "folder", "pipe"):
         with pytest.raises(FormatError):
@@ -167,31 +248,57 @@ def test_the_shelf_is_bounded(tmp_path: Path) -> None:
 def test_where_worksheets_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     assert folder({"XDG_DATA_HOME": "/x"}) == Path("/x/iolab")
     monkeypatch.setenv("HOME", "/home/someone")
-    assert folder({}) == folder({"XDG_DATA_HOME": "relative"}) == Path("/home/someone/.local/share/iolab")
+    assert (
+        folder({})
+        == folder({"XDG_DATA_HOME": "relative"})
+        == Path("/home/someone/.local/share/iolab")
+    )
 
 
-QUESTIONS = ["query?from=-5s&statistic=io.ops%5Blatency%5D&recording=rec&drawn=true",
-             "query?statistic=io.ops%5Bop%5D&recording=rec&interval=whole", "marks?recording=rec", "losses?recording=rec",
-             "layers?recording=rec&statistic=io.ops%5Blatency%5D&by=op&key=read&key=write", "recordings"]
-REFUSED = ["query?recording=rec&statistic=nothing", "query?recording=..%2Frec&statistic=io.ops", "stream?recording=rec", "worksheets",
-           "../../etc/passwd", "export?recording=rec&statistic=io.ops", "query?%ff=%fe", "query?a", "query", "", "x" * 30_000,
-           "query?" + "&".join(f"statistic=io.ops{n}" for n in range(300))]
+QUESTIONS = [
+    "query?from=-5s&statistic=io.ops%5Blatency%5D&recording=rec&drawn=true",
+    "query?statistic=io.ops%5Bop%5D&recording=rec&interval=whole",
+    "marks?recording=rec",
+    "losses?recording=rec",
+    "layers?recording=rec&statistic=io.ops%5Blatency%5D&by=op&key=read&key=write",
+    "recordings",
+]
+REFUSED = [
+    "query?recording=rec&statistic=nothing",
+    "query?recording=..%2Frec&statistic=io.ops",
+    "stream?recording=rec",
+    "worksheets",
+    "../../etc/passwd",
+    "export?recording=rec&statistic=io.ops",
+    "query?%ff=%fe",
+    "query?a",
+    "query",
+    "",
+    "x" * 30_000,
+    "query?" + "&".join(f"statistic=io.ops{n}" for n in range(300)),
+]
 
 
 @pytest.fixture
 def bundle(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the built page."""
-    monkeypatch.setattr(html, "bundle_file", lambda name: "let x = 1;" if name.endswith(".js") else "p{}")
+    monkeypatch.setattr(
+        html, "bundle_file", lambda name: "let x = 1;" if name.endswith(".js") else "p{}"
+    )
 
 
 def inside(text: str, name: str) -> Any:
-    [found] = re.findall(rf'<script type="application/json" id="{name}">(.*?)</script>', text, re.DOTALL)
+    [found] = re.findall(
+        rf'<script type="application/json" id="{name}">(.*?)</script>', text, re.DOTALL
+    )
     return json.loads(found)
 
 
 @pytest.mark.usefixtures("bundle")
 def test_a_shared_file_holds_the_answers_that_were_asked_for(client: TestClient) -> None:
-    answer = client.post(f"{API}/share", json={"worksheet": sheet(), "questions": [*QUESTIONS, *REFUSED]})
+    answer = client.post(
+        f"{API}/share", json={"worksheet": sheet(), "questions": [*QUESTIONS, *REFUSED]}
+    )
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert answer.headers["content-disposition"] == 'attachment; filename="worksheet.html"'
     held = inside(answer.text, "iolab-answers")
@@ -209,8 +316,15 @@ def test_a_shared_file_holds_the_answers_that_were_asked_for(client: TestClient)
 @pytest.mark.usefixtures("bundle")
 def test_nothing_in_a_shared_file_can_end_its_element(store: Store) -> None:
     evil = "</script><script>alert(1)</script><!--"
-    made = share(store, Sharing.model_validate({"worksheet": sheet(graphs=[{**GRAPH, "highlights": [evil]}]),
-                                                "questions": [f"query?statistic={evil}", "recordings"]}))
+    made = share(
+        store,
+        Sharing.model_validate(
+            {
+                "worksheet": sheet(graphs=[{**GRAPH, "highlights": [evil]}]),
+                "questions": [f"query?statistic={evil}", "recordings"],
+            }
+        ),
+    )
     assert "alert(1)</script>" not in made
     assert made.count("<script") == 3
     assert inside(made, "iolab-answers")["worksheet"]["graphs"][0]["highlights"] == [evil]
@@ -232,7 +346,11 @@ def test_a_shared_file_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch)
 def keeping(tmp_path: Path, trace: Path, door: Door) -> Iterator[TestClient]:
     watched(tmp_path / "rec")
     state = state_in(Store([tmp_path / "rec", trace]), tmp_path, tmp_path / "log")
-    with TestClient(application(state, door), base_url="http://127.0.0.1:8750", headers={"authorization": f"Bearer {TOKEN}"}) as client:
+    with TestClient(
+        application(state, door),
+        base_url="http://127.0.0.1:8750",
+        headers={"authorization": f"Bearer {TOKEN}"},
+    ) as client:
         yield client
 
 
@@ -262,39 +380,97 @@ def test_limits_are_shown_and_set(keeping: TestClient) -> None:
         return keeping.get(f"{API}/kept", params={"recording": recording}).json()["limits"]
 
     first = asked()
-    assert first == {"bytes": 1 << 30, "cpu_share": 0.05, "retention": {"1s": 7 * 86400, "1m": 14 * 86400, "1h": 90 * 86400},
-                     "used_bytes": 0, "pending": False}
+    assert first == {
+        "bytes": 1 << 30,
+        "cpu_share": 0.05,
+        "retention": {"1s": 7 * 86400, "1m": 14 * 86400, "1h": 90 * 86400},
+        "used_bytes": 0,
+        "pending": False,
+    }
     assert asked("t.csv") is None
-    keeping.post(f"{API}/kept/add", json={"recording": "rec", "statistic": "io.ops[latency]", "backfill": True})
+    keeping.post(
+        f"{API}/kept/add",
+        json={"recording": "rec", "statistic": "io.ops[latency]", "backfill": True},
+    )
     wanted = {"bytes": None, "cpu_share": 0.5, "retention": {"1s": 3600, "1h": 10**8}}
     answer = keeping.post(f"{API}/kept/limits", json={"recording": "rec", **wanted})
     assert answer.status_code == 200, answer.text
     assert answer.json()["limits"] == asked()
     used = asked().pop("used_bytes")
-    assert asked() == {**wanted, "retention": {"1s": 3600, "1m": 14 * 86400, "1h": 10**8}, "used_bytes": used, "pending": False}
+    assert asked() == {
+        **wanted,
+        "retention": {"1s": 3600, "1m": 14 * 86400, "1h": 10**8},
+        "used_bytes": used,
+        "pending": False,
+    }
     assert used == sum(each["bytes"] for each in answer.json()["kept"]) > 0
 
 
 LIMITS = {"recording": "rec", "bytes": None, "cpu_share": None, "retention": {}}
 
 
-@pytest.mark.parametrize(("way", "body", "status", "said"), [
-    ("limits", {"recording": "rec"}, 400, "bytes"), ("limits", {**LIMITS, "bytes": 0}, 400, "bytes"),
-    ("limits", {**LIMITS, "cpu_share": 7}, 400, "cpu_share"), ("limits", {**LIMITS, "cpu_share": "all"}, 400, "cpu_share"),
-    ("limits", {**LIMITS, "retention": {"1d": 5}}, 400, "'1s', '1m' or '1h'"), ("limits", {**LIMITS, "retention": {"1s": -1}}, 400, "1s"),
-    ("limits", {**LIMITS, "retention": {"1s": 10**9}}, 400, "at least as long"),
-    ("limits", {**LIMITS, "recording": "../x"}, 404, "no recording"),
-    ("limits", {**LIMITS, "recording": "t.csv"}, 400, "of a trace nothing is kept"), ("limits", {**LIMITS, "more": 1}, 400, "more"),
-    ("prune", {"recording": "rec", "statistic": "io.ops", "before_ns": 0, "tier": "1d"}, 400, "tier"),
-    ("add", {"recording": "rec", "statistic": "io.ops[latency]"}, 400, "backfill"),
-    ("add", {"recording": "rec", "statistic": "io.opps", "backfill": True}, 400, "there is no statistic"),
-    ("add", {"recording": "../rec", "statistic": "io.ops", "backfill": True}, 404, "there is no recording"),
-    ("add", {"recording": "t.csv", "statistic": "io.ops", "backfill": True}, 400, "of a trace nothing is kept"),
-    ("add", {"recording": "rec", "statistic": "io.ops[process=" + "x" * 4000 + "]", "backfill": True}, 400, "characters"),
-    ("pause", {"recording": "rec", "statistic": "io.ops"}, 400, "is not kept"),
-    ("drop", {"recording": "rec", "statistic": ""}, 400, "not said"),
-    ("prune", {"recording": "rec", "statistic": "io.ops", "before_ns": "yesterday"}, 400, "before_ns"), ("explode", {}, 404, "nothing at")])
-def test_what_can_not_be_kept(way: str, body: dict[str, Any], status: int, said: str, keeping: TestClient) -> None:
+@pytest.mark.parametrize(
+    ("way", "body", "status", "said"),
+    [
+        ("limits", {"recording": "rec"}, 400, "bytes"),
+        ("limits", {**LIMITS, "bytes": 0}, 400, "bytes"),
+        ("limits", {**LIMITS, "cpu_share": 7}, 400, "cpu_share"),
+        ("limits", {**LIMITS, "cpu_share": "all"}, 400, "cpu_share"),
+        ("limits", {**LIMITS, "retention": {"1d": 5}}, 400, "'1s', '1m' or '1h'"),
+        ("limits", {**LIMITS, "retention": {"1s": -1}}, 400, "1s"),
+        ("limits", {**LIMITS, "retention": {"1s": 10**9}}, 400, "at least as long"),
+        ("limits", {**LIMITS, "recording": "../x"}, 404, "no recording"),
+        ("limits", {**LIMITS, "recording": "t.csv"}, 400, "of a trace nothing is kept"),
+        ("limits", {**LIMITS, "more": 1}, 400, "more"),
+        (
+            "prune",
+            {"recording": "rec", "statistic": "io.ops", "before_ns": 0, "tier": "1d"},
+            400,
+            "tier",
+        ),
+        ("add", {"recording": "rec", "statistic": "io.ops[latency]"}, 400, "backfill"),
+        (
+            "add",
+            {"recording": "rec", "statistic": "io.opps", "backfill": True},
+            400,
+            "there is no statistic",
+        ),
+        (
+            "add",
+            {"recording": "../rec", "statistic": "io.ops", "backfill": True},
+            404,
+            "there is no recording",
+        ),
+        (
+            "add",
+            {"recording": "t.csv", "statistic": "io.ops", "backfill": True},
+            400,
+            "of a trace nothing is kept",
+        ),
+        (
+            "add",
+            {
+                "recording": "rec",
+                "statistic": "io.ops[process=" + "x" * 4000 + "]",
+                "backfill": True,
+            },
+            400,
+            "characters",
+        ),
+        ("pause", {"recording": "rec", "statistic": "io.ops"}, 400, "is not kept"),
+        ("drop", {"recording": "rec", "statistic": ""}, 400, "not said"),
+        (
+            "prune",
+            {"recording": "rec", "statistic": "io.ops", "before_ns": "yesterday"},
+            400,
+            "before_ns",
+        ),
+        ("explode", {}, 404, "nothing at"),
+    ],
+)
+def test_what_can_not_be_kept(
+    way: str, body: dict[str, Any], status: int, said: str, keeping: TestClient
+) -> None:
     answer = keeping.post(f"{API}/kept/{way}", json=body)
     assert answer.status_code == status
     assert said in answer.json()["error"]

@@ -7,9 +7,25 @@ import itertools
 import pytest
 from starlette.testclient import TestClient
 
-MOMENTS = ["9223372036854775807", "9223372036854775808", "9999999999999999999", "0", "-99999999999d", "0001-01-01", "1e30s"]
+MOMENTS = [
+    "9223372036854775807",
+    "9223372036854775808",
+    "9999999999999999999",
+    "0",
+    "-99999999999d",
+    "0001-01-01",
+    "1e30s",
+]
 INTERVALS = ["1ns", "9999999999999d", "1000000d", "36525d", "whole", "NaN", "1e9s"]
-VALUES = ["0", "18446744073709551615ns", "18446744073709551616ns", "1e300s", "-1s", "9223372036854775808B", "nan"]
+VALUES = [
+    "0",
+    "18446744073709551615ns",
+    "18446744073709551616ns",
+    "1e300s",
+    "-1s",
+    "9223372036854775808B",
+    "nan",
+]
 STATISTICS = ["io.ops[op]", "io.ops[latency]", "io.ops[offset]"]
 API = "/api/v1"
 
@@ -25,21 +41,35 @@ def answered(client: TestClient, path: str, **words: str) -> None:
 @pytest.mark.parametrize("name", ["rec", "t.csv"])
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_any_moment(name: str, moment: str, client: TestClient) -> None:
-    for statistic, (path, more) in itertools.product(STATISTICS, (
-            ("query", {"interval": "whole"}), ("query", {"drawn": "true"}), ("extremes", {}))):
+    for statistic, (path, more) in itertools.product(
+        STATISTICS,
+        (("query", {"interval": "whole"}), ("query", {"drawn": "true"}), ("extremes", {})),
+    ):
         for end in ("from", "to"):
             answered(client, path, recording=name, statistic=statistic, **{end: moment}, **more)
     for other in MOMENTS:
-        answered(client, "difference", recording=name, statistic="io.ops[latency]",
-                 **{"from": moment, "to": other, "other_from": moment, "other_to": other})
+        answered(
+            client,
+            "difference",
+            recording=name,
+            statistic="io.ops[latency]",
+            **{"from": moment, "to": other, "other_from": moment, "other_to": other},
+        )
 
 
 @pytest.mark.parametrize("name", ["rec", "t.csv"])
 @pytest.mark.parametrize("interval", INTERVALS)
 def test_any_interval(name: str, interval: str, client: TestClient) -> None:
     ends = {"from": "0s", "to": "1s", "other_from": "0s", "other_to": "1s"}
-    for statistic, (path, more) in itertools.product(STATISTICS, (
-            ("query", {"drawn": "true"}), ("extremes", {}), ("layers", {"by": "op", "key": "read"}), ("difference", ends))):
+    for statistic, (path, more) in itertools.product(
+        STATISTICS,
+        (
+            ("query", {"drawn": "true"}),
+            ("extremes", {}),
+            ("layers", {"by": "op", "key": "read"}),
+            ("difference", ends),
+        ),
+    ):
         answered(client, path, recording=name, statistic=statistic, interval=interval, **more)
 
 

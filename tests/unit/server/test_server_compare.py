@@ -35,8 +35,11 @@ def asked(store: Store, words: dict[str, str]) -> Any:
 
 
 def same(found: list[Any], expected: list[Any]) -> None:
-    np.testing.assert_allclose([math.nan if each is None else each for each in found],
-                               [math.nan if each is None else each for each in expected], rtol=1e-9)
+    np.testing.assert_allclose(
+        [math.nan if each is None else each for each in found],
+        [math.nan if each is None else each for each in expected],
+        rtol=1e-9,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,9 @@ def torn(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Ten seconds, twenty of nothing, ten seconds again, with twice as many I/Os."""
     path = tmp_path_factory.mktemp("torn") / "r"
     clock = FakeClock(START)
-    with RecordingWriter.create(path, host="h", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+    with RecordingWriter.create(
+        path, host="h", clock="realtime", origin={"kind": "record"}, system=clock
+    ) as writer:
         for second in range(10):
             writer.append_events(events(100, second, start_ns=START + second * SECOND, per_s=100))
         clock.sleep(10)
@@ -56,13 +61,24 @@ def torn(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store([path])
 
 
-@pytest.mark.parametrize("statistic", ["io.ops", "io.bytes[op=write]", "io.ops[op]", "io.bytes[process]"])
+@pytest.mark.parametrize(
+    "statistic", ["io.ops", "io.bytes[op=write]", "io.ops[op]", "io.bytes[process]"]
+)
 def test_changes_are_of_the_values_of_both_ranges(statistic: str, store: Store) -> None:
     found = compared(store, {**REC, **RANGES, "statistic": statistic})
     assert isinstance(found, Changes)
-    assert (found.columns, found.from_ns - found.other_from_ns, found.until_ns - found.from_ns) == (3, 3 * SECOND, 3 * SECOND)
-    one, other = (asked(store, {**REC, "statistic": statistic, "from": str(first), "to": str(until)}) for first, until in (
-        (found.from_ns, found.until_ns), (found.other_from_ns, found.other_until_ns)))
+    assert (found.columns, found.from_ns - found.other_from_ns, found.until_ns - found.from_ns) == (
+        3,
+        3 * SECOND,
+        3 * SECOND,
+    )
+    one, other = (
+        asked(store, {**REC, "statistic": statistic, "from": str(first), "to": str(until)})
+        for first, until in (
+            (found.from_ns, found.until_ns),
+            (found.other_from_ns, found.other_until_ns),
+        )
+    )
     assert found.whole.mean == pytest.approx(one.mean)
     assert found.whole.other_mean == pytest.approx(other.mean)
     assert found.whole.change == pytest.approx(one.mean - other.mean)
@@ -85,8 +101,15 @@ def test_changes_are_of_the_values_of_both_ranges(statistic: str, store: Store) 
 
 def test_a_key_that_was_not_there_did_nothing(store: Store) -> None:
     # dd's first write lies at 0 s, its next at 10 ms
-    words = {"recording": "t.csv", "statistic": "io.ops[op]", "interval": "5ms", "from": "10ms", "to": "15ms", "other_from": "15ms",
-             "other_to": "20ms"}
+    words = {
+        "recording": "t.csv",
+        "statistic": "io.ops[op]",
+        "interval": "5ms",
+        "from": "10ms",
+        "to": "15ms",
+        "other_from": "15ms",
+        "other_to": "20ms",
+    }
     found = changes(store, words)
     write = next(each for each in found.keys if each.key == "write")
     assert (write.mean, write.other_mean, write.change, write.ratio) == (200, 0, 200, None)
@@ -94,8 +117,17 @@ def test_a_key_that_was_not_there_did_nothing(store: Store) -> None:
 
 
 def test_what_was_not_recorded_is_null(torn: Store) -> None:
-    found = changes(torn, {"statistic": "io.ops[op]", "interval": "1s", "from": "25s", "to": "35s", "other_from": str(START - 2 * SECOND),
-                           "other_to": str(START + 8 * SECOND)})
+    found = changes(
+        torn,
+        {
+            "statistic": "io.ops[op]",
+            "interval": "1s",
+            "from": "25s",
+            "to": "35s",
+            "other_from": str(START - 2 * SECOND),
+            "other_to": str(START + 8 * SECOND),
+        },
+    )
     assert [value is None for value in found.whole.values] == [True] * 5 + [False] * 5
     assert [value is None for value in found.whole.other_values] == [True] * 2 + [False] * 8
     assert (found.covered_ns, found.other_covered_ns) == (5 * SECOND, 8 * SECOND)
@@ -106,8 +138,18 @@ def test_what_was_not_recorded_is_null(torn: Store) -> None:
 
 
 def test_beyond_the_ends_of_a_trace_nothing_is_known(store: Store) -> None:
-    found = changes(store, {"recording": "t.csv", "statistic": "io.ops", "interval": "1s", "from": "3s", "to": "7s", "other_from": "0s",
-                            "other_to": "4s"})
+    found = changes(
+        store,
+        {
+            "recording": "t.csv",
+            "statistic": "io.ops",
+            "interval": "1s",
+            "from": "3s",
+            "to": "7s",
+            "other_from": "0s",
+            "other_to": "4s",
+        },
+    )
     assert [value is None for value in found.whole.values] == [False, False, True, True]
     assert None not in found.whole.other_values
 
@@ -122,8 +164,13 @@ def test_means_are_over_what_lies_between_the_ends(kind: str, tmp_path: Path) ->
         ingest(Trace(opened), tmp_path / "rec")
         opened = tmp_path / "rec"
     store = Store([opened])
-    words = {"interval": "10s", "from": str(20 * SECOND), "to": str(50 * SECOND), "other_from": str(50 * SECOND),
-             "other_to": str(80 * SECOND)}
+    words = {
+        "interval": "10s",
+        "from": str(20 * SECOND),
+        "to": str(50 * SECOND),
+        "other_from": str(50 * SECOND),
+        "other_to": str(80 * SECOND),
+    }
     last = 10 * SECOND - 10_000_000 + 1
     for statistic, rate in (("io.ops", 100), ("io.bytes", 51200), ("io.ops[op]", 100)):
         found = changes(store, {**words, "statistic": statistic})
@@ -137,16 +184,34 @@ def test_means_are_over_what_lies_between_the_ends(kind: str, tmp_path: Path) ->
     assert isinstance(drawn, Difference)
     assert (drawn.covered_ns, drawn.other_covered_ns, drawn.gaps) == (30 * SECOND, last, [(1, 3)])
     assert drawn.cells.values == []
-    nothing = compared(store, {**words, "statistic": "io.ops[op]", "other_from": str(70 * SECOND), "other_to": str(100 * SECOND)})
+    nothing = compared(
+        store,
+        {
+            **words,
+            "statistic": "io.ops[op]",
+            "other_from": str(70 * SECOND),
+            "other_to": str(100 * SECOND),
+        },
+    )
     assert isinstance(nothing, Changes)
-    assert (nothing.other_covered_ns, nothing.whole.other_mean, nothing.whole.other_values) == (0, None, [None] * 3)
-    assert [(each.other_mean, each.other_values) for each in nothing.keys] == [(None, [None] * 3)] * 2
+    assert (nothing.other_covered_ns, nothing.whole.other_mean, nothing.whole.other_values) == (
+        0,
+        None,
+        [None] * 3,
+    )
+    assert [(each.other_mean, each.other_values) for each in nothing.keys] == [
+        (None, [None] * 3)
+    ] * 2
 
 
-def test_keys_that_are_left_out_are_not_written_down(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_that_are_left_out_are_not_written_down(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written: list[str] = []
     one = served_changes._change
-    monkeypatch.setattr(served_changes, "_change", lambda key, *rows: written.append(key) or one(key, *rows))
+    monkeypatch.setattr(
+        served_changes, "_change", lambda key, *rows: written.append(key) or one(key, *rows)
+    )
     found = changes(store, {**REC, **RANGES, "statistic": "io.ops[file]", "top": "3"})
     assert found.left > 3
     assert sorted(written) == sorted(["", *(each.key for each in found.keys)])
@@ -164,9 +229,16 @@ def test_keys_beyond_those_asked_for_are_counted(store: Store) -> None:
     assert (some.left, every.left) == (len(every.keys) - 3, 0)
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    ({"other_to": "9s"}, "differ in length"), ({"from": "7s"}, "empty"), ({"interval": "whole"}, "no interval"),
-    ({"interval": "1ns"}, "columns"), ({"statistic": "io.opps"}, "opps")])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"other_to": "9s"}, "differ in length"),
+        ({"from": "7s"}, "empty"),
+        ({"interval": "whole"}, "no interval"),
+        ({"interval": "1ns"}, "columns"),
+        ({"statistic": "io.opps"}, "opps"),
+    ],
+)
 def test_changes_that_can_not_be_asked(words: dict[str, str], said: str, store: Store) -> None:
     with pytest.raises(UsageError, match=said):
         compared(store, {**REC, **RANGES, "statistic": "io.ops", **words})
@@ -175,7 +247,9 @@ def test_changes_that_can_not_be_asked(words: dict[str, str], said: str, store: 
 
 
 def test_a_map_is_still_compared_as_a_map(store: Store) -> None:
-    assert isinstance(compared(store, {**REC, **RANGES, "statistic": "io.ops[latency]"}), Difference)
+    assert isinstance(
+        compared(store, {**REC, **RANGES, "statistic": "io.ops[latency]"}), Difference
+    )
 
 
 def bucket_end(value: int) -> int:
@@ -185,9 +259,18 @@ def bucket_end(value: int) -> int:
 
 def test_percentiles_are_those_of_the_events(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    latency = {second: [(37 * row % 1000 + 1) * 1000 * (second + 1) for row in range(1000)] for second in (0, 1, 3)}
-    path.write_text("time:ns,latency:ns,offset:bytes,size:bytes,op\n" + "".join(
-        f"{second * SECOND + row},{value},0,4096,read\n" for second, values in latency.items() for row, value in enumerate(values)))
+    latency = {
+        second: [(37 * row % 1000 + 1) * 1000 * (second + 1) for row in range(1000)]
+        for second in (0, 1, 3)
+    }
+    path.write_text(
+        "time:ns,latency:ns,offset:bytes,size:bytes,op\n"
+        + "".join(
+            f"{second * SECOND + row},{value},0,4096,read\n"
+            for second, values in latency.items()
+            for row, value in enumerate(values)
+        )
+    )
     store = Store([path])
     words = {"statistic": "io.ops[latency]", "interval": "1s", "drawn": "percentiles"}
     found = ask(store, words)
@@ -198,7 +281,12 @@ def test_percentiles_are_those_of_the_events(tmp_path: Path) -> None:
     assert list(lines) == ["p50", "p90", "p99", "max", "mean"]
     everything = sorted(value for values in latency.values() for value in values)
     for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)):
-        expected = [bucket_end(sorted(latency[second])[math.ceil(share * 1000) - 1]) if second in latency else None for second in range(4)]
+        expected = [
+            bucket_end(sorted(latency[second])[math.ceil(share * 1000) - 1])
+            if second in latency
+            else None
+            for second in range(4)
+        ]
         assert lines[name].values == expected
         assert lines[name].mean == bucket_end(everything[math.ceil(share * 3000) - 1])
     assert lines["mean"].mean == pytest.approx(np.mean(everything), rel=0.02)
@@ -210,12 +298,22 @@ def test_percentiles_are_those_of_the_events(tmp_path: Path) -> None:
 def test_percentiles_say_for_which_time_they_answer(tmp_path: Path) -> None:
     """Reads in two seconds of seven that are asked for: the other five are answered as well."""
     path = tmp_path / "t.csv"
-    path.write_text("time:ns,latency:ns,offset:bytes,size:bytes,op\n" + "".join(
-        f"{second * SECOND},{1000 * second + 1000},0,4096,{'read' if second in (6, 7) else 'write'}\n" for second in range(11)))
+    path.write_text(
+        "time:ns,latency:ns,offset:bytes,size:bytes,op\n"
+        + "".join(
+            f"{second * SECOND},{1000 * second + 1000},0,4096,{'read' if second in (6, 7) else 'write'}\n"
+            for second in range(11)
+        )
+    )
     ingest([Trace(path)], tmp_path / "r")
     store = Store([tmp_path / "r"])
     for condition, columns in (("[op=read]", 2), ("[latency>=1h]", 0)):
-        words = {"statistic": f"io.ops{condition}[latency]", "interval": "1s", "from": "2s", "to": "9s"}
+        words = {
+            "statistic": f"io.ops{condition}[latency]",
+            "interval": "1s",
+            "from": "2s",
+            "to": "9s",
+        }
         found, drawn = (ask(store, {**words, "drawn": how}) for how in ("percentiles", "true"))
         assert isinstance(found, PercentilesAnswer)
         assert isinstance(drawn, DrawnMap)
@@ -226,7 +324,10 @@ def test_percentiles_say_for_which_time_they_answer(tmp_path: Path) -> None:
 
 
 def test_percentiles_of_nothing_and_of_offsets(store: Store) -> None:
-    found = ask(store, {"recording": "rec", "statistic": "io.ops[latency>=1h][latency]", "drawn": "percentiles"})
+    found = ask(
+        store,
+        {"recording": "rec", "statistic": "io.ops[latency>=1h][latency]", "drawn": "percentiles"},
+    )
     assert isinstance(found, PercentilesAnswer)
     assert [(each.mean, each.values) for each in found.keys] == [(None, [])] * 5
     with pytest.raises(UsageError, match="addresses"):
@@ -240,8 +341,10 @@ def test_a_map_says_when_nothing_was_recorded_though_it_holds_nothing(torn: Stor
     for statistic in ("io.ops[latency]", "io.ops[latency>=1h][latency]"):
         found = ask(torn, {**words, "statistic": statistic})
         assert isinstance(found, DrawnMap)
-        assert [(found.t0_ns + first * SECOND, found.t0_ns + past * SECOND) for first, past in found.gaps] == [
-            (START + 10 * SECOND, START + 30 * SECOND)]
+        assert [
+            (found.t0_ns + first * SECOND, found.t0_ns + past * SECOND)
+            for first, past in found.gaps
+        ] == [(START + 10 * SECOND, START + 30 * SECOND)]
     lines = ask(torn, {**words, "statistic": "io.ops[latency]", "drawn": "percentiles"})
     assert isinstance(lines, PercentilesAnswer)
     assert lines.gaps == found.gaps
@@ -249,6 +352,9 @@ def test_a_map_says_when_nothing_was_recorded_though_it_holds_nothing(torn: Stor
 
 def test_when_it_was_recorded(torn: Store, store: Store) -> None:
     found = losses(torn, {})
-    assert found.recorded == [(START, START + 10 * SECOND), (START + 30 * SECOND, START + 40 * SECOND)]
+    assert found.recorded == [
+        (START, START + 10 * SECOND),
+        (START + 30 * SECOND, START + 40 * SECOND),
+    ]
     assert found.gaps == [(START + 10 * SECOND, START + 30 * SECOND)]
     assert losses(store, {"recording": "t.csv"}).recorded == []

@@ -19,16 +19,34 @@ ACCEPTS = "br, gzip;q=0.8"
 
 
 def request(host: str | None, accepts: str = ACCEPTS) -> Request:
-    scope: dict[str, Any] = {"type": "http", "headers": [(b"accept-encoding", accepts.encode())],
-                             "client": None if host is None else (host, 1234)}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "headers": [(b"accept-encoding", accepts.encode())],
+        "client": None if host is None else (host, 1234),
+    }
     return Request(scope)
 
 
-@pytest.mark.parametrize(("host", "accepts", "far"), [
-    ("127.0.0.1", ACCEPTS, False), ("127.3.2.1", ACCEPTS, False), ("::1", ACCEPTS, False), ("::ffff:127.0.0.1", ACCEPTS, False),
-    ("192.0.2.7", ACCEPTS, True), ("2001:db8::1", ACCEPTS, True), ("fe80::1%eth0", ACCEPTS, True), ("::ffff:192.0.2.7", ACCEPTS, True),
-    ("192.0.2.7", "GZIP", True), ("192.0.2.7", "", False), ("192.0.2.7", "br, deflate", False), ("192.0.2.7", "gzip; q=0", False),
-    ("192.0.2.7", "xgzip", False), ("testclient", ACCEPTS, False), (None, ACCEPTS, False)])
+@pytest.mark.parametrize(
+    ("host", "accepts", "far"),
+    [
+        ("127.0.0.1", ACCEPTS, False),
+        ("127.3.2.1", ACCEPTS, False),
+        ("::1", ACCEPTS, False),
+        ("::ffff:127.0.0.1", ACCEPTS, False),
+        ("192.0.2.7", ACCEPTS, True),
+        ("2001:db8::1", ACCEPTS, True),
+        ("fe80::1%eth0", ACCEPTS, True),
+        ("::ffff:192.0.2.7", ACCEPTS, True),
+        ("192.0.2.7", "GZIP", True),
+        ("192.0.2.7", "", False),
+        ("192.0.2.7", "br, deflate", False),
+        ("192.0.2.7", "gzip; q=0", False),
+        ("192.0.2.7", "xgzip", False),
+        ("testclient", ACCEPTS, False),
+        (None, ACCEPTS, False),
+    ],
+)
 def test_who_is_far(host: str | None, accepts: str, far: bool) -> None:
     assert is_far(request(host, accepts)) is far
 
@@ -47,10 +65,14 @@ def test_the_answer_is_the_same_from_afar(store: Store) -> None:
     words = {"recording": "rec", "statistic": "io.ops[latency]", "drawn": "true"}
     found = []
     for host in ("127.0.0.1", "192.0.2.7"):
-        with TestClient(application(store, door), base_url="http://127.0.0.1:8750", client=(host, 1234)) as client:
+        with TestClient(
+            application(store, door), base_url="http://127.0.0.1:8750", client=(host, 1234)
+        ) as client:
             client.headers["authorization"] = f"Bearer {TOKEN}"
             answer = client.get("/api/v1/query", params=words)
-            assert answer.headers.get("content-encoding") == (None if host == "127.0.0.1" else "gzip")
+            assert answer.headers.get("content-encoding") == (
+                None if host == "127.0.0.1" else "gzip"
+            )
             assert "Accept-Encoding" in answer.headers["vary"]
             found.append(answer.json())
     assert found[0] == found[1]

@@ -41,7 +41,13 @@ DAY = 24 * 3600 * SECOND
 @pytest.fixture
 def stalled(tmp_path: Path) -> Iterator[RecordingWriter]:
     """Five seconds of I/O, after which nothing more is done; its writer tells the time when it is asked to."""
-    writer = RecordingWriter.create(tmp_path / "live", host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START))
+    writer = RecordingWriter.create(
+        tmp_path / "live",
+        host="h",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=FakeClock(START),
+    )
     writer.append_events(events(2000, start_ns=START, per_s=400))
     writer.tick(START + 5 * SECOND)
     yield writer
@@ -50,19 +56,29 @@ def stalled(tmp_path: Path) -> Iterator[RecordingWriter]:
 
 def test_what_is_followed_goes_back_with_a_recording_that_is_begun_again(tmp_path: Path) -> None:
     place, back = tmp_path / "live", START - 60 * SECOND
-    with RecordingWriter.create(place, host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START)) as writer:
+    with RecordingWriter.create(
+        place, host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START)
+    ) as writer:
         writer.append_events(events(2000, start_ns=START, per_s=400))
         writer.tick(START + 5 * SECOND)
     store = Store([place])
     last = store.ends("live")[1]
     assert tick_of(store, "live").now_ns == tick_of(store, "live").last_ns == last
-    with RecordingWriter.reopen(place, system=FakeClock(back), begun=Begun(back, 0, back)) as writer:
+    with RecordingWriter.reopen(
+        place, system=FakeClock(back), begun=Begun(back, 0, back)
+    ) as writer:
         for second in (1, 2, 3):
             writer.append_events(events(7, second, start_ns=back + (second - 1) * SECOND, per_s=7))
             writer.tick(back + second * SECOND)
             told = tick_of(store, "live")
-            assert (told.first_ns, told.last_ns, told.now_ns) == (back, last, back + second * SECOND - 1)
-        recent = ask(store, {"statistic": "io.ops", **Window(2 * SECOND, SECOND).words(told.now_ns)})
+            assert (told.first_ns, told.last_ns, told.now_ns) == (
+                back,
+                last,
+                back + second * SECOND - 1,
+            )
+        recent = ask(
+            store, {"statistic": "io.ops", **Window(2 * SECOND, SECOND).words(told.now_ns)}
+        )
         assert [value > 0 for value in recent.values] == [True, True]  # type: ignore[attr-defined]
         writer.tick(START + 7 * SECOND)
         told = tick_of(store, "live")
@@ -76,7 +92,11 @@ def test_it_goes_on_while_no_io_comes(stalled: RecordingWriter, tmp_path: Path) 
         stalled.tick(START + second * SECOND)
         assert store.ends("live") == (START, START + second * SECOND)
     assert recordings(store, {}).recordings[0].last_ns == START + 29 * SECOND
-    [last] = [family.samples[0].value for family in Exporter(store, ["io.ops"]).families() if "last_event" in family.name]
+    [last] = [
+        family.samples[0].value
+        for family in Exporter(store, ["io.ops"]).families()
+        if "last_event" in family.name
+    ]
     assert last == pytest.approx(START / 1e9 + 5, abs=0.1), "an event is one"
     recent = ask(store, {"statistic": "io.ops", "from": "-10s"})
     assert set(recent.values) == {0}  # type: ignore[attr-defined]
@@ -84,8 +104,12 @@ def test_it_goes_on_while_no_io_comes(stalled: RecordingWriter, tmp_path: Path) 
     assert store.ends("live")[1] == START + 49 * SECOND
 
 
-@pytest.mark.parametrize("held", ["", "4711\n\n", "4711\n12\n", "\0" * 40, "4711\n" + "9" * 19 + "x\n", "é\n" * 30])
-def test_a_lock_that_tells_nothing_is_no_word_of_a_writer(stalled: RecordingWriter, tmp_path: Path, held: str) -> None:
+@pytest.mark.parametrize(
+    "held", ["", "4711\n\n", "4711\n12\n", "\0" * 40, "4711\n" + "9" * 19 + "x\n", "é\n" * 30]
+)
+def test_a_lock_that_tells_nothing_is_no_word_of_a_writer(
+    stalled: RecordingWriter, tmp_path: Path, held: str
+) -> None:
     """Its time of change is that of a copy, perhaps."""
     store = Store([tmp_path / "live"])
     (tmp_path / "live/lock").write_text(held)
@@ -95,8 +119,12 @@ def test_a_lock_that_tells_nothing_is_no_word_of_a_writer(stalled: RecordingWrit
     assert store.ends("live")[1] < START + 5 * SECOND
 
 
-@pytest.mark.parametrize(("changed", "until"), [(9, 9), (4000, 5)], ids=["by its writer", "by a copy"])
-def test_an_older_writer_tells_by_the_time_of_change(stalled: RecordingWriter, tmp_path: Path, changed: int, until: int) -> None:
+@pytest.mark.parametrize(
+    ("changed", "until"), [(9, 9), (4000, 5)], ids=["by its writer", "by a copy"]
+)
+def test_an_older_writer_tells_by_the_time_of_change(
+    stalled: RecordingWriter, tmp_path: Path, changed: int, until: int
+) -> None:
     stalled._lock.close()
     (tmp_path / "live/lock").write_text("4711\n")
     # nor did it sign anything
@@ -112,10 +140,28 @@ def test_an_older_writer_tells_by_the_time_of_change(stalled: RecordingWriter, t
 
 
 def test_an_alert_is_raised_where_io_stands_still(stalled: RecordingWriter, tmp_path: Path) -> None:
-    watch = Watch(Store([tmp_path / "live"]), JsonStore(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log"))
-    watch.put("idle", Alert.model_validate({
-        "name": "idle", "recording": "", "statistic": "io.ops", "exceeds": None, "falls_below": 50, "for_seconds": 10, "only_during": "",
-        "repost_minutes": 0, "also_when_clear": True, "actions": []}))
+    watch = Watch(
+        Store([tmp_path / "live"]),
+        JsonStore(tmp_path / "alerts", Alert, "alert", 3),
+        LogFile(tmp_path / "log"),
+    )
+    watch.put(
+        "idle",
+        Alert.model_validate(
+            {
+                "name": "idle",
+                "recording": "",
+                "statistic": "io.ops",
+                "exceeds": None,
+                "falls_below": 50,
+                "for_seconds": 10,
+                "only_during": "",
+                "repost_minutes": 0,
+                "also_when_clear": True,
+                "actions": [],
+            }
+        ),
+    )
     for second in range(5, 20):
         stalled.tick(START + second * SECOND)
         watch.look()
@@ -151,9 +197,19 @@ def aged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A month of a few seconds each day, of which only the last has events; the days before are kept."""
     base = tmp_path_factory.mktemp("aged")
     clock = FakeClock(START)
-    with RecordingWriter.create(base / "whole", host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+    with RecordingWriter.create(
+        base / "whole", host="here", clock="realtime", origin={"kind": "record"}, system=clock
+    ) as writer:
         for day in range(31):
-            writer.append_events(events(500, day, start_ns=START + day * DAY, per_s=100, source="syscall" if day < 30 else "block"))
+            writer.append_events(
+                events(
+                    500,
+                    day,
+                    start_ns=START + day * DAY,
+                    per_s=100,
+                    source="syscall" if day < 30 else "block",
+                )
+            )
             writer.seal()
             clock.sleep(DAY // SECOND)
     manage.add(base / "whole", ["file.ops", "file.ops[op]"], backfill=True)
@@ -173,7 +229,24 @@ def test_it_reaches_back_to_what_is_kept(aged: Path, capsys: pytest.CaptureFixtu
     assert facts.first_ns == store.ends("aged")[0]
     words = {"statistic": "file.ops", "from": "-20d", "to": "-10d", "interval": "1d"}
     service = ask(store, words).model_dump(by_alias=True)
-    assert run(["query", str(aged), "file.ops", "--from", "-20d", "--to", "-10d", "--interval", "1d", "--format", "json"]) == 0
+    assert (
+        run(
+            [
+                "query",
+                str(aged),
+                "file.ops",
+                "--from",
+                "-20d",
+                "--to",
+                "-10d",
+                "--interval",
+                "1d",
+                "--format",
+                "json",
+            ]
+        )
+        == 0
+    )
     assert service == json.loads(capsys.readouterr().out)
     assert service["total"] > 0
     # columns are chosen for the month that is kept, not for the seconds that have events
@@ -184,7 +257,9 @@ def test_it_reaches_back_to_what_is_kept(aged: Path, capsys: pytest.CaptureFixtu
 def test_metrics_are_of_events_alone(tmp_path: Path) -> None:
     clock = FakeClock(START)
     name = "io.ops[process=fio][latency]"
-    with RecordingWriter.create(tmp_path / "rec", host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+    with RecordingWriter.create(
+        tmp_path / "rec", host="here", clock="realtime", origin={"kind": "record"}, system=clock
+    ) as writer:
         for part in range(3):
             writer.append_events(events(500, part, start_ns=START + part * 5 * SECOND, per_s=100))
             writer.seal()
@@ -197,7 +272,11 @@ def test_metrics_are_of_events_alone(tmp_path: Path) -> None:
     kept, left = query(opened, name), query(opened, name, kept=False)
     assert isinstance(kept, HeatCounts)
     assert isinstance(left, HeatCounts)
-    [family] = [each for each in Exporter(Store([tmp_path / "rec"]), [name]).families() if each.kind == "histogram"]
+    [family] = [
+        each
+        for each in Exporter(Store([tmp_path / "rec"]), [name]).families()
+        if each.kind == "histogram"
+    ]
     value = family.samples[0].value
     assert isinstance(value, Histogram)
     assert kept.total > value.count == left.total > 0
@@ -205,12 +284,18 @@ def test_metrics_are_of_events_alone(tmp_path: Path) -> None:
 
 def test_what_is_kept_is_available_though_its_source_is_gone(aged: Path) -> None:
     found = {each.name: each for each in statistics(Store([aged]), {}).statistics}
-    assert (found["file.ops"].available, found["file.ops"].source, found["file.ops"].counted) == (True, "syscall", False)
+    assert (found["file.ops"].available, found["file.ops"].source, found["file.ops"].counted) == (
+        True,
+        "syscall",
+        False,
+    )
     assert [each.field for each in found["file.ops"].breakdowns] == ["op"]
     assert not found["file.bytes"].available
     (aged / "histograms/keep.json").rename(aged / "histograms/away")
     try:
         (aged / "histograms/keep.json").write_text("{")
-        assert not next(each for each in available(Recording(aged)) if each.entry.name == "file.ops").source
+        assert not next(
+            each for each in available(Recording(aged)) if each.entry.name == "file.ops"
+        ).source
     finally:
         (aged / "histograms/away").rename(aged / "histograms/keep.json")

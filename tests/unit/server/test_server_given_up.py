@@ -102,7 +102,11 @@ def test_a_question_that_is_given_up_between_two_statements_goes_no_further() ->
         with Engine(Path()) as engine:
             assert engine.ask("SELECT 5 AS n")["n"].tolist() == [5]
             halt.halt()
-            for go_on in (lambda: engine.run("SELECT 5"), lambda: engine.ask("SELECT 5 AS n"), lambda: list(engine.stream("SELECT 5"))):
+            for go_on in (
+                lambda: engine.run("SELECT 5"),
+                lambda: engine.ask("SELECT 5 AS n"),
+                lambda: list(engine.stream("SELECT 5")),
+            ):
                 with pytest.raises(Halted):
                     go_on()
     finally:

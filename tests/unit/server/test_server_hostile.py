@@ -35,7 +35,11 @@ def base(listener: Listener) -> str:
 
 def still_serves(listener: Listener) -> None:
     for _ in range(50):
-        answer = httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops", headers=HEADERS, timeout=PATIENCE)
+        answer = httpx.get(
+            f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops",
+            headers=HEADERS,
+            timeout=PATIENCE,
+        )
         if answer.status_code == 200:
             return
         time.sleep(0.1)
@@ -56,18 +60,29 @@ def test_a_statistic_of_a_megabyte(served: Served) -> None:
     listener = served()
     name = b"io.ops[process=" + b"x" * 1_000_000 + b"]"
     head = f"Host: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
-    answer = raw(listener, b"GET /api/v1/query?recording=rec&statistic=" + name + b" HTTP/1.1\r\n" + head + b"\r\n")
+    answer = raw(
+        listener,
+        b"GET /api/v1/query?recording=rec&statistic=" + name + b" HTTP/1.1\r\n" + head + b"\r\n",
+    )
     assert answer.startswith(b"HTTP/1.1 400")
     answer = raw(listener, b"GET / HTTP/1.1\r\n" + head + b"X: " + name + b"\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 400")
     still_serves(listener)
 
 
-@pytest.mark.parametrize("data", [
-    b"\x16\x03\x01\x02\x00\x01", b"\0" * 1000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
-    b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
-    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    b"GET /%00%ff%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01",
+        b"\0" * 1000,
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET /%00%ff%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    ],
+)
 def test_what_is_no_request(data: bytes, served: Served) -> None:
     listener = served()
     answer = raw(listener, data)
@@ -75,8 +90,18 @@ def test_what_is_no_request(data: bytes, served: Served) -> None:
     still_serves(listener)
 
 
-@pytest.mark.parametrize("path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/live.js/../../x", "//etc/passwd", "/api/v1/../../x",
-                                  "/api/v1/query?recording=..%2F..%2Fetc&statistic=io.ops", "/live.css%00.html"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/live.js/../../x",
+        "//etc/passwd",
+        "/api/v1/../../x",
+        "/api/v1/query?recording=..%2F..%2Fetc&statistic=io.ops",
+        "/live.css%00.html",
+    ],
+)
 def test_paths_lead_nowhere_else(path: str, served: Served) -> None:
     listener = served()
     head = f"Host: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\r\n"
@@ -89,8 +114,10 @@ def test_ten_thousand_requests_at_once(served: Served) -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = min(2000, (most[0] - 200) // 2)
     each, listener = -(-10_000 // connections), served()
-    request = (f"GET /api/v1/query?recording=rec&statistic=io.ops[device] HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\n"
-               f"Authorization: Bearer {TOKEN}\r\n").encode()
+    request = (
+        f"GET /api/v1/query?recording=rec&statistic=io.ops[device] HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\n"
+        f"Authorization: Bearer {TOKEN}\r\n"
+    ).encode()
     before = resident()
     statuses: Counter[bytes] = Counter()
 
@@ -98,7 +125,11 @@ def test_ten_thousand_requests_at_once(served: Served) -> None:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", listener.door.port)
             await gate.wait()
-            writer.write(b"".join([(request + b"\r\n")] * (each - 1) + [request + b"Connection: close\r\n\r\n"]))
+            writer.write(
+                b"".join(
+                    [(request + b"\r\n")] * (each - 1) + [request + b"Connection: close\r\n\r\n"]
+                )
+            )
             data = await asyncio.wait_for(reader.read(), PATIENCE)
             for part in data.split(b"HTTP/1.1 ")[1:]:
                 statuses[part[:3]] += 1
@@ -120,11 +151,20 @@ def test_ten_thousand_requests_at_once(served: Served) -> None:
     still_serves(listener)
 
 
-def document_sent(listener: Listener, framing: str, more: bytes = b"", size: int = 10 << 20) -> tuple[int, bytes]:
+def document_sent(
+    listener: Listener, framing: str, more: bytes = b"", size: int = 10 << 20
+) -> tuple[int, bytes]:
     """(status, body) of the answer to a worksheet of that size, by who sends all of it before reading anything."""
-    line = b"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n" % listener.door.port
+    line = (
+        b"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
+        % listener.door.port
+    )
     if framing == "chunked":
-        body = b"Transfer-Encoding: chunked\r\n\r\n" + (b"10000\r\n" + b"x" * (1 << 16) + b"\r\n") * (size >> 16) + b"0\r\n\r\n"
+        body = (
+            b"Transfer-Encoding: chunked\r\n\r\n"
+            + (b"10000\r\n" + b"x" * (1 << 16) + b"\r\n") * (size >> 16)
+            + b"0\r\n\r\n"
+        )
     else:
         body = b"Content-Length: %d\r\n\r\n" % size + b"x" * size
     with socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) as one:
@@ -136,7 +176,9 @@ def document_sent(listener: Listener, framing: str, more: bytes = b"", size: int
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 @pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
-def test_a_document_that_is_much_too_large_is_answered(framing: str, close: bytes, served: Served, state: AppState) -> None:
+def test_a_document_that_is_much_too_large_is_answered(
+    framing: str, close: bytes, served: Served, state: AppState
+) -> None:
     listener = served(state)
     bears = b"Authorization: Bearer %s\r\n" % TOKEN.encode()
     for _ in range(3):  # whether a reset comes before the answer is read is a race
@@ -148,11 +190,15 @@ def test_a_document_that_is_much_too_large_is_answered(framing: str, close: byte
     still_serves(listener)
 
 
-def test_what_is_refused_is_not_taken_for_ever(served: Served, state: AppState, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_refused_is_not_taken_for_ever(
+    served: Served, state: AppState, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("iolab.server.http.connections.LINGER", 0.5)
     listener = served(state)
-    head = (f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
-            "Content-Type: application/json\r\nContent-Length: 1000000000000\r\n\r\n")
+    head = (
+        f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 1000000000000\r\n\r\n"
+    )
     with socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) as one:
         one.sendall(head.encode())
         answer = http.client.HTTPResponse(one)
@@ -171,13 +217,22 @@ def test_what_is_refused_is_not_taken_for_ever(served: Served, state: AppState, 
 def test_connections_without_a_request_take_no_place(served: Served) -> None:
     """Nobody needs the token for them; a request is answered while all of them are open."""
     listener = served()
-    idle = [socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) for _ in range(300)]
+    idle = [
+        socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE)
+        for _ in range(300)
+    ]
     try:
         for each in idle[::2]:
             with contextlib.suppress(OSError):  # its place may be another's already
                 each.sendall(b"GET / HTT")
-        answers = [httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops", headers=HEADERS, timeout=PATIENCE).status_code
-                   for _ in range(3)]
+        answers = [
+            httpx.get(
+                f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops",
+                headers=HEADERS,
+                timeout=PATIENCE,
+            ).status_code
+            for _ in range(3)
+        ]
         assert answers == [200, 200, 200]
     finally:
         for each in idle:
@@ -185,22 +240,37 @@ def test_connections_without_a_request_take_no_place(served: Served) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"GET /absent HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"])
-def test_a_head_that_does_not_come_is_not_waited_for(begun: bytes, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n",
+        b"GET /absent HTTP/1.1\r\nHost: x\r\n\r\nGET / HT",
+    ],
+)
+def test_a_head_that_does_not_come_is_not_waited_for(
+    begun: bytes, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 0.5)
     listener = served()
-    with socket.create_connection(("127.0.0.1", listener.door.port), timeout=2 * PATIENCE) as connection:
+    with socket.create_connection(
+        ("127.0.0.1", listener.door.port), timeout=2 * PATIENCE
+    ) as connection:
         connection.sendall(begun)
         while connection.recv(4096):
             pass  # until it is closed
 
 
 @pytest.mark.slow
-def test_a_head_that_comes_in_pieces_is_waited_for_in_all(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_comes_in_pieces_is_waited_for_in_all(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Single bytes don't put the end off."""
     monkeypatch.setattr("iolab.server.http.connections.HEAD_WITHIN", 1.0)
     listener = served()
-    with socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) as connection:
+    with socket.create_connection(
+        ("127.0.0.1", listener.door.port), timeout=PATIENCE
+    ) as connection:
         connection.settimeout(0.1)
         ends = time.monotonic() + PATIENCE
         while time.monotonic() < ends:
@@ -215,14 +285,21 @@ def test_a_head_that_comes_in_pieces_is_waited_for_in_all(served: Served, monkey
     pytest.fail("it is waited for")
 
 
-def test_a_document_that_does_not_come(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_does_not_come(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A body of which the rest never comes is given up; the service goes on meanwhile."""
     monkeypatch.setattr("iolab.server.http.action_endpoint.PATIENCE", 0.5)
     state = state_in(Store([recording]), tmp_path / "home", tmp_path / "log")
     with serving(state) as listener:
-        head = (f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
-                "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
-        many = [socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE) for _ in range(50)]
+        head = (
+            f"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+        )
+        many = [
+            socket.create_connection(("127.0.0.1", listener.door.port), timeout=PATIENCE)
+            for _ in range(50)
+        ]
         for each in many:
             each.sendall(head.encode())
         still_serves(listener)
@@ -250,15 +327,28 @@ for number in range(10_000):
 def test_a_recorder_does_not_notice(tmp_path: Path) -> None:
     """What is recorded while the service is pressed hard is all there, and so is what its askers get."""
     place = tmp_path / "rec"
-    with subprocess.Popen([sys.executable, "-c", RECORDER, str(place)], stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}) as recorder:
+    with subprocess.Popen(
+        [sys.executable, "-c", RECORDER, str(place)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as recorder:
         try:
             assert recorder.stdout is not None
             first = [int(recorder.stdout.readline()) for _ in range(3)][-1]
             with serving(Store([place])) as listener:
                 request = f"{base(listener)}/api/v1/query?statistic=io.ops[latency]"
                 with ThreadPoolExecutor(80) as pool:
-                    answers = list(pool.map(lambda _: httpx.get(request, headers=HEADERS, timeout=4 * PATIENCE).status_code, range(80)))
+                    answers = list(
+                        pool.map(
+                            lambda _: (
+                                httpx.get(
+                                    request, headers=HEADERS, timeout=4 * PATIENCE
+                                ).status_code
+                            ),
+                            range(80),
+                        )
+                    )
             assert set(answers) <= {200, 503}
             assert answers.count(200) > 0
         finally:
@@ -280,5 +370,7 @@ def test_what_is_served_is_not_written(served: Served, recording: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in recording.rglob("*")}
     listener = served()
     still_serves(listener)
-    httpx.get(f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops[latency]", headers=HEADERS)
+    httpx.get(
+        f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops[latency]", headers=HEADERS
+    )
     assert {path: path.stat().st_mtime_ns for path in recording.rglob("*")} == before

@@ -23,7 +23,12 @@ from iolab.statistics.kept.state import State
 from support.recordings import SECOND, START, events, samples
 from support.service import TOKEN, recorded
 
-OVER = {"recording": "rec", "statistic": "io.ops", "from": str(START), "to": str(START + 3 * SECOND)}
+OVER = {
+    "recording": "rec",
+    "statistic": "io.ops",
+    "from": str(START),
+    "to": str(START + 3 * SECOND),
+}
 """A question to time of which all is sealed."""
 OPEN = {"recording": "rec", "statistic": "io.ops"}
 ENDS = ("to",)
@@ -65,7 +70,9 @@ def grow(writer: RecordingWriter) -> None:
     writer.append_events(events(100, 99, start_ns=START + 8 * SECOND, per_s=100))
 
 
-def test_time_that_is_over_is_asked_once_though_more_comes(writer: RecordingWriter, path: Path) -> None:
+def test_time_that_is_over_is_asked_once_though_more_comes(
+    writer: RecordingWriter, path: Path
+) -> None:
     asked = Asked(path)
     first = asked(OVER)
     grow(writer)
@@ -73,7 +80,9 @@ def test_time_that_is_over_is_asked_once_though_more_comes(writer: RecordingWrit
     assert asked.times == 1
 
 
-def test_a_moment_before_the_end_is_another_one_by_and_by(writer: RecordingWriter, path: Path) -> None:
+def test_a_moment_before_the_end_is_another_one_by_and_by(
+    writer: RecordingWriter, path: Path
+) -> None:
     asked = Asked(path)
     words = {**OVER, "from": "-6s", "to": str(START + 4 * SECOND)}
     asked(words)
@@ -84,7 +93,9 @@ def test_a_moment_before_the_end_is_another_one_by_and_by(writer: RecordingWrite
     assert asked.times == 2
 
 
-def test_what_goes_on_is_asked_each_time_and_what_is_at_rest_once(writer: RecordingWriter, path: Path) -> None:
+def test_what_goes_on_is_asked_each_time_and_what_is_at_rest_once(
+    writer: RecordingWriter, path: Path
+) -> None:
     asked = Asked(path)
     asked(OPEN)
     asked({**OVER, "to": str(START + 7 * SECOND)})
@@ -100,7 +111,9 @@ def test_what_goes_on_is_asked_each_time_and_what_is_at_rest_once(writer: Record
 
 
 @pytest.mark.parametrize("change", ["seal", "loss"])
-def test_time_that_is_over_is_asked_anew_when_the_recording_changes(change: str, writer: RecordingWriter, path: Path) -> None:
+def test_time_that_is_over_is_asked_anew_when_the_recording_changes(
+    change: str, writer: RecordingWriter, path: Path
+) -> None:
     asked = Asked(path)
     asked(OVER)
     if change == "seal":
@@ -111,7 +124,9 @@ def test_time_that_is_over_is_asked_anew_when_the_recording_changes(change: str,
     assert asked.times == 2
 
 
-def test_what_comes_late_into_time_that_is_over_is_told(writer: RecordingWriter, path: Path) -> None:
+def test_what_comes_late_into_time_that_is_over_is_told(
+    writer: RecordingWriter, path: Path
+) -> None:
     asked = Asked(path)
     first = asked(OVER)
     writer.append_events(events(50, 7, start_ns=START + SECOND, per_s=100))
@@ -128,12 +143,18 @@ def test_a_question_with_an_open_end_is_never_over(writer: RecordingWriter, path
 
 def test_other_questions_have_other_answers(writer: RecordingWriter, path: Path) -> None:
     asked = Asked(path)
-    answers = {asked(OVER), asked({**OVER, "interval": "1s"}), asked({**OVER, "statistic": "io.bytes"}),
-               asked({**OVER, "to": str(START + 2 * SECOND)})}
+    answers = {
+        asked(OVER),
+        asked({**OVER, "interval": "1s"}),
+        asked({**OVER, "statistic": "io.bytes"}),
+        asked({**OVER, "to": str(START + 2 * SECOND)}),
+    }
     assert len(answers) == asked.times == 4
 
 
-def test_the_oldest_are_forgotten_beyond_a_number_of_bytes(writer: RecordingWriter, path: Path) -> None:
+def test_the_oldest_are_forgotten_beyond_a_number_of_bytes(
+    writer: RecordingWriter, path: Path
+) -> None:
     asked = Asked(path)
     size = len(asked(OVER))
     asked = Asked(path, most_bytes=2 * size + size // 2)
@@ -160,7 +181,9 @@ def test_the_oldest_are_forgotten_beyond_a_number(writer: RecordingWriter, path:
     assert asked.times == 4
 
 
-def test_counters_are_over_once_there_is_a_reading_after_the_end(writer: RecordingWriter, path: Path) -> None:
+def test_counters_are_over_once_there_is_a_reading_after_the_end(
+    writer: RecordingWriter, path: Path
+) -> None:
     for source, every in (("diskstats", 2), ("cpu", 1)):
         readings = samples(4, source=source, start_ns=START)
         times = pa.array([START + every * number * SECOND for number in range(4)], pa.int64())
@@ -176,7 +199,9 @@ def test_counters_are_over_once_there_is_a_reading_after_the_end(writer: Recordi
         assert asked.times == times
 
 
-def test_what_is_kept_is_over_once_all_of_its_last_sum_is_sealed(writer: RecordingWriter, path: Path) -> None:
+def test_what_is_kept_is_over_once_all_of_its_last_sum_is_sealed(
+    writer: RecordingWriter, path: Path
+) -> None:
     asked = Asked(path)
     grow(writer)
     (path / STATE).parent.mkdir(exist_ok=True)
@@ -186,12 +211,21 @@ def test_what_is_kept_is_over_once_all_of_its_last_sum_is_sealed(writer: Recordi
     assert asked.times == 2
 
 
-def test_a_range_beside_another_ends_with_its_last_column(writer: RecordingWriter, path: Path) -> None:
+def test_a_range_beside_another_ends_with_its_last_column(
+    writer: RecordingWriter, path: Path
+) -> None:
     asked, ends = Asked(path), ("to", "other_to")
-    words = {**OVER, "to": str(START + 2 * SECOND), "other_from": str(START), "other_to": str(START + 2 * SECOND)}
+    words = {
+        **OVER,
+        "to": str(START + 2 * SECOND),
+        "other_from": str(START),
+        "other_to": str(START + 2 * SECOND),
+    }
     for interval, times in (("1s", 1), ("10s", 3)):
         for _ in range(2):
-            asked.remembered.answer(asked.store, "difference", {**words, "interval": interval}, ends, asked.counted)
+            asked.remembered.answer(
+                asked.store, "difference", {**words, "interval": interval}, ends, asked.counted
+            )
         assert asked.times == times
 
 
@@ -205,7 +239,9 @@ def test_what_is_refused_is_refused_each_time(writer: RecordingWriter, path: Pat
 
 def test_a_trace_is_asked_anew_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    lines = "time:ms,latency:us,size:bytes,op\n" + "".join(f"{at},100,512,read\n" for at in range(100))
+    lines = "time:ms,latency:us,size:bytes,op\n" + "".join(
+        f"{at},100,512,read\n" for at in range(100)
+    )
     path.write_text(lines)
     asked = Asked(path)
     words = {"recording": "t.csv", "statistic": "io.ops", "from": "0", "to": str(SECOND)}

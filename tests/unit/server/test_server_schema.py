@@ -28,48 +28,119 @@ from support.service import TOKEN, watched
 
 load_all_checks()
 REFUSED = {"400", "401", "403", "404", "409", "413", "415", "431"}
-CONFIG = {"checks": {"negative_data_rejection": {"expected-statuses": [*sorted(REFUSED), "405"]},
-                     "positive_data_acceptance": {"expected-statuses": ["2xx", *sorted(REFUSED - {"413", "415"})]}}}
+CONFIG = {
+    "checks": {
+        "negative_data_rejection": {"expected-statuses": [*sorted(REFUSED), "405"]},
+        "positive_data_acceptance": {
+            "expected-statuses": ["2xx", *sorted(REFUSED - {"413", "415"})]
+        },
+    }
+}
 """A request that meets the schema may be refused with 400 for a reason that the document gives: see `is_refused_with_reason`."""
 REASONS = {
     "recording": "^which recording is not said$",
     "statistic": "has no |is due|names no field|there is no (statistic|dimension|map)|can't be|comes of counters|^a map is not|^a value is",
     "source": "^holds no (events|counters)|comes of counters, and a trace has none$|^nothing answers",
-    "from": "is not a moment|is a clock's time", "to": "^the span of time is empty$", "other_from": "^the two ranges differ in length$",
+    "from": "is not a moment|is a clock's time",
+    "to": "^the span of time is empty$",
+    "other_from": "^the two ranges differ in length$",
     "interval": "columns|numbers, and|is no interval of this|at least 1 ns|longer than nothing|hundred years",
     "drawn": "percentiles",
     "low": "is a (time|size), not|is not a (unit|time|size)|unknown unit|has no unit|range .*is empty|is not a whole number of",
     "by": "^a map cannot be broken down by|^there is no .* '",
     "whole numbers": r"Input should be (a valid integer|\d)",
-    "span": "begins before it ends$", "name": "has another name than the path$",
+    "span": "begins before it ends$",
+    "name": "has another name than the path$",
     "alert": "^an alert looks at one number|is not a time of day|is not a day, in|^there is no command",
-    "change": "is kept already$|is not kept$|lies in the future|the most that", "kept": "^of a trace nothing is kept$|^was imported",
-    "share": "^the answers (have|take) more than"}
+    "change": "is kept already$|is not kept$|lies in the future|the most that",
+    "kept": "^of a trace nothing is kept$|^was imported",
+    "share": "^the answers (have|take) more than",
+}
 """The words in which each of `REFUSALS` is told."""
-KNOWN = {"recording": ["rec", "t.csv"], "statistic": ["io.ops", "io.bytes[op]", "io.ops[latency]", "io.ops[op=write][offset]"],
-         "from": ["-10s", "1s"], "to": ["3s", "-1s"], "interval": ["1s"],
-         "other_from": ["4s"], "other_to": ["6s"], "by": ["op", "process"], "name": ["one"], "low": ["1us"], "high": ["10ms"],
-         "source": ["block", "csv"]}
+KNOWN = {
+    "recording": ["rec", "t.csv"],
+    "statistic": ["io.ops", "io.bytes[op]", "io.ops[latency]", "io.ops[op=write][offset]"],
+    "from": ["-10s", "1s"],
+    "to": ["3s", "-1s"],
+    "interval": ["1s"],
+    "other_from": ["4s"],
+    "other_to": ["6s"],
+    "by": ["op", "process"],
+    "name": ["one"],
+    "low": ["1us"],
+    "high": ["10ms"],
+    "source": ["block", "csv"],
+}
 """What is there, so that answers are held to the document as well as refusals."""
-UNDERSTOOD = {"from": ["0", " 30s ", "-10m", "- 1.5h", "12:00:05", "9:30", "2026-03-01T12:00:05.25+01:00", "20260301T1200",
-                       "1700000000000000000", "2d", "3 min", "1h30m", "-1m 30s"],
-              "to": ["-1d", "5us", "5µs"], "interval": ["whole", "10 ms", "1m", "1.5h", "2d", "1m30s"],
-              "low": ["8KiB", "0", "1.5ms", "3µs"],
-              "statistic": ["io.ops [latency]", "io.ops[op=read] [ offset ] ", "cpu.utilization[mode!=idle]", 'io.ops[file="a]"]']}
+UNDERSTOOD = {
+    "from": [
+        "0",
+        " 30s ",
+        "-10m",
+        "- 1.5h",
+        "12:00:05",
+        "9:30",
+        "2026-03-01T12:00:05.25+01:00",
+        "20260301T1200",
+        "1700000000000000000",
+        "2d",
+        "3 min",
+        "1h30m",
+        "-1m 30s",
+    ],
+    "to": ["-1d", "5us", "5µs"],
+    "interval": ["whole", "10 ms", "1m", "1.5h", "2d", "1m30s"],
+    "low": ["8KiB", "0", "1.5ms", "3µs"],
+    "statistic": [
+        "io.ops [latency]",
+        "io.ops[op=read] [ offset ] ",
+        "cpu.utilization[mode!=idle]",
+        'io.ops[file="a]"]',
+    ],
+}
 """Words that are understood, whatever is there."""
 OF_MAPS = ("who", "layers")
 """Paths whose statistic is a map."""
-ONE = Worksheet.model_validate({"schema": 1, "name": "one", "recording": "rec", "time": {"live": 60}, "compare": None, "graphs": []})
-WATCHED = Alert.model_validate({"name": "one", "recording": "rec", "statistic": "io.ops", "exceeds": 5, "falls_below": None,
-                                "for_seconds": 1, "only_during": "", "repost_minutes": 0, "also_when_clear": True, "actions": []})
-OPERATIONS = sorted([*((f"/api/v1{route.path}", "get") for route in ROUTES), ("/metrics", "get"),
-                     *((f"/api/v1{action.path}", action.method.lower()) for action in ACTIONS)])
+ONE = Worksheet.model_validate(
+    {
+        "schema": 1,
+        "name": "one",
+        "recording": "rec",
+        "time": {"live": 60},
+        "compare": None,
+        "graphs": [],
+    }
+)
+WATCHED = Alert.model_validate(
+    {
+        "name": "one",
+        "recording": "rec",
+        "statistic": "io.ops",
+        "exceeds": 5,
+        "falls_below": None,
+        "for_seconds": 1,
+        "only_during": "",
+        "repost_minutes": 0,
+        "also_when_clear": True,
+        "actions": [],
+    }
+)
+OPERATIONS = sorted(
+    [
+        *((f"/api/v1{route.path}", "get") for route in ROUTES),
+        ("/metrics", "get"),
+        *((f"/api/v1{action.path}", action.method.lower()) for action in ACTIONS),
+    ]
+)
 """Path and method of everything that comes to an end."""
 
 
 def test_every_path_is_in_the_document() -> None:
     found = document()
-    assert {(path, method) for path, ways in found["paths"].items() for method in ways} == {*OPERATIONS, ("/api/v1/stream", "get")}
+    assert {(path, method) for path, ways in found["paths"].items() for method in ways} == {
+        *OPERATIONS,
+        ("/api/v1/stream", "get"),
+    }
     for path in found["paths"].values():
         for way in path.values():
             assert {"400", "401", "403"} < set(way["responses"])
@@ -78,8 +149,13 @@ def test_every_path_is_in_the_document() -> None:
 
 def patterns(name: str, *paths: str) -> list[str]:
     """Of a parameter, on these paths or on all that take it."""
-    found = [each["schema"].get("pattern") for path, ways in document()["paths"].items() for way in ways.values()
-             for each in way["parameters"] if each["name"] == name and (not paths or path.rpartition("/")[2] in paths)]
+    found = [
+        each["schema"].get("pattern")
+        for path, ways in document()["paths"].items()
+        for way in ways.values()
+        for each in way["parameters"]
+        if each["name"] == name and (not paths or path.rpartition("/")[2] in paths)
+    ]
     return [each for each in found if each is not None]
 
 
@@ -89,19 +165,49 @@ def test_patterns_leave_nothing_out_that_is_understood(name: str) -> None:
     assert patterns(name)
     for pattern in patterns(name):
         words = [word for word in [*KNOWN[name], *UNDERSTOOD[name]] if not re.search(pattern, word)]
-        assert [word for word in words if pattern not in maps or word.rstrip(" ]").endswith(("latency", "offset"))] == []
+        assert [
+            word
+            for word in words
+            if pattern not in maps or word.rstrip(" ]").endswith(("latency", "offset"))
+        ] == []
 
 
-@pytest.mark.parametrize(("path", "name", "words"), [
-    ("who", "from", ["soon", "1x", "-", "10:", ""]), ("query", "interval", ["fast", "wholes", "1 fortnight"]),
-    ("query", "interval", ["0s", "10", "0.0 ms"]), ("who", "to", ["2026-13-01", "2026-02-32", "12:60:", "1.5", "2026-3-1"]),
-    ("who", "statistic", ["io.ops", "io.ops[op]", "io.ops[latency>1us]"]), ("layers", "statistic", ["io.ops", "io.bytes[op]"]),
-    ("who", "low", ["ms", "-1ms", "1ms 2"]), ("query", "source", ["bl\0ck"]),
-    ("query", "statistic", ["0", "io", "io.op", "io.opsx", "io.ops latency", "io.ops[latency", "io.ops[file=\0]"])])
-def test_what_patterns_leave_out_is_refused(path: str, name: str, words: list[str], state: AppState) -> None:
-    client = TestClient(application(state, Door(["testserver"], 80, token=TOKEN)), headers={"authorization": f"Bearer {TOKEN}"})
-    asked = {"recording": "rec", "statistic": "io.ops[latency]", **(
-        {"low": "1us", "high": "1s"} if path == "who" else {"by": "op", "key": "read"} if path == "layers" else {})}
+@pytest.mark.parametrize(
+    ("path", "name", "words"),
+    [
+        ("who", "from", ["soon", "1x", "-", "10:", ""]),
+        ("query", "interval", ["fast", "wholes", "1 fortnight"]),
+        ("query", "interval", ["0s", "10", "0.0 ms"]),
+        ("who", "to", ["2026-13-01", "2026-02-32", "12:60:", "1.5", "2026-3-1"]),
+        ("who", "statistic", ["io.ops", "io.ops[op]", "io.ops[latency>1us]"]),
+        ("layers", "statistic", ["io.ops", "io.bytes[op]"]),
+        ("who", "low", ["ms", "-1ms", "1ms 2"]),
+        ("query", "source", ["bl\0ck"]),
+        (
+            "query",
+            "statistic",
+            ["0", "io", "io.op", "io.opsx", "io.ops latency", "io.ops[latency", "io.ops[file=\0]"],
+        ),
+    ],
+)
+def test_what_patterns_leave_out_is_refused(
+    path: str, name: str, words: list[str], state: AppState
+) -> None:
+    client = TestClient(
+        application(state, Door(["testserver"], 80, token=TOKEN)),
+        headers={"authorization": f"Bearer {TOKEN}"},
+    )
+    asked = {
+        "recording": "rec",
+        "statistic": "io.ops[latency]",
+        **(
+            {"low": "1us", "high": "1s"}
+            if path == "who"
+            else {"by": "op", "key": "read"}
+            if path == "layers"
+            else {}
+        ),
+    }
     assert client.get(f"/api/v1/{path}", params=asked).status_code == 200
     for word in words:
         assert not any(re.search(pattern, word) for pattern in patterns(name, path)), word
@@ -109,7 +215,10 @@ def test_what_patterns_leave_out_is_refused(path: str, name: str, words: list[st
 
 
 def test_a_moment_is_as_long_as_the_document_says(state: AppState) -> None:
-    client = TestClient(application(state, Door(["testserver"], 80, token=TOKEN)), headers={"authorization": f"Bearer {TOKEN}"})
+    client = TestClient(
+        application(state, Door(["testserver"], 80, token=TOKEN)),
+        headers={"authorization": f"Bearer {TOKEN}"},
+    )
     for size, status in ((64, 200), (65, 400)):
         asked = {"recording": "rec", "statistic": "io.ops", "from": "1s".zfill(size)}
         assert client.get("/api/v1/query", params=asked).status_code == status
@@ -136,18 +245,34 @@ def with_known(found: dict[str, Any]) -> dict[str, Any]:
                 if parameter["name"] == "key":
                     parameter["schema"]["items"] = {"enum": ["read", "write"]}
                 if parameter["name"] in KNOWN:
-                    parameter["schema"] = {"enum": [word for word in KNOWN[parameter["name"]] if re.search(
-                        parameter["schema"].get("pattern", ""), word)]}
+                    parameter["schema"] = {
+                        "enum": [
+                            word
+                            for word in KNOWN[parameter["name"]]
+                            if re.search(parameter["schema"].get("pattern", ""), word)
+                        ]
+                    }
                 parameter["required"] |= parameter["name"] == "recording"
     models = found["components"]["schemas"]
-    models["Worksheet"]["properties"]["name"] = models["Alert"]["properties"]["name"] = {"const": "one"}
-    models["Alert"]["properties"] |= {"recording": {"const": "rec"}, "statistic": {"const": "io.ops"}, "exceeds": {"const": 5},
-                                      "falls_below": {"const": None}, "only_during": {"const": ""}, "actions": {"const": []}}
+    models["Worksheet"]["properties"]["name"] = models["Alert"]["properties"]["name"] = {
+        "const": "one"
+    }
+    models["Alert"]["properties"] |= {
+        "recording": {"const": "rec"},
+        "statistic": {"const": "io.ops"},
+        "exceeds": {"const": 5},
+        "falls_below": {"const": None},
+        "only_during": {"const": ""},
+        "actions": {"const": []},
+    }
     for name in ("KeepAdd", "KeepChange", "KeepPrune"):
         models[name]["properties"]["recording"] = {"const": "rec"}
         models[name]["properties"]["statistic"] = {"const": "io.ops[op]"}
     models["KeepAdd"]["properties"]["backfill"] = {"const": True}
-    models["KeepLimits"]["properties"] |= {"recording": {"const": "rec"}, "retention": {"enum": [{}, {"1s": 3600}, {"1h": 10**8}]}}
+    models["KeepLimits"]["properties"] |= {
+        "recording": {"const": "rec"},
+        "retention": {"enum": [{}, {"1s": 3600}, {"1h": 10**8}]},
+    }
     return found
 
 
@@ -157,12 +282,20 @@ def loaded(found: dict[str, Any], state: AppState) -> Any:
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope.get("path") == "/openapi.json":
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": [(b"content-type", b"application/json")],
+                }
+            )
             await send({"type": "http.response.body", "body": json.dumps(found).encode()})
         else:
             await inside(scope, receive, send)
 
-    return schemathesis.openapi.from_asgi("/openapi.json", app, config=SchemathesisConfig.from_dict(CONFIG))
+    return schemathesis.openapi.from_asgi(
+        "/openapi.json", app, config=SchemathesisConfig.from_dict(CONFIG)
+    )
 
 
 def prepared(state: AppState, path: str) -> None:
@@ -179,30 +312,53 @@ def prepared(state: AppState, path: str) -> None:
 
 def is_documented(error: str, description: str) -> bool:
     """Whether what meets the schema was refused for one of the reasons that are described."""
-    return any(re.search(REASONS[name], error) for name, words in REFUSALS.items() if words in description)
+    return any(
+        re.search(REASONS[name], error) for name, words in REFUSALS.items() if words in description
+    )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("which", "mode"), [
-    ("known", GenerationMode.POSITIVE), ("any", GenerationMode.POSITIVE), ("any", GenerationMode.NEGATIVE)])
+@pytest.mark.parametrize(
+    ("which", "mode"),
+    [
+        ("known", GenerationMode.POSITIVE),
+        ("any", GenerationMode.POSITIVE),
+        ("any", GenerationMode.NEGATIVE),
+    ],
+)
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
-def test_the_service_does_what_the_document_says(path: str, method: str, which: str, mode: GenerationMode, apis: dict[str, Any],
-                                                 state: AppState) -> None:
+def test_the_service_does_what_the_document_says(
+    path: str, method: str, which: str, mode: GenerationMode, apis: dict[str, Any], state: AppState
+) -> None:
     operation = apis[which][path][method.upper()]
     described = document()["paths"][path][method]
-    if mode is GenerationMode.NEGATIVE and not described["parameters"] and "requestBody" not in described:
+    if (
+        mode is GenerationMode.NEGATIVE
+        and not described["parameters"]
+        and "requestBody" not in described
+    ):
         return  # nothing about it can be wrong
     prepared(state, path)
     statuses = set()
 
     @given(operation.as_strategy(generation_mode=mode))
-    @settings(max_examples=48 if which == "known" else 12, deadline=None, derandomize=True, database=None,
-              phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=48 if which == "known" else 12,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     def holds(case: Any) -> None:
-        answer = case.call_and_validate(headers={"Authorization": f"Bearer {TOKEN}"}, checks=CHECKS.get_all())
+        answer = case.call_and_validate(
+            headers={"Authorization": f"Bearer {TOKEN}"}, checks=CHECKS.get_all()
+        )
         statuses.add(answer.status_code)
         if mode is GenerationMode.POSITIVE and answer.status_code == 400:
-            assert is_documented(answer.json()["error"], described["responses"]["400"]["description"])
+            assert is_documented(
+                answer.json()["error"], described["responses"]["400"]["description"]
+            )
 
     holds()
     if which == "known":

@@ -48,14 +48,18 @@ def heard(listener: Listener, query: str, most: int) -> Iterator[tuple[str, Any]
 @pytest.fixture
 def growing(tmp_path: Path) -> Iterator[Path]:
     """A recording that gets 50 I/Os four times a second, until the test is over."""
-    writer = RecordingWriter.create(tmp_path / "live", host="here", clock="realtime", origin={"kind": "record"})
+    writer = RecordingWriter.create(
+        tmp_path / "live", host="here", clock="realtime", origin={"kind": "record"}
+    )
     over = threading.Event()
 
     def write() -> None:
         number = 0
         while not over.wait(0.25):
             number += 1
-            writer.append_events(events(50, number, start_ns=time.time_ns() - SECOND // 4, per_s=200))
+            writer.append_events(
+                events(50, number, start_ns=time.time_ns() - SECOND // 4, per_s=200)
+            )
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -70,7 +74,9 @@ def test_a_growing_recording_is_followed(growing: Path, served: Served) -> None:
     until(lambda: Recording(growing).span(), "the first events")
     listener = served(Store([growing]))
     ticks, totals, kinds = [], [], set()
-    for name, data in heard(listener, "statistic=io.ops&statistic=io.ops[latency]&seconds=30&drawn=true", 9):
+    for name, data in heard(
+        listener, "statistic=io.ops&statistic=io.ops[latency]&seconds=30&drawn=true", 9
+    ):
         if name == "tick":
             assert data["live"]
             ticks.append(sum(data["events"].values()))
@@ -91,9 +97,21 @@ def test_what_the_stream_brings_is_what_is_asked(interval: str, served: Served) 
     query = f"recording=rec&statistic=io.ops[latency]&seconds=5&interval={interval}&drawn=true&lines=false&top=30"
     (_, tick), (name, answer) = heard(listener, query, 2)
     assert name == "answer"
-    words = stream.Window(5 * SECOND, SECOND if interval == "1s" else SECOND // 10).words(tick["last_ns"])
-    found = httpx.get(f"http://127.0.0.1:{listener.door.port}/api/v1/query", headers=HEADERS, params={
-        "recording": "rec", "statistic": "io.ops[latency]", "drawn": "true", "lines": "false", "top": "30", **words})
+    words = stream.Window(5 * SECOND, SECOND if interval == "1s" else SECOND // 10).words(
+        tick["last_ns"]
+    )
+    found = httpx.get(
+        f"http://127.0.0.1:{listener.door.port}/api/v1/query",
+        headers=HEADERS,
+        params={
+            "recording": "rec",
+            "statistic": "io.ops[latency]",
+            "drawn": "true",
+            "lines": "false",
+            "top": "30",
+            **words,
+        },
+    )
     assert answer == found.json()
     assert answer["interval_ns"] == (SECOND if interval == "1s" else SECOND // 10)
     assert answer["group"]["maps"][0]["overlays"] == []
@@ -114,10 +132,20 @@ def test_a_statistic_without_an_answer_is_a_problem_of_its_own(served: Served) -
     assert found[1][1]["error"].startswith("app.ops: ")
 
 
-@pytest.mark.parametrize(("query", "status"), [
-    ("recording=rec&statistic=io.opps", 400), ("recording=nothing", 404), ("recording=rec&seconds=0", 400),
-    ("recording=rec&seconds=1e9", 400), ("recording=rec&seconds=3600&interval=100ms", 400), ("recording=rec&interval=0s", 400),
-    ("recording=rec&" + "&".join(f"statistic=io.ops[pid={each}]" for each in range(9)), 400), ("recording=rec&statistic=", 400), ("", 400)])
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("recording=rec&statistic=io.opps", 400),
+        ("recording=nothing", 404),
+        ("recording=rec&seconds=0", 400),
+        ("recording=rec&seconds=1e9", 400),
+        ("recording=rec&seconds=3600&interval=100ms", 400),
+        ("recording=rec&interval=0s", 400),
+        ("recording=rec&" + "&".join(f"statistic=io.ops[pid={each}]" for each in range(9)), 400),
+        ("recording=rec&statistic=", 400),
+        ("", 400),
+    ],
+)
 def test_what_can_not_be_followed(query: str, status: int, served: Served) -> None:
     assert httpx.get(address(served(), query), headers=HEADERS).status_code == status
 
@@ -128,12 +156,18 @@ def connected(listener: Listener, query: str, receive: int | None = None) -> soc
     if receive is not None:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive)
     one.connect(("127.0.0.1", listener.door.port))
-    one.sendall((f"GET /api/v1/stream?{query} HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\n"
-                 f"Authorization: Bearer {TOKEN}\r\n\r\n").encode())
+    one.sendall(
+        (
+            f"GET /api/v1/stream?{query} HTTP/1.1\r\nHost: 127.0.0.1:{listener.door.port}\r\n"
+            f"Authorization: Bearer {TOKEN}\r\n\r\n"
+        ).encode()
+    )
     return one
 
 
-def test_streams_are_counted_and_given_back(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_are_counted_and_given_back(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stream, "MOST_STREAMS", 3)
     listener = served()
     many = [connected(listener, "recording=rec") for _ in range(3)]
@@ -144,13 +178,17 @@ def test_streams_are_counted_and_given_back(served: Served, monkeypatch: pytest.
         each.close()
 
     def accepted() -> bool:
-        with httpx.stream("GET", address(listener, "recording=rec"), headers=HEADERS, timeout=PATIENCE) as answer:
+        with httpx.stream(
+            "GET", address(listener, "recording=rec"), headers=HEADERS, timeout=PATIENCE
+        ) as answer:
             return answer.status_code == 200
 
     until(accepted, "a place")
 
 
-def test_a_reader_that_never_reads_is_dropped(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_never_reads_is_dropped(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held: list[stream.Streams] = []
     before = stream.Streams.__init__
 
@@ -169,7 +207,12 @@ def test_a_reader_that_never_reads_is_dropped(store: Store, monkeypatch: pytest.
         until(lambda: held[0].open == 1, "the reader to be there")
         until(lambda: held[0].open == 0, "it to be dropped")
         # everyone else is served meanwhile
-        assert httpx.get(f"http://127.0.0.1:{listener.door.port}/api/v1/recordings", headers=HEADERS).status_code == 200
+        assert (
+            httpx.get(
+                f"http://127.0.0.1:{listener.door.port}/api/v1/recordings", headers=HEADERS
+            ).status_code
+            == 200
+        )
         one.close()
 
 

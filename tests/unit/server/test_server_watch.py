@@ -33,8 +33,19 @@ API = "/api/v1"
 
 
 def plain(**changes: Any) -> dict[str, Any]:
-    return {"name": "busy", "recording": "live", "statistic": "io.ops", "exceeds": 500, "falls_below": None, "for_seconds": 2,
-            "only_during": "", "repost_minutes": 0, "also_when_clear": True, "actions": [], **changes}
+    return {
+        "name": "busy",
+        "recording": "live",
+        "statistic": "io.ops",
+        "exceeds": 500,
+        "falls_below": None,
+        "for_seconds": 2,
+        "only_during": "",
+        "repost_minutes": 0,
+        "also_when_clear": True,
+        "actions": [],
+        **changes,
+    }
 
 
 class Growing:
@@ -42,12 +53,16 @@ class Growing:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._writer = RecordingWriter.create(path, host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START))
+        self._writer = RecordingWriter.create(
+            path, host="h", clock="realtime", origin={"kind": "record"}, system=FakeClock(START)
+        )
         self.seconds = 0
 
     def second(self, many: int) -> None:
         if many:
-            self._writer.append_events(events(many, self.seconds, start_ns=START + self.seconds * SECOND, per_s=many))
+            self._writer.append_events(
+                events(many, self.seconds, start_ns=START + self.seconds * SECOND, per_s=many)
+            )
         self.seconds += 1
 
     def close(self) -> None:
@@ -70,7 +85,13 @@ def watch_of(growing: Growing, tmp_path: Path) -> Watched:
     store = Store([growing.path])
 
     def make(commands: Commands | None = None, **options: Any) -> Watch:
-        return Watch(store, JsonStore(tmp_path / "alerts", Alert, "alert", 3), LogFile(tmp_path / "log/alerts.jsonl"), commands, **options)
+        return Watch(
+            store,
+            JsonStore(tmp_path / "alerts", Alert, "alert", 3),
+            LogFile(tmp_path / "log/alerts.jsonl"),
+            commands,
+            **options,
+        )
 
     return make
 
@@ -121,19 +142,39 @@ def test_what_is_at_rest_is_not_judged(growing: Growing, watch_of: Watched) -> N
     assert said(watch) == []
 
 
-def test_a_command_is_told_what_happened(growing: Growing, watch_of: Watched, tmp_path: Path) -> None:
+def test_a_command_is_told_what_happened(
+    growing: Growing, watch_of: Watched, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
-    commands = Commands({"tell": ("/bin/sh", "-c", f'env | grep ^IOLAB_ > "{out}.part" && mv "{out}.part" "{out}"')})
+    commands = Commands(
+        {"tell": ("/bin/sh", "-c", f'env | grep ^IOLAB_ > "{out}.part" && mv "{out}.part" "{out}"')}
+    )
     watch = watch_of(commands)
-    evil = "io.ops[process!=\"$(touch pwned)\"]"
-    watch.put("busy", Alert.model_validate(plain(statistic=evil, for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "tell"}])))
+    evil = 'io.ops[process!="$(touch pwned)"]'
+    watch.put(
+        "busy",
+        Alert.model_validate(
+            plain(
+                statistic=evil,
+                for_seconds=1,
+                exceeds=0,
+                actions=[{"do": "command", "name": "tell"}],
+            )
+        ),
+    )
     for _ in range(5):
         growing.second(400)
     watch.look()
     until(out.exists, "the command's words")
     facts = dict(line.split("=", 1) for line in out.read_text().splitlines())
-    assert facts.keys() == {f"IOLAB_{name}" for name in ("ALERT", "EVENT", "RECORDING", "STATISTIC", "VALUE", "WORDS")}
-    assert (facts["IOLAB_ALERT"], facts["IOLAB_EVENT"], facts["IOLAB_RECORDING"]) == ("busy", "raised", "live")
+    assert facts.keys() == {
+        f"IOLAB_{name}" for name in ("ALERT", "EVENT", "RECORDING", "STATISTIC", "VALUE", "WORDS")
+    }
+    assert (facts["IOLAB_ALERT"], facts["IOLAB_EVENT"], facts["IOLAB_RECORDING"]) == (
+        "busy",
+        "raised",
+        "live",
+    )
     assert facts["IOLAB_STATISTIC"] == evil
     assert float(facts["IOLAB_VALUE"]) > 0
     commands.close()
@@ -153,7 +194,12 @@ def test_a_command_that_hangs_is_not_started_twice() -> None:
 
 def test_a_command_that_can_not_be_run_is_in_the_log(growing: Growing, watch_of: Watched) -> None:
     watch = watch_of(Commands({"none": ("/no/such/program",)}))
-    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "none"}])))
+    watch.put(
+        "busy",
+        Alert.model_validate(
+            plain(for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "none"}])
+        ),
+    )
     for _ in range(5):
         growing.second(400)
     watch.look()
@@ -163,21 +209,39 @@ def test_a_command_that_can_not_be_run_is_in_the_log(growing: Growing, watch_of:
 def test_a_statistic_is_kept_for_a_while(growing: Growing, watch_of: Watched) -> None:
     now = [START]
     watch = watch_of(now=lambda: now[0], wait_s=0.0)
-    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[
-        {"do": "record", "statistic": "io.ops[process]", "minutes": 5}])))
+    watch.put(
+        "busy",
+        Alert.model_validate(
+            plain(
+                for_seconds=1,
+                exceeds=0,
+                actions=[{"do": "record", "statistic": "io.ops[process]", "minutes": 5}],
+            )
+        ),
+    )
     for _ in range(5):
         growing.second(400)
     watch.look()
     assert [each["statistic"] for each in manage.listed(growing.path)] == ["io.ops[process]"]
     [definition] = json.loads((growing.path / "histograms/keep.json").read_text())["statistics"]
-    assert (definition["until_ns"], definition["pauses"]) == (START + 300 * SECOND, []), "it ends though nobody watches then"
+    assert (definition["until_ns"], definition["pauses"]) == (START + 300 * SECOND, []), (
+        "it ends though nobody watches then"
+    )
 
 
 def test_what_is_kept_for_good_stays_so(growing: Growing, watch_of: Watched) -> None:
     manage.add(growing.path, ["io.ops[process]"], wait_s=0.0)
     watch = watch_of(wait_s=0.0)
-    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[
-        {"do": "record", "statistic": "io.ops[process]", "minutes": 5}])))
+    watch.put(
+        "busy",
+        Alert.model_validate(
+            plain(
+                for_seconds=1,
+                exceeds=0,
+                actions=[{"do": "record", "statistic": "io.ops[process]", "minutes": 5}],
+            )
+        ),
+    )
     for _ in range(5):
         growing.second(400)
     watch.look()
@@ -195,16 +259,23 @@ def raised(growing: Growing, watch: Watch, **changes: Any) -> None:
     assert said(watch) == [("busy", "raised")]
 
 
-def test_what_was_raised_goes_on_after_a_passing_problem(growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_raised_goes_on_after_a_passing_problem(
+    growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watch = watch_of()
     raised(growing, watch)
     with monkeypatch.context() as patched:
+
         def broken(*_: Any, **__: Any) -> None:
             raise IolabError("can't be read")
+
         patched.setattr("iolab.server.alerts.watch.query", broken)
         growing.second(600)
         watch.look()
-        assert (watch.listed().alerts[0].state, watch.listed().alerts[0].problem) == ("unknown", "can't be read")
+        assert (watch.listed().alerts[0].state, watch.listed().alerts[0].problem) == (
+            "unknown",
+            "can't be read",
+        )
     for _ in range(6):
         growing.second(1)
         watch.look()
@@ -235,7 +306,9 @@ def test_what_is_raised_when_the_watch_ends_is_said(growing: Growing, watch_of: 
     assert said(watch) == [("busy", "raised"), ("busy", "problem")]
 
 
-def test_a_second_that_is_not_looked_at_breaks_what_is_pending(growing: Growing, watch_of: Watched) -> None:
+def test_a_second_that_is_not_looked_at_breaks_what_is_pending(
+    growing: Growing, watch_of: Watched
+) -> None:
     watch = watch_of()
     watch.put("busy", Alert.model_validate(plain(for_seconds=30)))
     for _ in range(9):
@@ -247,10 +320,14 @@ def test_a_second_that_is_not_looked_at_breaks_what_is_pending(growing: Growing,
     watch.look()
     assert said(watch) == [("busy", "raised")]
     assert watch.log.latest().lines[0].time_ns
-    assert watch.listed().alerts[0].since_ns >= START + 46 * SECOND, "30 s from where it was looked at again"
+    assert watch.listed().alerts[0].since_ns >= START + 46 * SECOND, (
+        "30 s from where it was looked at again"
+    )
 
 
-def test_a_fault_at_one_alert_ends_no_other(growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_at_one_alert_ends_no_other(
+    growing: Growing, watch_of: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watch = watch_of()
     watch.put("another", Alert.model_validate(plain(name="another", statistic="io.bytes")))
     from iolab.statistics.ask.query import query
@@ -265,7 +342,9 @@ def test_a_fault_at_one_alert_ends_no_other(growing: Growing, watch_of: Watched,
     assert "KeyError('a fault')" in watch.listed().alerts[0].problem
 
 
-def test_an_alert_that_is_removed_meanwhile_does_no_harm(growing: Growing, watch_of: Watched, tmp_path: Path) -> None:
+def test_an_alert_that_is_removed_meanwhile_does_no_harm(
+    growing: Growing, watch_of: Watched, tmp_path: Path
+) -> None:
     watch = watch_of()
     alert = Alert.model_validate(plain())
     (tmp_path / "log").write_text("a file where the log's directory was")
@@ -273,34 +352,67 @@ def test_an_alert_that_is_removed_meanwhile_does_no_harm(growing: Growing, watch
     assert watch.listed().alerts == []
 
 
-@pytest.mark.parametrize(("words", "said_of_it"), [
-    (("/bin/sh", "-c", "exit 7"), "command 'page' failed with exit code 7"),
-    (("/bin/sh", "-c", "kill -TERM $$"), "command 'page' was ended by signal 15"),
-    (("/bin/sleep", "1000"), "command 'page' took more than 0.2 s and was ended"), (("/bin/true",), "")])
-def test_a_command_that_fails_is_in_the_log(words: tuple[str, ...], said_of_it: str, growing: Growing, watch_of: Watched,
-                                            monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iolab.server.alerts.commands.LONGEST_S", 0.2 if "sleep" in words[0] else PATIENCE)
+@pytest.mark.parametrize(
+    ("words", "said_of_it"),
+    [
+        (("/bin/sh", "-c", "exit 7"), "command 'page' failed with exit code 7"),
+        (("/bin/sh", "-c", "kill -TERM $$"), "command 'page' was ended by signal 15"),
+        (("/bin/sleep", "1000"), "command 'page' took more than 0.2 s and was ended"),
+        (("/bin/true",), ""),
+    ],
+)
+def test_a_command_that_fails_is_in_the_log(
+    words: tuple[str, ...],
+    said_of_it: str,
+    growing: Growing,
+    watch_of: Watched,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        "iolab.server.alerts.commands.LONGEST_S", 0.2 if "sleep" in words[0] else PATIENCE
+    )
     watch = watch_of(Commands({"page": words}))
-    watch.put("busy", Alert.model_validate(plain(for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "page"}])))
+    watch.put(
+        "busy",
+        Alert.model_validate(
+            plain(for_seconds=1, exceeds=0, actions=[{"do": "command", "name": "page"}])
+        ),
+    )
     for _ in range(5):
         growing.second(400)
     watch.look()
     deadline = time.monotonic() + (PATIENCE if said_of_it else 0.5)
     while len(said(watch)) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert [line.words for line in watch.log.latest().lines[1:]] == ([said_of_it] if said_of_it else [])
+    assert [line.words for line in watch.log.latest().lines[1:]] == (
+        [said_of_it] if said_of_it else []
+    )
 
 
-@pytest.mark.parametrize(("changes", "status", "words"), [
-    ({"statistic": "io.opps"}, 400, "there is no statistic"), ({"statistic": "io.ops[latency]"}, 400, "one number over time"),
-    ({"statistic": "io.ops[op]"}, 400, "one number over time"), ({"recording": "../x"}, 404, "there is no recording"),
-    ({"recording": ""}, 400, "which recording"), ({"only_during": "always"}, 400, "not a time of day"),
-    ({"actions": [{"do": "command", "name": "sh"}]}, 400, "there is no command 'sh'"),
-    ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is not a valid Alert"), ({"name": "other"}, 400, "another name"),
-    ({"name": "log"}, 400, "the path of the log"),
-    ({"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]}, 400, "there is no statistic"),
-    ({"exceeds": None}, 400, "either exceeds")])
-def test_what_can_not_be_watched(changes: dict[str, Any], status: int, words: str, client: TestClient, state: AppState) -> None:
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"statistic": "io.opps"}, 400, "there is no statistic"),
+        ({"statistic": "io.ops[latency]"}, 400, "one number over time"),
+        ({"statistic": "io.ops[op]"}, 400, "one number over time"),
+        ({"recording": "../x"}, 404, "there is no recording"),
+        ({"recording": ""}, 400, "which recording"),
+        ({"only_during": "always"}, 400, "not a time of day"),
+        ({"actions": [{"do": "command", "name": "sh"}]}, 400, "there is no command 'sh'"),
+        ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is not a valid Alert"),
+        ({"name": "other"}, 400, "another name"),
+        ({"name": "log"}, 400, "the path of the log"),
+        (
+            {"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]},
+            400,
+            "there is no statistic",
+        ),
+        ({"exceeds": None}, 400, "either exceeds"),
+    ],
+)
+def test_what_can_not_be_watched(
+    changes: dict[str, Any], status: int, words: str, client: TestClient, state: AppState
+) -> None:
     answer = client.put(f"{API}/alerts/busy", json=plain(recording="rec") | changes)
     assert answer.status_code == status
     assert words in answer.json()["error"]
@@ -320,11 +432,21 @@ def test_alerts_over_the_service(client: TestClient) -> None:
 
 def test_no_alert_is_called_as_the_log_is(client: TestClient, state: AppState) -> None:
     for method in ("PUT", "DELETE", "OPTIONS"):
-        answer = client.request(method, f"{API}/alerts/log", json=plain(recording="rec", name="log"))
-        assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (405, {"GET", "HEAD"})
+        answer = client.request(
+            method, f"{API}/alerts/log", json=plain(recording="rec", name="log")
+        )
+        assert (answer.status_code, set(answer.headers["allow"].split(", "))) == (
+            405,
+            {"GET", "HEAD"},
+        )
     saved = state.watch.listed().alerts
-    assert client.put(f"{API}/alerts/Log", json=plain(recording="rec", name="Log")).status_code == 200
-    assert [each.alert.name for each in state.watch.listed().alerts] == [*[each.alert.name for each in saved], "Log"]
+    assert (
+        client.put(f"{API}/alerts/Log", json=plain(recording="rec", name="Log")).status_code == 200
+    )
+    assert [each.alert.name for each in state.watch.listed().alerts] == [
+        *[each.alert.name for each in saved],
+        "Log",
+    ]
 
 
 def test_there_are_so_many_alerts(watch_of: Watched) -> None:
@@ -336,7 +458,9 @@ def test_there_are_so_many_alerts(watch_of: Watched) -> None:
 
 
 def line(number: int) -> AlertLine:
-    return AlertLine.model_validate({"time_ns": number, "name": "a", "event": "raised", "value": None, "words": "x" * 200})
+    return AlertLine.model_validate(
+        {"time_ns": number, "name": "a", "event": "raised", "value": None, "words": "x" * 200}
+    )
 
 
 def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +483,9 @@ def test_the_log_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert [each.time_ns for each in log.latest().lines] == list(range(95, 100))
 
 
-@pytest.mark.parametrize("damage", [b"{\n", b"\xff\xfe\n", b'{"time_ns": 1}\n', b"null\n", b'{"time_ns": 3, "name"'])
+@pytest.mark.parametrize(
+    "damage", [b"{\n", b"\xff\xfe\n", b'{"time_ns": 1}\n', b"null\n", b'{"time_ns": 3, "name"']
+)
 def test_damaged_lines_of_the_log_are_left_out(damage: bytes, tmp_path: Path) -> None:
     log = LogFile(tmp_path / "alerts.jsonl")
     log.write(line(1))
@@ -384,8 +510,20 @@ def test_commands_come_from_a_file_of_ones_own(tmp_path: Path) -> None:
         read_commands(path)
 
 
-@pytest.mark.parametrize("text", ["page", "page = 'rm -rf'", "page = []", "page = ['true']", "page = ['/bin/true', 1]", "[page]\nx = 1",
-                                  "'../x' = ['/bin/true']", "\x00", "page = [\"/bin/\\u0000\"]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "page",
+        "page = 'rm -rf'",
+        "page = []",
+        "page = ['true']",
+        "page = ['/bin/true', 1]",
+        "[page]\nx = 1",
+        "'../x' = ['/bin/true']",
+        "\x00",
+        'page = ["/bin/\\u0000"]',
+    ],
+)
 def test_what_is_no_file_of_commands(text: str, tmp_path: Path) -> None:
     path = tmp_path / "commands.toml"
     path.write_text(text)

@@ -26,7 +26,9 @@ def test_its_log_has_the_recorders_count(tmp_path: Path) -> None:
     source = RecordedCounters(CounterOptions(), host, host.clock, ())
     source.attach("/r")
     for second, samples in enumerate((100, 350, 600)):
-        host.files["/r/status.json"] = json.dumps({"state": "recording", "written_ns": host.clock.realtime_ns(), "samples": samples})
+        host.files["/r/status.json"] = json.dumps(
+            {"state": "recording", "written_ns": host.clock.realtime_ns(), "samples": samples}
+        )
         if second == 0:
             source.start(tmp_path)
         else:
@@ -74,7 +76,11 @@ size = "1m"
     run_study(tmp_path / "study.toml", tmp_path / "results", listener=listener)
     assert [run[1:] for run in listener.runs] == [("finished", "")], listener.notes
     [run] = Results(tmp_path / "results").runs
-    assert {path.name for path in run.evidence.iterdir()} >= {"counters.log", "diskstats.log", "cpu.log"}
+    assert {path.name for path in run.evidence.iterdir()} >= {
+        "counters.log",
+        "diskstats.log",
+        "cpu.log",
+    }
     assert run.plan.extra["recording"]["events"] == {}
     recording = Recording(tmp_path / "results/recordings/local")
     assert [mark["label"] for mark in recording.marks()] == [run.id]

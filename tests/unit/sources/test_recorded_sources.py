@@ -21,8 +21,16 @@ def host() -> FakeHost:
 
 
 def tell(host: FakeHost, **changes: Any) -> None:
-    status = {"schema": 1, "state": "recording", "deaths": 0, "written_ns": host.clock.realtime_ns(), "events": {"block": 5},
-              "lost": {"block": 0}, "suspended": {}, "troubles": []}
+    status = {
+        "schema": 1,
+        "state": "recording",
+        "deaths": 0,
+        "written_ns": host.clock.realtime_ns(),
+        "events": {"block": 5},
+        "lost": {"block": 0},
+        "suspended": {},
+        "troubles": [],
+    }
     host.files[STATUS] = json.dumps({**status, **changes})
 
 
@@ -52,14 +60,23 @@ def test_its_log_has_the_recorders_counts(host: FakeHost, tmp_path: Path) -> Non
     source = begun(host, tmp_path)
     second(host, source, events={"block": 105}, lost={"block": 2})
     source.stop()
-    lines = [line for line in (tmp_path / "block.log").read_text().splitlines() if not line.startswith("@")]
+    lines = [
+        line
+        for line in (tmp_path / "block.log").read_text().splitlines()
+        if not line.startswith("@")
+    ]
     assert lines == ["# iolab block 1", "events 5", "lost 0", "events 105", "lost 2"]
     assert source.latest() == {"block.events": 100.0}
     assert (source.readings, source.lost, source.trouble) == (2, 0, "")
 
 
-@pytest.mark.parametrize("changes", [{"state": "waiting"}, {"state": "ended"}, {"suspended": {"block": "over the budget"}}])
-def test_seconds_without_recording_are_missed_readings(changes: dict[str, Any], host: FakeHost, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [{"state": "waiting"}, {"state": "ended"}, {"suspended": {"block": "over the budget"}}],
+)
+def test_seconds_without_recording_are_missed_readings(
+    changes: dict[str, Any], host: FakeHost, tmp_path: Path
+) -> None:
     source = begun(host, tmp_path)
     for _ in range(3):
         second(host, source, **changes)
@@ -75,7 +92,9 @@ def test_a_recorder_that_goes_silent_is_noticed(host: FakeHost, tmp_path: Path) 
     assert (source.readings, source.lost) == (3, 7)
 
 
-def test_a_death_during_the_run_is_told_one_before_it_is_not(host: FakeHost, tmp_path: Path) -> None:
+def test_a_death_during_the_run_is_told_one_before_it_is_not(
+    host: FakeHost, tmp_path: Path
+) -> None:
     tell(host, deaths=1, troubles=["long ago"])
     source = BlockSource(BlockSource.options(), host, host.clock, ())  # type: ignore[arg-type]
     source.attach("/r")
@@ -86,7 +105,17 @@ def test_a_death_during_the_run_is_told_one_before_it_is_not(host: FakeHost, tmp
     assert source.trouble == "the probe died: killed"
 
 
-@pytest.mark.parametrize("text", ["", "noise", "[]", "{}", '{"state": 5, "written_ns": "x"}', '{"state": "recording", "written_ns": true}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "noise",
+        "[]",
+        "{}",
+        '{"state": 5, "written_ns": "x"}',
+        '{"state": "recording", "written_ns": true}',
+    ],
+)
 def test_a_damaged_status_is_a_missed_reading(text: str, host: FakeHost, tmp_path: Path) -> None:
     source = begun(host, tmp_path)
     host.clock.sleep(1.0)

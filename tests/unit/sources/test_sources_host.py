@@ -18,7 +18,11 @@ def make(kind: str, host: FakeHost, **options: Any) -> Any:
 
 
 def kept(directory: Path, kind: str) -> list[str]:
-    return [line for line in (directory / f"{kind}.log").read_text().splitlines() if not line.startswith(("#", "@"))]
+    return [
+        line
+        for line in (directory / f"{kind}.log").read_text().splitlines()
+        if not line.startswith(("#", "@"))
+    ]
 
 
 def read(kind: str, directory: Path) -> Any:
@@ -26,13 +30,18 @@ def read(kind: str, directory: Path) -> Any:
     return load("format", kind)().read(file.read_bytes(), file.name)
 
 
-@pytest.mark.parametrize(("kind", "first", "absent"), [
-    ("cpu", "cpu  100 10 50 800 40 5 5 0 0 0", "btime"),
-    ("memory", "MemTotal:       16384000 kB", "HugePages"),
-    ("vmstat", "nr_dirty 12", "nothing"),
-    ("pressure", "io some avg10=0.00 avg60=0.00 avg300=0.00 total=1000", "nothing"),
-])
-def test_the_kernels_lines_are_kept_as_they_are(kind: str, first: str, absent: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "first", "absent"),
+    [
+        ("cpu", "cpu  100 10 50 800 40 5 5 0 0 0", "btime"),
+        ("memory", "MemTotal:       16384000 kB", "HugePages"),
+        ("vmstat", "nr_dirty 12", "nothing"),
+        ("pressure", "io some avg10=0.00 avg60=0.00 avg300=0.00 total=1000", "nothing"),
+    ],
+)
+def test_the_kernels_lines_are_kept_as_they_are(
+    kind: str, first: str, absent: str, tmp_path: Path
+) -> None:
     source = make(kind, fake_host())
     source.start(tmp_path)
     source.stop()
@@ -54,7 +63,9 @@ def test_busy_is_shown_live_and_read_back_the_same(tmp_path: Path) -> None:
     source = make("cpu", host)
     source.start(tmp_path)
     # 200 ticks of two CPUs: 50 user, 30 system, 100 idle, 20 waiting for I/O
-    host.files["/proc/stat"] = STAT.replace("cpu  100 10 50 800 40 5 5 0", "cpu  150 10 80 900 60 5 5 0")
+    host.files["/proc/stat"] = STAT.replace(
+        "cpu  100 10 50 800 40 5 5 0", "cpu  150 10 80 900 60 5 5 0"
+    )
     host.clock.sleep(1.0)
     source.poll()
     assert source.latest() == {"host.cpu.busy": pytest.approx(0.4)}
@@ -75,8 +86,15 @@ def test_dirty_memory_is_shown_live(tmp_path: Path) -> None:
     assert source.latest() == {"host.memory.dirty": 400 * 1024.0}
 
 
-@pytest.mark.parametrize(("kind", "path"), [("cpu", "/proc/stat"), ("memory", "/proc/meminfo"), ("vmstat", "/proc/vmstat"),
-                                            ("pressure", "/proc/pressure/io")])
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("cpu", "/proc/stat"),
+        ("memory", "/proc/meminfo"),
+        ("vmstat", "/proc/vmstat"),
+        ("pressure", "/proc/pressure/io"),
+    ],
+)
 def test_a_kernel_that_does_not_tell_makes_it_unfit(kind: str, path: str) -> None:
     host = fake_host()
     del host.files[path]

@@ -36,7 +36,9 @@ def test_it_watches_the_targets_devices_in_json_with_stamps(tmp_path: Path) -> N
     host = fake_host()
     watch(make(host, interval=2), host, tmp_path, 4)
     assert host.started == [(("iostat", "-o", "JSON", "-xdt", "2", "sda", "sdb"), tmp_path)]
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]  # nothing was said on standard error
+    assert [path.name for path in tmp_path.iterdir()] == [
+        FILE
+    ]  # nothing was said on standard error
 
 
 def test_one_that_dies_says_when_and_how(tmp_path: Path) -> None:
@@ -46,7 +48,10 @@ def test_one_that_dies_says_when_and_how(tmp_path: Path) -> None:
     watch(source, host, tmp_path, 10)
     assert source.trouble == "ended by itself within 5 s, exit code 137"
     assert (source.readings, source.lost) == (5, 5)
-    assert len(IostatJson().read((tmp_path / FILE).read_bytes(), FILE).devices["sda"].columns["util"]) == 4
+    assert (
+        len(IostatJson().read((tmp_path / FILE).read_bytes(), FILE).devices["sda"].columns["util"])
+        == 4
+    )
 
 
 def test_missing_sysstat_is_said_with_the_way_to_get_it(tmp_path: Path) -> None:
@@ -62,14 +67,22 @@ def test_missing_sysstat_is_said_with_the_way_to_get_it(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.parametrize("killed", [False, True])
 def test_real_iostat_leaves_whole_json_unless_it_is_killed(tmp_path: Path, killed: bool) -> None:
-    device = next((path.name for path in sorted(Path("/sys/block").iterdir()) if "ram" not in path.name), None)
+    device = next(
+        (path.name for path in sorted(Path("/sys/block").iterdir()) if "ram" not in path.name), None
+    )
     if shutil.which("iostat") is None or device is None:
         pytest.skip("iostat or a block device is absent")
-    source, clock = IostatSource(IostatOptions(), LocalHost(), SystemClock(), [device]), SystemClock()
+    source, clock = (
+        IostatSource(IostatOptions(), LocalHost(), SystemClock(), [device]),
+        SystemClock(),
+    )
     before = clock.monotonic()
     source.start(tmp_path)
     # the report since boot, and one or two more
-    until(lambda: (tmp_path / FILE).read_text().count('"util"') >= (2 if killed else 3), "iostat's reports")
+    until(
+        lambda: (tmp_path / FILE).read_text().count('"util"') >= (2 if killed else 3),
+        "iostat's reports",
+    )
     if killed:
         assert source._process is not None
         os.kill(source._process.pid, signal.SIGKILL)
@@ -79,9 +92,15 @@ def test_real_iostat_leaves_whole_json_unless_it_is_killed(tmp_path: Path, kille
     written = (tmp_path / FILE).read_text()
     table = IostatJson().read(written.encode(), FILE)
     assert table.skipped_first
-    assert len(table.devices[device].columns["util"]) == written.count('"util"') - 1 >= (1 if killed else 2)
+    assert (
+        len(table.devices[device].columns["util"])
+        == written.count('"util"') - 1
+        >= (1 if killed else 2)
+    )
     assert ("isn't closed" in " ".join(table.assumptions)) is killed
-    assert re.fullmatch(r"ended by itself within \d+ s, exit code 137" if killed else "", source.trouble)
+    assert re.fullmatch(
+        r"ended by itself within \d+ s, exit code 137" if killed else "", source.trouble
+    )
     assert source.readings == written.count('"timestamp"') <= 2 + passed
     # what is late by more than a second counts as lost
     assert source.lost <= max(0, passed - source.readings)

@@ -28,7 +28,11 @@ def make(kind: str, host: FakeHost, **options: Any) -> Any:
 
 
 def kept(directory: Path, kind: str) -> list[str]:
-    return [line for line in (directory / f"{kind}.log").read_text().splitlines() if not line.startswith(("#", "@"))]
+    return [
+        line
+        for line in (directory / f"{kind}.log").read_text().splitlines()
+        if not line.startswith(("#", "@"))
+    ]
 
 
 def read(kind: str, directory: Path) -> Any:
@@ -49,7 +53,11 @@ def test_a_counter_that_this_release_lacks_is_said() -> None:
 @pytest.mark.parametrize("kind", OF_POOLS)
 def test_a_pool_may_come_after_the_source_was_asked(kind: str, tmp_path: Path) -> None:
     host = with_zfs(fake_host())
-    pools = {path: host.files.pop(path) for path in list(host.files) if path.startswith(f"{ROOT}/{POOL}/")}
+    pools = {
+        path: host.files.pop(path)
+        for path in list(host.files)
+        if path.startswith(f"{ROOT}/{POOL}/")
+    }
     source = make(kind, host)
     assert source.unfit() is None
     source.start(tmp_path)
@@ -74,21 +82,29 @@ def test_zpool_without_a_pool_or_a_program_says_so(kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("named_pool", "expected"), [("", (POOL,)), ("tank", ("tank",))])
-def test_iolabs_own_pools_are_watched_unless_one_is_named(named_pool: str, expected: tuple[str, ...], tmp_path: Path) -> None:
+def test_iolabs_own_pools_are_watched_unless_one_is_named(
+    named_pool: str, expected: tuple[str, ...], tmp_path: Path
+) -> None:
     host = with_zfs(fake_host())
     host.files[f"{ROOT}/tank/txgs"] = TXGS
     source = make("zpool-iostat", host, pool=named_pool)
     source.start(tmp_path)
     source.stop()
     [(command, directory)] = host.started
-    assert (command[:2], command[3:], directory) == (("sh", "-c"), ("zpool-iostat", "1", *expected), tmp_path)
+    assert (command[:2], command[3:], directory) == (
+        ("sh", "-c"),
+        ("zpool-iostat", "1", *expected),
+        tmp_path,
+    )
     assert 'exec zpool iostat -HpyL -T u -l -v "$@" "$every"' in command[2]
     assert [path.name for path in tmp_path.iterdir()] == ["zpool-iostat.log"]
 
 
 def test_without_a_pool_of_iolabs_all_are_watched(tmp_path: Path) -> None:
     host = with_zfs(fake_host())
-    host.files = {path.replace(POOL, "tank"): text for path, text in host.files.items()} | {f"{ROOT}/other/txgs": TXGS}
+    host.files = {path.replace(POOL, "tank"): text for path, text in host.files.items()} | {
+        f"{ROOT}/other/txgs": TXGS
+    }
     source = make("zpool-latency", host)
     source.start(tmp_path)
     source.stop()
@@ -114,7 +130,9 @@ def test_txgs_are_kept_until_they_are_done_and_a_jump_is_a_loss(tmp_path: Path) 
     source = make("txgs", host)
     source.start(tmp_path)
     for ring in ((6, 7, 8), (7, 8, 9), (107, 108, 109)):
-        host.files[f"{ROOT}/{POOL}/txgs"] = TXGS + "".join(group(txg, "C" if txg < ring[-1] else "O") for txg in ring)
+        host.files[f"{ROOT}/{POOL}/txgs"] = TXGS + "".join(
+            group(txg, "C" if txg < ring[-1] else "O") for txg in ring
+        )
         host.clock.sleep(1.0)
         source.poll()
     assert source.lost == 97
@@ -150,7 +168,9 @@ def test_a_data_set_is_known_by_its_name_and_may_come_and_go(tmp_path: Path) -> 
     host = with_zfs(fake_host())
     source = make("objset", host)
     source.start(tmp_path)
-    host.files[f"{ROOT}/{POOL}/objset-0x99"] = HEAD + "dataset_name                    7    x/new\n" + named(writes=1).removeprefix(HEAD)
+    host.files[f"{ROOT}/{POOL}/objset-0x99"] = (
+        HEAD + "dataset_name                    7    x/new\n" + named(writes=1).removeprefix(HEAD)
+    )
     for _ in range(2):
         host.clock.sleep(1.0)
         source.poll()
@@ -177,7 +197,9 @@ def test_what_shows_live(tmp_path: Path) -> None:
     assert sources["zil"].latest() == {"zfs.zil.commits": pytest.approx(16.0)}
 
 
-def test_the_shell_asks_on_its_beat_leaves_rows_of_zeros_out_and_ends_with_zpool(tmp_path: Path) -> None:
+def test_the_shell_asks_on_its_beat_leaves_rows_of_zeros_out_and_ends_with_zpool(
+    tmp_path: Path,
+) -> None:
     """The script itself, with a zpool of three answers: the fourth fails."""
     if shutil.which("sed") is None:
         pytest.skip("no sed here")
@@ -190,13 +212,22 @@ printf '\\ntank\\n1\\t0\\t0\\n3\\t0\\t0\\n7\\t0\\t%d\\n15\\t0\\t0\\n' "$n"
 """)
     fake.chmod(0o755)
     script = ZpoolLatencySource.script.replace("* 100", "* 10")  # a tenth of a second
-    said = subprocess.run(["sh", "-c", script, "x", "1", "tank"], capture_output=True, text=True, timeout=20, check=False,
-                          env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    said = subprocess.run(
+        ["sh", "-c", script, "x", "1", "tank"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
     assert said.returncode == 1
     assert "no such pool" in said.stderr
     lines = said.stdout.splitlines()
     assert [line for line in lines if not line.startswith("@")] == [
-        line for n in (1, 2, 3) for line in ("pool\ttank", "", "tank", "1\t0\t0", f"7\t0\t{n}", "end")]
+        line
+        for n in (1, 2, 3)
+        for line in ("pool\ttank", "", "tank", "1\t0\t0", f"7\t0\t{n}", "end")
+    ]
     times = [int(line.split()[1]) for line in lines if line.startswith("@")]
     assert len(times) == 3
     assert 0.15e9 < times[2] - times[0] < 5e9

@@ -34,7 +34,17 @@ class Event:
 
     def line(self) -> str:
         """As a line of CSV."""
-        values = (self.time, self.latency, self.offset, self.size, self.op, self.device, self.process, self.file, self.job)
+        values = (
+            self.time,
+            self.latency,
+            self.offset,
+            self.size,
+            self.op,
+            self.device,
+            self.process,
+            self.file,
+            self.job,
+        )
         return ",".join("" if value is None else str(value) for value in values) + "\n"
 
 
@@ -44,13 +54,19 @@ def trace_of(events: Sequence[Event], path: Path) -> Trace:
     return Trace(path, format="csv")
 
 
-def recording_of(trace: Trace, directory: Path, *, parts: int = 1, hot: bool = False, source: str = "block") -> Recording:
+def recording_of(
+    trace: Trace, directory: Path, *, parts: int = 1, hot: bool = False, source: str = "block"
+) -> Recording:
     """A recording of a trace's events in `parts` sealed segments, or the last of them not sealed yet."""
     names = NameTables()
-    batches = [events_of(raw, names, source) for raw in _core.trace_events(str(trace.path), trace.format)]
+    batches = [
+        events_of(raw, names, source) for raw in _core.trace_events(str(trace.path), trace.format)
+    ]
     table = pa.Table.from_batches(batches, EVENTS).combine_chunks()
     size = -(-len(table) // parts) if len(table) else 1
-    with RecordingWriter.create(directory, host="here", clock="trace", origin={"kind": "import"}, live=False) as writer:
+    with RecordingWriter.create(
+        directory, host="here", clock="trace", origin={"kind": "import"}, live=False
+    ) as writer:
         for start in range(0, len(table), size):
             batch = table.slice(start, size).combine_chunks().to_batches()[0]
             writer.append_events(batch)

@@ -24,8 +24,13 @@ from iolab.statistics.kept.storage_kind import BITS
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.tiers import heat as scanning
 
-MAPS = ["io.ops[process=fio][latency]", "io.ops[process!=fio][size]", "io.ops[queue]", "io.ops[file=/data/3,/data/4][offset]",
-        "io.ops[latency>=1ms][size]"]
+MAPS = [
+    "io.ops[process=fio][latency]",
+    "io.ops[process!=fio][size]",
+    "io.ops[queue]",
+    "io.ops[file=/data/3,/data/4][offset]",
+    "io.ops[latency>=1ms][size]",
+]
 NUMBERS = ["io.ops[process]", "io.bytes[file]", "io.bytes[process=db]", "io.ops[latency>=1ms][op]"]
 
 
@@ -49,7 +54,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 @pytest.mark.parametrize("left", [0, 3])
 @pytest.mark.parametrize("interval", [1, 60])
 @pytest.mark.parametrize("name", MAPS)
-def test_maps_outlive_their_events(whole: Recording, tmp_path: Path, name: str, interval: int, left: int) -> None:
+def test_maps_outlive_their_events(
+    whole: Recording, tmp_path: Path, name: str, interval: int, left: int
+) -> None:
     old = aged(whole.path, tmp_path / "old", left)
     kept = query(old, name, interval_ns=interval * SECOND)
     scanned = query(whole, name, interval_ns=interval * SECOND)
@@ -57,13 +64,17 @@ def test_maps_outlive_their_events(whole: Recording, tmp_path: Path, name: str, 
     assert isinstance(scanned, HeatCounts)
     same_map(kept, scanned)
     assert any("from what was kept" in note for note in kept.assumptions)
-    assert not any("kept" in note for note in scanned.assumptions), "events are asked while they are there"
+    assert not any("kept" in note for note in scanned.assumptions), (
+        "events are asked while they are there"
+    )
 
 
 @pytest.mark.parametrize("left", [0, 3])
 @pytest.mark.parametrize("interval", [7])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_numbers_outlive_their_events(whole: Recording, tmp_path: Path, name: str, interval: int, left: int) -> None:
+def test_numbers_outlive_their_events(
+    whole: Recording, tmp_path: Path, name: str, interval: int, left: int
+) -> None:
     old = aged(whole.path, tmp_path / "old", left)
     kept, scanned = (query(each, name, interval_ns=interval * SECOND) for each in (old, whole))
     assert isinstance(kept, Series | Stack)
@@ -85,7 +96,13 @@ def test_a_window_of_what_is_gone(whole: Recording, tmp_path: Path) -> None:
         assert isinstance(scanned, HeatCounts)
         same_map(kept, scanned)
     # an end within a second is widened, and told
-    cut = query(old, "io.ops[process]", interval_ns=SECOND, from_ns=START + 20 * SECOND + 1, until_ns=START + 70 * SECOND - 1)
+    cut = query(
+        old,
+        "io.ops[process]",
+        interval_ns=SECOND,
+        from_ns=START + 20 * SECOND + 1,
+        until_ns=START + 70 * SECOND - 1,
+    )
     assert isinstance(cut, Stack)
     assert (cut.first_ns, cut.until_ns) == (START + 20 * SECOND, START + 70 * SECOND)
     assert any("widened" in note for note in cut.notes)
@@ -94,11 +111,18 @@ def test_a_window_of_what_is_gone(whole: Recording, tmp_path: Path) -> None:
 def test_what_was_kept_is_read_without_pyarrow(whole: Recording, tmp_path: Path) -> None:
     """It is small and wanted at once: loading what writes it would take as long as the answer."""
     old = aged(whole.path, tmp_path / "old", 0)
-    code = ("import sys; from pathlib import Path; from iolab.recording.read.recording import Recording; "
-            "from iolab.statistics.ask.query import query; "
-            "assert query(Recording(Path(sys.argv[1])), sys.argv[2], interval_ns=60 * 10**9).events > 1000; "
-            "sys.exit(3 if 'pyarrow' in sys.modules else 0)")
-    done = subprocess.run([sys.executable, "-c", code, str(old.path), MAPS[0]], check=False, capture_output=True, text=True)
+    code = (
+        "import sys; from pathlib import Path; from iolab.recording.read.recording import Recording; "
+        "from iolab.statistics.ask.query import query; "
+        "assert query(Recording(Path(sys.argv[1])), sys.argv[2], interval_ns=60 * 10**9).events > 1000; "
+        "sys.exit(3 if 'pyarrow' in sys.modules else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(old.path), MAPS[0]],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -114,31 +138,52 @@ def test_a_sum_comes_from_what_tells_more_apart(whole: Recording, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 3])
-@pytest.mark.parametrize(("y", "where"), [
-    ("queue", ()), ("latency", ("process=fio",)), ("offset", ("file=/data/3,/data/4",)), ("size", ("latency>=1ms",))])
-def test_a_plain_map_comes_from_what_was_kept_of_it(whole: Recording, tmp_path: Path, y: str, where: tuple[str, ...], left: int) -> None:
+@pytest.mark.parametrize(
+    ("y", "where"),
+    [
+        ("queue", ()),
+        ("latency", ("process=fio",)),
+        ("offset", ("file=/data/3,/data/4",)),
+        ("size", ("latency>=1ms",)),
+    ],
+)
+def test_a_plain_map_comes_from_what_was_kept_of_it(
+    whole: Recording, tmp_path: Path, y: str, where: tuple[str, ...], left: int
+) -> None:
     """As `iolab heatmap` and the library ask: conditions, and no statistic's name."""
     old = aged(whole.path, tmp_path / "old", left)
-    kept, scanned = (heat(each, y, where=parse_where(where), interval_ns=SECOND) for each in (old, whole))
+    kept, scanned = (
+        heat(each, y, where=parse_where(where), interval_ns=SECOND) for each in (old, whole)
+    )
     same_map(kept, scanned)
     assert kept.events > 100
     assert any("from what was kept" in note for note in kept.assumptions)
-    assert heat(old, y, where=parse_where(where), interval_ns=SECOND, source="block").events == kept.events
+    assert (
+        heat(old, y, where=parse_where(where), interval_ns=SECOND, source="block").events
+        == kept.events
+    )
     if left:
         # what knows less than the question is left alone
         for rest in ({"low": 4096}, {"weight": "time"}, {"kept": False}):
-            assert heat(old, y, where=parse_where(where), interval_ns=SECOND, **rest).events < kept.events  # type: ignore[arg-type]
+            assert (
+                heat(old, y, where=parse_where(where), interval_ns=SECOND, **rest).events
+                < kept.events
+            )  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
 def test_a_plain_map_of_system_calls(tmp_path: Path) -> None:
     """Their statistics are called `file`; with or without events, they are asked for as the source or as the only one."""
     path = tmp_path / "r"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for number in range(3):
             batch = io(START + number * 30 * SECOND, 30)
             calls = pa.array(["syscall"] * batch.num_rows).dictionary_encode()
-            writer.append_events(batch.set_column(0, EVENTS.field("source"), calls.cast(EVENTS.field("source").type)))
+            writer.append_events(
+                batch.set_column(0, EVENTS.field("source"), calls.cast(EVENTS.field("source").type))
+            )
             writer.seal()
     manage.add(path, ["file.ops[process=fio][latency]"], backfill=True)
     where = parse_where(["process=fio"])
@@ -160,9 +205,15 @@ def test_what_was_not_kept_stays_unknown(whole: Recording, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_path: Path) -> None:
     """By process, of one its files, of one the latencies: asked of the events afterwards, and kept all the time."""
-    levels = ["io.ops[process]", "io.ops[process=fio][file]", "io.ops[process=fio][file=/data/3][latency]"]
+    levels = [
+        "io.ops[process]",
+        "io.ops[process=fio][file]",
+        "io.ops[process=fio][file=/data/3][latency]",
+    ]
     path = tmp_path / "r"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         add_segment(writer, START, 10)
     manage.add(path, levels, backfill=True)
     for number in range(1, 7):
@@ -184,7 +235,9 @@ def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_pa
     assert asked[2].events > 500
 
 
-def test_many_events_are_not_scanned_where_they_are_kept(whole: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_events_are_not_scanned_where_they_are_kept(
+    whole: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.statistics.kept import answer
 
     monkeypatch.setattr(answer, "LONG_SCAN", 1000)
@@ -221,7 +274,9 @@ def test_what_is_hot_and_what_was_sealed_since_is_joined(tmp_path: Path) -> None
     with RecordingWriter.reopen(path, live=False) as writer:
         add_segment(writer, START + 4 * 30 * SECOND, 30)
         writer.append_events(io(START + 5 * 30 * SECOND, 30))
-        whole = {name: query(Recording(path), name, interval_ns=SECOND) for name in (MAPS[0], NUMBERS[0])}
+        whole = {
+            name: query(Recording(path), name, interval_ns=SECOND) for name in (MAPS[0], NUMBERS[0])
+        }
         old = aged(path, tmp_path / "old", 2)
         for name, scanned in whole.items():
             kept = query(old, name, interval_ns=SECOND)
@@ -241,9 +296,15 @@ def test_what_was_added_late_is_joined_with_the_events_before(tmp_path: Path) ->
     since = START + 75 * SECOND
     manage.add(path, [NUMBERS[0]], now_ns=since + 1)
     rows = manage.listed(path)
-    assert (rows[0]["since_ns"], rows[0]["until_ns"]) == (since, Recording(path).segments()[-1].last_ns + 1)
+    assert (rows[0]["since_ns"], rows[0]["until_ns"]) == (
+        since,
+        Recording(path).segments()[-1].last_ns + 1,
+    )
     old = aged(path, tmp_path / "old", 3)
-    kept, scanned = (query(each, NUMBERS[0], interval_ns=SECOND, from_ns=START + 40 * SECOND) for each in (old, Recording(path)))
+    kept, scanned = (
+        query(each, NUMBERS[0], interval_ns=SECOND, from_ns=START + 40 * SECOND)
+        for each in (old, Recording(path))
+    )
     assert isinstance(kept, Stack)
     assert isinstance(scanned, Stack)
     assert np.array_equal(kept.values, scanned.values)
@@ -256,8 +317,12 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     make(path, [], segments=95, seconds=20, step_s=1900, per_s=5)
     from iolab.statistics.kept import definitions, recovery
 
-    recovery.change_definitions(path, lambda before: definitions.Definitions(retention={"1s": DAY // SECOND, "1m": 10 * DAY // SECOND,
-                                                                               "1h": 90 * DAY // SECOND}))
+    recovery.change_definitions(
+        path,
+        lambda before: definitions.Definitions(
+            retention={"1s": DAY // SECOND, "1m": 10 * DAY // SECOND, "1h": 90 * DAY // SECOND}
+        ),
+    )
     manage.add(path, [MAPS[0], NUMBERS[0]], backfill=True)
     row = {each["tier"]: each for each in manage.listed(path)[0]["tiers"]}
     assert row["1s"]["files"] <= 6
@@ -268,11 +333,15 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     whole = Recording(path)
     old = aged(path, tmp_path / "old", 0)
     for seconds in (60, 300, 3600, 7200):
-        kept, scanned = (query(each, MAPS[0], interval_ns=seconds * SECOND) for each in (old, whole))
+        kept, scanned = (
+            query(each, MAPS[0], interval_ns=seconds * SECOND) for each in (old, whole)
+        )
         assert isinstance(kept, HeatCounts)
         assert isinstance(scanned, HeatCounts)
         same_map(kept, scanned)
-        numbers, plain = (query(each, NUMBERS[0], interval_ns=seconds * SECOND) for each in (old, whole))
+        numbers, plain = (
+            query(each, NUMBERS[0], interval_ns=seconds * SECOND) for each in (old, whole)
+        )
         assert isinstance(numbers, Stack)
         assert isinstance(plain, Stack)
         assert np.array_equal(numbers.values, plain.values)
@@ -293,9 +362,13 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
     same_map(recent, there)
 
 
-@pytest.mark.parametrize("damage", [b"{", b'{"kind": "kept", "schema": 99}', b'{"kind": "keep", "schema": 99}'])
+@pytest.mark.parametrize(
+    "damage", [b"{", b'{"kind": "kept", "schema": 99}', b'{"kind": "keep", "schema": 99}']
+)
 @pytest.mark.parametrize("name", ["keep.json", "kept.json"])
-def test_what_says_what_is_kept_is_damaged_and_events_answer(whole: Recording, tmp_path: Path, name: str, damage: bytes) -> None:
+def test_what_says_what_is_kept_is_damaged_and_events_answer(
+    whole: Recording, tmp_path: Path, name: str, damage: bytes
+) -> None:
     from iolab.statistics.kept.answer import span_of
 
     old = aged(whole.path, tmp_path / "old", 2)
@@ -314,12 +387,20 @@ def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
 
     path = tmp_path / "r"
     make(path, [], segments=2)
-    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition("io.novelty[moon]", 1)))
+    recovery.change_definitions(
+        path, lambda before: before.with_(definitions.Definition("io.novelty[moon]", 1))
+    )
     manage.add(path, ["io.bytes[file]"], backfill=True)
     rows = {row["statistic"]: row for row in manage.listed(path)}
-    assert (rows["io.novelty[moon]"]["state"], rows["io.bytes[file]"]["state"]) == ("waiting", "kept")
+    assert (rows["io.novelty[moon]"]["state"], rows["io.bytes[file]"]["state"]) == (
+        "waiting",
+        "kept",
+    )
     assert "does not know the statistic" in rows["io.novelty[moon]"]["why"]
-    kept, scanned = (query(each, "io.bytes[file]", interval_ns=SECOND) for each in (aged(path, tmp_path / "old", 0), Recording(path)))
+    kept, scanned = (
+        query(each, "io.bytes[file]", interval_ns=SECOND)
+        for each in (aged(path, tmp_path / "old", 0), Recording(path))
+    )
     assert isinstance(kept, Stack)
     assert isinstance(scanned, Stack)
     assert np.array_equal(kept.values, scanned.values)
@@ -327,7 +408,9 @@ def test_statistics_of_a_newer_iolab_harm_no_others(tmp_path: Path) -> None:
     assert [row["statistic"] for row in manage.listed(path)] == ["io.bytes[file]"]
 
 
-def test_names_that_were_not_kept_apart_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_were_not_kept_apart_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.statistics.kept import aggregate
 
     path = tmp_path / "r"
@@ -335,7 +418,10 @@ def test_names_that_were_not_kept_apart_are_told(tmp_path: Path, monkeypatch: py
         few.setattr(aggregate, "MOST_KEYS", 10)
         make(path, ["io.ops[file]", "io.ops[process]"], segments=3)
     old = aged(path, tmp_path / "old", 1)
-    files, processes = query(old, "io.ops[file]", interval_ns=SECOND), query(old, "io.ops[process]", interval_ns=SECOND)
+    files, processes = (
+        query(old, "io.ops[file]", interval_ns=SECOND),
+        query(old, "io.ops[process]", interval_ns=SECOND),
+    )
     assert isinstance(files, Stack)
     assert isinstance(processes, Stack)
     assert files.rest is not None

@@ -19,9 +19,19 @@ HOUR = 1_790_000_000 // 3600 * 3600
 def keep(path: Path, number: int, rows: list[tuple[int, int, int]]) -> None:
     """A segment's file, as the keeper writes it."""
     columns = [list(column) for column in zip(*rows, strict=True)]
-    table = pa.table([pa.array(column, field.type) for column, field in zip(columns, tables.SCHEMAS["map"], strict=True)],
-                     schema=tables.SCHEMAS["map"])
-    tables.write(path_of(path, TIERS[0], FOLDER, number, number), [tables.Sums(table, "map", 1, 3)], NAME, "block")
+    table = pa.table(
+        [
+            pa.array(column, field.type)
+            for column, field in zip(columns, tables.SCHEMAS["map"], strict=True)
+        ],
+        schema=tables.SCHEMAS["map"],
+    )
+    tables.write(
+        path_of(path, TIERS[0], FOLDER, number, number),
+        [tables.Sums(table, "map", 1, 3)],
+        NAME,
+        "block",
+    )
 
 
 def held(path: Path) -> Counter[tuple[int, int]]:
@@ -55,7 +65,9 @@ def test_an_hour_under_way_is_in_few_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_where_rows_are_many_it_is_merged_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_rows_are_many_it_is_merged_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compaction, "FEW_ROWS", 100)
     counts = grown(tmp_path, 25)
     assert counts == list(range(1, 26))

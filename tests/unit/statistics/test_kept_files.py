@@ -28,10 +28,23 @@ MAP = "io.ops[process=fio][latency]"
 
 def test_names_of_folders() -> None:
     long = "io.ops[file=" + "/a" * 400 + "]"
-    names = [folder_name(name) for name in ("io.ops[latency]", "io.ops[op=write][latency]", "io.ops[op=read][latency]", long, long + "x",
-                                           "io.ops[file=../../etc]", "io.ops[process=ü*?]")]
+    names = [
+        folder_name(name)
+        for name in (
+            "io.ops[latency]",
+            "io.ops[op=write][latency]",
+            "io.ops[op=read][latency]",
+            long,
+            long + "x",
+            "io.ops[file=../../etc]",
+            "io.ops[process=ü*?]",
+        )
+    ]
     assert len(set(names)) == len(names)
-    assert all(is_folder(name) and len(name) < 100 and "/" not in name and ".." not in name for name in names)
+    assert all(
+        is_folder(name) and len(name) < 100 and "/" not in name and ".." not in name
+        for name in names
+    )
     assert not any(is_folder(name) for name in ("io.latency", "io.offset", "io.size"))
 
 
@@ -40,13 +53,37 @@ def test_files_of_several_tiers_hold_each_segment_once() -> None:
         return [File(first, last, Path(f"{first}-{last}")) for first, last in spans]
 
     second, minute, hour = TIERS
-    found = chosen([(second, made((1, 10), (11, 20), (21, 21), (22, 22))), (minute, made((1, 20),)), (hour, made((1, 10)))])
-    assert [(tier.name, each.first, each.last) for tier, each in found] == [("1h", 1, 10), ("1s", 11, 20), ("1s", 21, 21), ("1s", 22, 22)]
+    found = chosen(
+        [
+            (second, made((1, 10), (11, 20), (21, 21), (22, 22))),
+            (
+                minute,
+                made(
+                    (1, 20),
+                ),
+            ),
+            (hour, made((1, 10))),
+        ]
+    )
+    assert [(tier.name, each.first, each.last) for tier, each in found] == [
+        ("1h", 1, 10),
+        ("1s", 11, 20),
+        ("1s", 21, 21),
+        ("1s", 22, 22),
+    ]
 
 
 def test_any_reader_of_parquet_opens_them(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    make(path, [MAP, NAME, "io.utilization[device]"], segments=5, seconds=10, step_s=1800, per_s=20, counters=True)
+    make(
+        path,
+        [MAP, NAME, "io.utilization[device]"],
+        segments=5,
+        seconds=10,
+        step_s=1800,
+        per_s=20,
+        counters=True,
+    )
     place = path / "histograms/1s" / folder_name(MAP)
     whole = query(Recording(path), MAP, interval_ns=SECOND)
     assert isinstance(whole, HeatCounts)
@@ -60,20 +97,36 @@ def test_any_reader_of_parquet_opens_them(tmp_path: Path) -> None:
     keys = duckdb.sql(f"SELECT DISTINCT key FROM '{minutes}' ORDER BY 1").fetchall()
     assert keys == [("cp",), ("db",), ("fio",)]
     growth = f"{path}/histograms/1h/{folder_name('io.utilization[device]')}/*.parquet"
-    shares = dict(duckdb.sql(f"SELECT object, sum(amount) / sum(over) FROM '{growth}' GROUP BY object").fetchall())
+    shares = dict(
+        duckdb.sql(
+            f"SELECT object, sum(amount) / sum(over) FROM '{growth}' GROUP BY object"
+        ).fetchall()
+    )
     assert shares == pytest.approx({"sda": 0.5, "sdb": 1 / 3}, rel=1e-3)
     facts = json.loads(pq.read_metadata(next(place.iterdir())).metadata[b"iolab"])
     assert (facts["statistic"], facts["form"], facts["bits"]) == (MAP, "map", 3)
 
 
-@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"kind": "keep"}', b'{"kind": "keep", "schema": 99}',
-                                    b'{"kind": "keep", "schema": 1, "revision": 1, "statistics": [7]}', b"\xff" * 100])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"kind": "keep"}',
+        b'{"kind": "keep", "schema": 99}',
+        b'{"kind": "keep", "schema": 1, "revision": 1, "statistics": [7]}',
+        b"\xff" * 100,
+    ],
+)
 def test_damaged_definitions_and_state(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=2)
     for name in (definitions.DEFINITIONS, state.STATE):
         before = (path / name).read_bytes()
-        (path / name).write_bytes(damage.replace(b"keep", b"kept") if name == state.STATE else damage)
+        (path / name).write_bytes(
+            damage.replace(b"keep", b"kept") if name == state.STATE else damage
+        )
         with pytest.raises(ResultsError) as error:
             manage.listed(path)
         assert str(name) in str(error.value)
@@ -90,7 +143,10 @@ def test_damaged_files_are_told(tmp_path: Path) -> None:
     whole = victim.read_bytes()
     before = query(old, NAME, interval_ns=SECOND)
     assert isinstance(before, Stack)
-    spoilt = [whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1:] for place in range(0, len(whole), 131)]
+    spoilt = [
+        whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
+        for place in range(0, len(whole), 131)
+    ]
     cuts = [whole[:cut] for cut in (0, 10, len(whole) // 2, len(whole) - 1)]
     for data in (*spoilt, None, *cuts):
         victim.unlink(missing_ok=True)

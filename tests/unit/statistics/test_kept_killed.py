@@ -43,7 +43,9 @@ def counts(path: Path) -> Stack:
 
 @pytest.mark.parametrize("nth", range(1, 26, 6))
 @pytest.mark.parametrize("step", ["replace", "unlink", "fsync"])
-def test_killed_at_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, nth: int) -> None:
+def test_killed_at_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, nth: int
+) -> None:
     """Before the nth file takes its place, is removed, or is on disk: of segments of three hours, merged at once."""
     path = tmp_path / "r"
     make(path, [], segments=4, seconds=10, step_s=1500, per_s=5)
@@ -84,11 +86,15 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     make(path, [], segments=8, seconds=10, step_s=1000, per_s=5)
     expected = counts(path)
     recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1)))
-    words = "import sys; from pathlib import Path; from iolab.statistics.kept.writer import Keeper; print('go', flush=True); " \
-            "Keeper(Path(sys.argv[1])).look(); print('done', flush=True)"
+    words = (
+        "import sys; from pathlib import Path; from iolab.statistics.kept.writer import Keeper; print('go', flush=True); "
+        "Keeper(Path(sys.argv[1])).look(); print('done', flush=True)"
+    )
     done = False
     for _ in range(4):
-        child = subprocess.Popen([sys.executable, "-c", words, str(path)], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", words, str(path)], stdout=subprocess.PIPE, text=True
+        )
         assert child.stdout is not None
         assert child.stdout.readline() == "go\n"
         time.sleep(chance.uniform(0.05, 0.6))
@@ -150,7 +156,13 @@ def aged_without(path: Path, to: Path) -> Path:
     """All events gone."""
     shutil.copytree(path, to)
     facts = read_facts(to)
-    facts.dropped = {"through": 3, "until_ns": START + 30 * SECOND, "segments": 3, "events": {}, "bytes": 0}
+    facts.dropped = {
+        "through": 3,
+        "until_ns": START + 30 * SECOND,
+        "segments": 3,
+        "events": {},
+        "bytes": 0,
+    }
     facts.write(to)
     finish_dropping(to, facts)
     return to
@@ -181,8 +193,13 @@ def test_what_was_kept_survives_what_says_so(tmp_path: Path, lost: list[str]) ->
             assert isinstance(before, Stack)
             assert after.keys == before.keys
             assert np.array_equal(after.values, before.values, equal_nan=True)
-        assert sorted(each.relative_to(old) for each in old.glob("histograms/1*/i*.*/*.parquet")) == files
-    with RecordingWriter.reopen(old, live=False, retention={"bytes": None, "age_s": None}) as writer:
+        assert (
+            sorted(each.relative_to(old) for each in old.glob("histograms/1*/i*.*/*.parquet"))
+            == files
+        )
+    with RecordingWriter.reopen(
+        old, live=False, retention={"bytes": None, "age_s": None}
+    ) as writer:
         kept_data.add_segment(writer, START + 9000 * SECOND, 10, 5, counters=True)
     manage.add(old, ["io.bytes"])
     states = {row["statistic"]: (row["state"], row["until_ns"]) for row in manage.listed(old)}
@@ -210,7 +227,9 @@ def test_folders_of_others_stay(tmp_path: Path) -> None:
 def test_what_could_not_be_kept_is_a_gap(tmp_path: Path, how: str) -> None:
     """A session of 30 s, whose middle third is lost before the keeper comes to it."""
     path = tmp_path / "r"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         writer.facts.sessions.append({"from_ns": START, "until_ns": START + 30 * SECOND})
         writer.facts.write(path)
         kept_data.add_segment(writer, START, 10)
@@ -221,7 +240,13 @@ def test_what_could_not_be_kept_is_a_gap(tmp_path: Path, how: str) -> None:
     victim = layout.sealed_file(path, 2, "events")
     if how == "dropped":
         facts = read_facts(path)
-        facts.dropped = {"through": 2, "until_ns": START + 20 * SECOND - 1, "segments": 2, "events": {}, "bytes": 0}
+        facts.dropped = {
+            "through": 2,
+            "until_ns": START + 20 * SECOND - 1,
+            "segments": 2,
+            "events": {},
+            "bytes": 0,
+        }
         facts.write(path)
         finish_dropping(path, facts)
     elif how == "damaged":

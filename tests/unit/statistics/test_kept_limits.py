@@ -22,7 +22,13 @@ DAYS = {"1s": 7 * 86400, "1m": 14 * 86400, "1h": 90 * 86400}
 
 def test_what_holds_unless_chosen(tmp_path: Path) -> None:
     make(tmp_path / "r", [], segments=1)
-    assert limits(tmp_path / "r") == {"bytes": 1 << 30, "cpu_share": 0.05, "retention": DAYS, "used_bytes": 0, "pending": False}
+    assert limits(tmp_path / "r") == {
+        "bytes": 1 << 30,
+        "cpu_share": 0.05,
+        "retention": DAYS,
+        "used_bytes": 0,
+        "pending": False,
+    }
     assert not (tmp_path / "r" / definitions.DEFINITIONS).exists(), "to look changes nothing"
     with pytest.raises(ResultsError, match="is not a recording"):
         limits(tmp_path)
@@ -33,11 +39,20 @@ def test_what_is_chosen_holds_and_nothing_else_changes(tmp_path: Path) -> None:
     make(path, NAMES, segments=2)
     before = manage.listed(path)
     found = limit(path, {"bytes": None})
-    assert found == {"bytes": None, "cpu_share": 0.05, "retention": DAYS, "pending": False,
-                     "used_bytes": sum(row["bytes"] for row in before)}
+    assert found == {
+        "bytes": None,
+        "cpu_share": 0.05,
+        "retention": DAYS,
+        "pending": False,
+        "used_bytes": sum(row["bytes"] for row in before),
+    }
     limit(path, {"cpu_share": 0.5, "retention": {"1h": 400 * 86400}})
     found = limit(path, {"bytes": 5000, "retention": {"1s": 3600}})
-    assert (found["bytes"], found["cpu_share"], found["retention"]) == (5000, 0.5, {"1s": 3600, "1m": 14 * 86400, "1h": 400 * 86400})
+    assert (found["bytes"], found["cpu_share"], found["retention"]) == (
+        5000,
+        0.5,
+        {"1s": 3600, "1m": 14 * 86400, "1h": 400 * 86400},
+    )
     assert found == limits(path)
     after = manage.listed(path)
     assert [tier["keep_s"] for tier in after[0]["tiers"]] == [3600, 14 * 86400, 400 * 86400]
@@ -62,15 +77,27 @@ def test_a_smaller_size_suspends_and_a_larger_one_lets_it_go_on(tmp_path: Path) 
         add_segment(writer, START + 600 * 10**9, 30)
     assert "suspended" in {row["state"] for row in manage.resume(path, [])}
     limit(path, {"bytes": 1 << 20})
-    assert "suspended" in {row["state"] for row in manage.listed(path)}, "that is for who looks after it"
+    assert "suspended" in {row["state"] for row in manage.listed(path)}, (
+        "that is for who looks after it"
+    )
     assert {row["state"] for row in manage.resume(path)} == {"kept"}
 
 
-@pytest.mark.parametrize(("wanted", "says"), [
-    ({"bytes": 0}, "a size is more than nothing"), ({"bytes": -5}, "a size"), ({"bytes": 1 << 63}, "a size"),
-    ({"cpu_share": 0.0}, "a share"), ({"cpu_share": 1.5}, "a share"), ({"cpu_share": float("nan")}, "a share"),
-    ({"retention": {"1s": 0}}, "for a second at least"), ({"retention": {"1s": 30 * 86400}}, "at least as long as shorter ones"),
-    ({"retention": {"1h": 10**12}}, "100 years at most"), ({"retention": {"1d": 5}}, "there is no tier '1d'")])
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ({"bytes": 0}, "a size is more than nothing"),
+        ({"bytes": -5}, "a size"),
+        ({"bytes": 1 << 63}, "a size"),
+        ({"cpu_share": 0.0}, "a share"),
+        ({"cpu_share": 1.5}, "a share"),
+        ({"cpu_share": float("nan")}, "a share"),
+        ({"retention": {"1s": 0}}, "for a second at least"),
+        ({"retention": {"1s": 30 * 86400}}, "at least as long as shorter ones"),
+        ({"retention": {"1h": 10**12}}, "100 years at most"),
+        ({"retention": {"1d": 5}}, "there is no tier '1d'"),
+    ],
+)
 def test_limits_that_can_not_be(wanted: Wanted, says: str, tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, NAMES, segments=1)
@@ -81,7 +108,9 @@ def test_limits_that_can_not_be(wanted: Wanted, says: str, tmp_path: Path) -> No
 
 
 def test_what_was_imported_has_none(tmp_path: Path) -> None:
-    RecordingWriter.create(tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False).close()
+    RecordingWriter.create(
+        tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False
+    ).close()
     with pytest.raises(UsageError, match="do not age"):
         limit(tmp_path / "r", {"bytes": None})
 
@@ -96,11 +125,26 @@ def test_they_are_left_to_whoever_records(tmp_path: Path) -> None:
     assert not limits(path)["pending"]
 
 
-@pytest.mark.parametrize(("place", "value"), [
-    (("budget",), None), (("budget", "bytes"), "much"), (("budget", "bytes"), -1), (("budget", "cpu_share"), []),
-    (("budget", "cpu_share"), float("inf")), (("budget", "bytes"), float("inf")), (("retention",), {}), (("retention",), [1, 2, 3]),
-    (("retention", "1s"), -86400), (("retention", "1m"), 5), (("retention", "1h"), None), (("retention", "1h"), 10**30)])
-def test_damaged_limits_are_told_and_nothing_goes(place: tuple[str, ...], value: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("budget",), None),
+        (("budget", "bytes"), "much"),
+        (("budget", "bytes"), -1),
+        (("budget", "cpu_share"), []),
+        (("budget", "cpu_share"), float("inf")),
+        (("budget", "bytes"), float("inf")),
+        (("retention",), {}),
+        (("retention",), [1, 2, 3]),
+        (("retention", "1s"), -86400),
+        (("retention", "1m"), 5),
+        (("retention", "1h"), None),
+        (("retention", "1h"), 10**30),
+    ],
+)
+def test_damaged_limits_are_told_and_nothing_goes(
+    place: tuple[str, ...], value: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "r"
     make(path, NAMES, segments=2)
     file = path / definitions.DEFINITIONS

@@ -22,8 +22,14 @@ def test_one_that_is_made_of_what_was_sealed_before_says_so(tmp_path: Path) -> N
     manage.add(path, ["io.bytes"], work_s=0)
     rows = {row["statistic"]: row for row in manage.listed(path)}
     assert (rows[NAME]["state"], rows[NAME]["why"]) == ("waiting", ADDING)
-    assert (rows["io.bytes"]["state"], rows["io.bytes"]["why"]) == ("waiting", "nothing was sealed since it was added")
-    assert {row["statistic"]: row["state"] for row in manage.resume(path)} == {NAME: "kept", "io.bytes": "waiting"}
+    assert (rows["io.bytes"]["state"], rows["io.bytes"]["why"]) == (
+        "waiting",
+        "nothing was sealed since it was added",
+    )
+    assert {row["statistic"]: row["state"] for row in manage.resume(path)} == {
+        NAME: "kept",
+        "io.bytes": "waiting",
+    }
 
 
 @pytest.mark.slow

@@ -51,7 +51,9 @@ def test_adding_twice_and_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_what_was_imported_does_not_age(tmp_path: Path) -> None:
-    RecordingWriter.create(tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False).close()
+    RecordingWriter.create(
+        tmp_path / "r", host="", clock="trace", origin={"kind": "import"}, live=False
+    ).close()
     with pytest.raises(UsageError, match="do not age") as error:
         manage.add(tmp_path / "r", [NAME], backfill=True)
     assert "query" in (error.value.hint or "")
@@ -59,7 +61,9 @@ def test_what_was_imported_does_not_age(tmp_path: Path) -> None:
 
 def test_a_pause_is_a_gap(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         writer.facts.sessions.append({"from_ns": START, "until_ns": START + 120 * SECOND})
         writer.facts.write(path)
     manage.add(path, [NAME, MAP], now_ns=START + 1)
@@ -78,7 +82,10 @@ def test_a_pause_is_a_gap(tmp_path: Path) -> None:
     assert row["state"] == "kept"
     assert row["gaps"] == [[START + 21 * SECOND, START + 40 * SECOND]]
     assert manage.listed(path)[1]["gaps"] == []
-    kept, scanned = query(aged(path, tmp_path / "old", 0), NAME, interval_ns=SECOND), query(Recording(whole), NAME, interval_ns=SECOND)
+    kept, scanned = (
+        query(aged(path, tmp_path / "old", 0), NAME, interval_ns=SECOND),
+        query(Recording(whole), NAME, interval_ns=SECOND),
+    )
     assert isinstance(kept, Stack)
     assert isinstance(scanned, Stack)
     left = np.isnan(kept.values).all(axis=0)
@@ -109,7 +116,10 @@ def test_pruning_by_tier(tmp_path: Path) -> None:
     assert isinstance(seconds, Stack)
     assert 0 < seconds.total < whole.total
     # everything before a moment
-    assert manage.prune(path, [], before_ns=START + 3 * HOUR)[0]["tiers"][2]["first_ns"] == START + 3 * HOUR
+    assert (
+        manage.prune(path, [], before_ns=START + 3 * HOUR)[0]["tiers"][2]["first_ns"]
+        == START + 3 * HOUR
+    )
 
 
 def test_dropping_removes_all_of_it(tmp_path: Path) -> None:
@@ -187,21 +197,42 @@ def test_the_budget_of_cpu_time() -> None:
 def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, list[Recording]]:
     """Counters of more than an hour, and the same of which all samples, or all but the last, are gone."""
     place = tmp_path_factory.mktemp("counted")
-    whole = make(place / "r", ["io.utilization[device]", "cpu.utilization[mode]"], segments=14, seconds=300, per_s=1, counters=True)
+    whole = make(
+        place / "r",
+        ["io.utilization[device]", "cpu.utilization[mode]"],
+        segments=14,
+        seconds=300,
+        per_s=1,
+        counters=True,
+    )
     return whole, [aged(whole.path, place / f"old{left}", left) for left in (0, 3)]
 
 
 def cells_after_first(counts: HeatCounts, first_ns: int) -> dict[tuple[int, int], int]:
-    cells = {(counts.t0_ns + column * counts.interval_ns, index): count for column, index, count in
-             zip(counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True)}
+    cells = {
+        (counts.t0_ns + column * counts.interval_ns, index): count
+        for column, index, count in zip(
+            counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True
+        )
+    }
     return {place: count for place, count in cells.items() if place[0] > first_ns}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["io.utilization[device]", "io.utilization", "cpu.utilization[mode]", "cpu.utilization",
-                                  "io.utilization[utilization]"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "io.utilization[device]",
+        "io.utilization",
+        "cpu.utilization[mode]",
+        "cpu.utilization",
+        "io.utilization[utilization]",
+    ],
+)
 @pytest.mark.parametrize("interval", [1, 60, 3600])
-def test_counters_outlive_their_samples(counted: tuple[Recording, list[Recording]], name: str, interval: int) -> None:
+def test_counters_outlive_their_samples(
+    counted: tuple[Recording, list[Recording]], name: str, interval: int
+) -> None:
     whole, without = counted
     scanned = query(whole, name, interval_ns=interval * SECOND)
     for old in without:
@@ -209,9 +240,14 @@ def test_counters_outlive_their_samples(counted: tuple[Recording, list[Recording
         if isinstance(scanned, HeatCounts):
             assert isinstance(kept, HeatCounts)
             # the first second is not whole: its mean is kept, and there no reading ends
-            assert cells_after_first(kept, scanned.t0_ns) == cells_after_first(scanned, scanned.t0_ns)
+            assert cells_after_first(kept, scanned.t0_ns) == cells_after_first(
+                scanned, scanned.t0_ns
+            )
             assert 0 <= kept.events - scanned.events <= 2
-            assert any("means over a second" in note and "peaks within are not in it" in note for note in kept.assumptions)
+            assert any(
+                "means over a second" in note and "peaks within are not in it" in note
+                for note in kept.assumptions
+            )
             continue
         assert isinstance(kept, Series | Stack)
         assert kept.values == pytest.approx(scanned.values, rel=1e-6, nan_ok=True)
@@ -223,7 +259,9 @@ def test_a_series(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, ["io.bytes[process!=fio]"], segments=3)
     recordings = aged(path, tmp_path / "old", 1), Recording(path)
-    kept, scanned = (query(each, "io.bytes[process!=fio]", interval_ns=SECOND) for each in recordings)
+    kept, scanned = (
+        query(each, "io.bytes[process!=fio]", interval_ns=SECOND) for each in recordings
+    )
     assert isinstance(kept, Series)
     assert isinstance(scanned, Series)
     assert np.array_equal(kept.values, scanned.values)
@@ -234,8 +272,12 @@ def test_what_is_kept_until_a_moment_pauses_of_itself(tmp_path: Path) -> None:
     make(path, [], segments=2)
     now = [START + 30 * SECOND]
     until = START + 45 * SECOND + 5
-    recovery.change_definitions(path, lambda before: before.with_(definitions.Definition(NAME, 1, until_ns=until)).with_(
-        definitions.Definition(MAP, 1)))
+    recovery.change_definitions(
+        path,
+        lambda before: before.with_(definitions.Definition(NAME, 1, until_ns=until)).with_(
+            definitions.Definition(MAP, 1)
+        ),
+    )
     keeper = Keeper(path, now=lambda: now[0])
     assert keeper.look()
     row = manage.listed(path)[0]
@@ -271,7 +313,10 @@ def test_resuming_until_a_moment(tmp_path: Path) -> None:
         assert held() == (START + 60 * SECOND, ((START, START + SECOND),))
         # over, and asked for again before the keeper saw it
         manage.resume(path, now_ns=START + 70 * SECOND, until_ns=START + 90 * SECOND, wait_s=0)
-        assert held() == (START + 90 * SECOND, ((START, START + SECOND), (START + 60 * SECOND, START + 70 * SECOND)))
+        assert held() == (
+            START + 90 * SECOND,
+            ((START, START + SECOND), (START + 60 * SECOND, START + 70 * SECOND)),
+        )
         manage.resume(path, now_ns=START + 80 * SECOND, wait_s=0)
         assert held()[0] is None
         manage.drop(path, [NAME], wait_s=0)
@@ -302,7 +347,9 @@ def test_times_are_those_of_the_recorded_hosts_clock(tmp_path: Path) -> None:
     assert found.statistics[NAME].resumed_ns >= before
 
 
-def test_pruning_seconds_of_an_hour_that_is_not_over_leaves_what_longer_sums_need(tmp_path: Path) -> None:
+def test_pruning_seconds_of_an_hour_that_is_not_over_leaves_what_longer_sums_need(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=4, seconds=10, step_s=1500, per_s=5)
     # the last segment, of the second hour, is not over
@@ -314,7 +361,10 @@ def test_pruning_seconds_of_an_hour_that_is_not_over_leaves_what_longer_sums_nee
         kept = query(aged(path, tmp_path / f"old{seconds}", 0), NAME, interval_ns=seconds * SECOND)
         assert isinstance(kept, Stack)
         assert isinstance(scanned, Stack)
-        last = [dict(zip(each.keys, each.values[:, -1].tolist(), strict=True)) for each in (kept, scanned)]
+        last = [
+            dict(zip(each.keys, each.values[:, -1].tolist(), strict=True))
+            for each in (kept, scanned)
+        ]
         assert last[0] == last[1]
         assert sum(last[0].values()) > 0
     # once that hour is over, what was asked for is done

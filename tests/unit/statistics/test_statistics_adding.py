@@ -31,17 +31,32 @@ Growth = dict[tuple[str, str], int]
 def grown(folder: Path, sources: dict[str, Growth], seconds: int = 10) -> Recording:
     """A recording of counters that grow evenly."""
     clock = FakeClock(START)
-    with RecordingWriter.create(folder / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
-        rows = [(source, START + at * SECOND, thing, field, 1000 + at * step)
-                for at in range(seconds + 1) for source, growth in sources.items() for (thing, field), step in growth.items()]
-        writer.append_samples(pa.RecordBatch.from_arrays(
-            [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SAMPLES, strict=True)], schema=SAMPLES))
+    with RecordingWriter.create(
+        folder / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock
+    ) as writer:
+        rows = [
+            (source, START + at * SECOND, thing, field, 1000 + at * step)
+            for at in range(seconds + 1)
+            for source, growth in sources.items()
+            for (thing, field), step in growth.items()
+        ]
+        writer.append_samples(
+            pa.RecordBatch.from_arrays(
+                [
+                    pa.array(column, field.type)
+                    for column, field in zip(zip(*rows, strict=True), SAMPLES, strict=True)
+                ],
+                schema=SAMPLES,
+            )
+        )
         clock.sleep(seconds)
     return Recording(folder / "r")
 
 
 def stack(recording: Recording, name: str) -> Stack:
-    found = query(recording, name, from_ns=START + SECOND, until_ns=START + 9 * SECOND, interval_ns=SECOND)
+    found = query(
+        recording, name, from_ns=START + SECOND, until_ns=START + 9 * SECOND, interval_ns=SECOND
+    )
     assert isinstance(found, Stack)
     return found
 
@@ -51,8 +66,13 @@ PARTITIONS: Growth = {**DISKS, ("sda1", "reads"): 20, ("sda2", "reads"): 10}
 MADE: Growth = {**DISKS, ("md0", "reads"): 40}
 
 
-@pytest.mark.parametrize(("growth", "adds_up"), [(DISKS, True), (PARTITIONS, False), (MADE, False), ({("sda1", "reads"): 5}, True)])
-def test_devices_add_up_unless_one_is_part_of_another(growth: Growth, adds_up: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("growth", "adds_up"),
+    [(DISKS, True), (PARTITIONS, False), (MADE, False), ({("sda1", "reads"): 5}, True)],
+)
+def test_devices_add_up_unless_one_is_part_of_another(
+    growth: Growth, adds_up: bool, tmp_path: Path
+) -> None:
     recording = grown(tmp_path, {"diskstats": growth})
     found = stack(recording, "io.ops[device]")
     assert found.adds_up is adds_up
@@ -62,10 +82,29 @@ def test_devices_add_up_unless_one_is_part_of_another(growth: Growth, adds_up: b
 
 
 def test_shares_of_several_things_do_not_add_up_and_modes_of_one_do(tmp_path: Path) -> None:
-    cpu = {(thing, field): step for thing, scale in (("", 2), ("cpu0", 1), ("cpu1", 1))
-           for field, step in (("user", 30 * scale), ("system", 10 * scale), ("idle", 60 * scale), ("iowait", 0), ("guest", 0),
-                               ("guest_nice", 0), ("nice", 0), ("irq", 0), ("softirq", 0), ("steal", 0))}
-    recording = grown(tmp_path, {"cpu": cpu, "diskstats": {("sda", "io_ms"): 500, ("sdb", "io_ms"): 100, ("sdc", "io_ms"): 300}})
+    cpu = {
+        (thing, field): step
+        for thing, scale in (("", 2), ("cpu0", 1), ("cpu1", 1))
+        for field, step in (
+            ("user", 30 * scale),
+            ("system", 10 * scale),
+            ("idle", 60 * scale),
+            ("iowait", 0),
+            ("guest", 0),
+            ("guest_nice", 0),
+            ("nice", 0),
+            ("irq", 0),
+            ("softirq", 0),
+            ("steal", 0),
+        )
+    }
+    recording = grown(
+        tmp_path,
+        {
+            "cpu": cpu,
+            "diskstats": {("sda", "io_ms"): 500, ("sdb", "io_ms"): 100, ("sdc", "io_ms"): 300},
+        },
+    )
     assert not stack(recording, "io.utilization[device]").adds_up
     assert not stack(recording, "cpu.utilization[cpu]").adds_up
     modes = stack(recording, "cpu.utilization[mode]")
@@ -77,7 +116,16 @@ def test_shares_of_several_things_do_not_add_up_and_modes_of_one_do(tmp_path: Pa
 
 
 def test_parts_that_others_hold_already_do_not_add_up(tmp_path: Path) -> None:
-    fields = ("MemTotal", "MemFree", "AnonPages", "Cached", "Buffers", "Slab", "Dirty", "MemAvailable")
+    fields = (
+        "MemTotal",
+        "MemFree",
+        "AnonPages",
+        "Cached",
+        "Buffers",
+        "Slab",
+        "Dirty",
+        "MemAvailable",
+    )
     memory: Growth = {("", field): 1 for field in fields}
     recording = grown(tmp_path, {"memory": memory})
     assert stack(recording, "memory.bytes[kind]").adds_up
@@ -90,7 +138,12 @@ def test_what_overlaps_is_never_summed(tmp_path: Path) -> None:
     kept, rest = largest(found, 2)
     assert [row.key for row in kept] == ["sda", "sda1"]
     assert rest is not None
-    assert (rest.keys, rest.total, math.isnan(rest.mean), np.isnan(rest.values).all()) == (2, 0, True, True)
+    assert (rest.keys, rest.total, math.isnan(rest.mean), np.isnan(rest.values).all()) == (
+        2,
+        0,
+        True,
+        True,
+    )
     data = as_data(found.statistic, found, 2)
     assert (data["adds_up"], data["others"]["keys"], data["others"]["mean"]) == (False, 2, None)
     assert set(data["others"]["values"]) == {None}
@@ -103,12 +156,20 @@ def test_what_overlaps_is_never_summed(tmp_path: Path) -> None:
     assert as_data(found.statistic, found, None)["others"] is None
     # a single one is no sum
     assert as_data(found.statistic, found, 3)["others"]["mean"] == pytest.approx(10)
-    assert [line for line in lines(found.statistic, found, "r", 2) if "2 others" in line and "they overlap: no sum" in line]
+    assert [
+        line
+        for line in lines(found.statistic, found, "r", 2)
+        if "2 others" in line and "they overlap: no sum" in line
+    ]
 
 
 def test_events_add_up(tmp_path: Path) -> None:
-    rows = [Event(START + at * SECOND // 10, device=("sda", "sdb", "sdc")[at % 3]) for at in range(100)]
-    found = stack(recording_of(trace_of(rows, tmp_path / "t.csv"), tmp_path / "r"), "io.ops[device]")
+    rows = [
+        Event(START + at * SECOND // 10, device=("sda", "sdb", "sdc")[at % 3]) for at in range(100)
+    ]
+    found = stack(
+        recording_of(trace_of(rows, tmp_path / "t.csv"), tmp_path / "r"), "io.ops[device]"
+    )
     assert found.adds_up
     kept, rest = largest(found, 1)
     assert rest is not None

@@ -15,10 +15,16 @@ from iolab.statistics.ask.breakdown import dimensions_of
 from iolab.statistics.ask.query import heat
 from support.recordings import SECOND, START, events
 
-ASKED: Any = {"interval_ns": SECOND // 10, "from_ns": START - 5 * SECOND, "until_ns": START + 10 * SECOND}
+ASKED: Any = {
+    "interval_ns": SECOND // 10,
+    "from_ns": START - 5 * SECOND,
+    "until_ns": START + 10 * SECOND,
+}
 
 
-def parts_of(recording: Recording, whole: HeatCounts, y: Any, weight: Any) -> dict[str, dict[str, HeatCounts]]:
+def parts_of(
+    recording: Recording, whole: HeatCounts, y: Any, weight: Any
+) -> dict[str, dict[str, HeatCounts]]:
     def read(each: Recording, where: Where) -> HeatCounts:
         return heat(each, y, where=where, **ASKED, weight=weight, kept=False)
 
@@ -28,11 +34,17 @@ def parts_of(recording: Recording, whole: HeatCounts, y: Any, weight: Any) -> di
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("y", "weight"), [("latency", "count"), ("offset", "time"), ("queue", "count")])
+@pytest.mark.parametrize(
+    ("y", "weight"), [("latency", "count"), ("offset", "time"), ("queue", "count")]
+)
 def test_parts_add_up_to_the_map(tmp_path: Path, y: Any, weight: Any) -> None:
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
+    ) as writer:
         for number in range(5):
-            writer.append_events(events(200, number, start_ns=START + number * SECOND, backwards=True))
+            writer.append_events(
+                events(200, number, start_ns=START + number * SECOND, backwards=True)
+            )
             writer.seal()
     recording = Recording(tmp_path / "r")
     whole = heat(recording, y, **ASKED, weight=weight)
@@ -46,7 +58,9 @@ def test_parts_add_up_to_the_map(tmp_path: Path, y: Any, weight: Any) -> None:
 
 @pytest.mark.slow
 def test_what_comes_after_the_map_was_counted_is_in_no_part(tmp_path: Path) -> None:
-    with RecordingWriter.create(tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
+    ) as writer:
         writer.append_events(events(300, 1, start_ns=START + SECOND))
         recording = Recording(tmp_path / "r")
         whole = heat(recording, "latency", **ASKED)

@@ -38,10 +38,18 @@ SECOND = 10**9
 START = 1_700_000_000 * SECOND
 UNITS = {"latency": "ns", "queue": "ns", "offset": "B", "size": "B"}
 
-events = some.lists(some.builds(
-    Event, time=some.integers(0, 20 * SECOND).map(lambda after: START + after), latency=some.none() | some.integers(0, 2**40),
-    offset=some.none() | some.integers(0, 2**42), size=some.none() | some.sampled_from((0, 512, 4096, 131072)) | some.integers(0, 2**33),
-    op=some.sampled_from(("read", "write", "flush"))), min_size=1, max_size=60)
+events = some.lists(
+    some.builds(
+        Event,
+        time=some.integers(0, 20 * SECOND).map(lambda after: START + after),
+        latency=some.none() | some.integers(0, 2**40),
+        offset=some.none() | some.integers(0, 2**42),
+        size=some.none() | some.sampled_from((0, 512, 4096, 131072)) | some.integers(0, 2**33),
+        op=some.sampled_from(("read", "write", "flush")),
+    ),
+    min_size=1,
+    max_size=60,
+)
 
 
 def by_hand(held: list[Event], y: str, counts: HeatCounts) -> Counter[tuple[int, int]]:
@@ -54,14 +62,18 @@ def by_hand(held: list[Event], y: str, counts: HeatCounts) -> Counter[tuple[int,
         if isinstance(counts.grid, LogLinear):
             low = _core.grid_bounds(_core.grid_index(value, counts.grid.bits), counts.grid.bits)[0]
         else:
-            low = counts.grid.low + (value - counts.grid.low) // counts.grid.width * counts.grid.width
+            low = (
+                counts.grid.low + (value - counts.grid.low) // counts.grid.width * counts.grid.width
+            )
         found[each.time // counts.interval_ns * counts.interval_ns, low] += each.size
     return found
 
 
 def cells(counts: HeatCounts) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
-    for column, index, amount in zip(counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True):
+    for column, index, amount in zip(
+        counts.column.tolist(), counts.index.tolist(), counts.count.tolist(), strict=True
+    ):
         if isinstance(counts.grid, LogLinear):
             low = _core.grid_bounds(index, counts.grid.bits)[0]
         else:
@@ -78,12 +90,24 @@ def total(opened: Any, name: str, **more: Any) -> int:
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(events, some.sampled_from(("latency", "offset", "size")), some.sampled_from(("", "[op=write]", "[latency>=1ms]")),
-       some.sampled_from((SECOND, 300_000_000)), some.integers(1, 3), some.booleans())
-def test_cells_are_the_bytes_of_their_ios(held: list[Event], y: str, condition: str, interval_ns: int, parts: int, hot: bool) -> None:
+@given(
+    events,
+    some.sampled_from(("latency", "offset", "size")),
+    some.sampled_from(("", "[op=write]", "[latency>=1ms]")),
+    some.sampled_from((SECOND, 300_000_000)),
+    some.integers(1, 3),
+    some.booleans(),
+)
+def test_cells_are_the_bytes_of_their_ios(
+    held: list[Event], y: str, condition: str, interval_ns: int, parts: int, hot: bool
+) -> None:
     name = f"io.bytes{condition}[{y}]"
-    chosen = [each for each in held if (condition != "[op=write]" or each.op == "write")
-              and (condition != "[latency>=1ms]" or (each.latency is not None and each.latency >= 10**6))]
+    chosen = [
+        each
+        for each in held
+        if (condition != "[op=write]" or each.op == "write")
+        and (condition != "[latency>=1ms]" or (each.latency is not None and each.latency >= 10**6))
+    ]
     placed = [each for each in chosen if getattr(each, y) is not None and each.size is not None]
     with tempfile.TemporaryDirectory() as folder:
         trace = trace_of(held, Path(folder) / "t.csv")
@@ -91,20 +115,35 @@ def test_cells_are_the_bytes_of_their_ios(held: list[Event], y: str, condition: 
             found = query(opened, name, interval_ns=interval_ns)
             assert isinstance(found, HeatCounts)
             assert cells(found) == by_hand(chosen, y, found)
-            assert (found.weight, found.events, found.without_y) == ("bytes", len(placed), len(chosen) - len(placed))
+            assert (found.weight, found.events, found.without_y) == (
+                "bytes",
+                len(placed),
+                len(chosen) - len(placed),
+            )
             assert found.filtered == len(held) - len(chosen)
-            assert found.total == sum(each.size or 0 for each in placed) == total(
-                opened, f"io.bytes{condition}[{y}>=0{UNITS[y]}]", interval_ns=interval_ns)
+            assert (
+                found.total
+                == sum(each.size or 0 for each in placed)
+                == total(opened, f"io.bytes{condition}[{y}>=0{UNITS[y]}]", interval_ns=interval_ns)
+            )
 
 
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(events, some.integers(-SECOND, 10 * SECOND), some.integers(1, 15 * SECOND))
-def test_a_part_of_the_time_holds_the_bytes_of_that_part(held: list[Event], start: int, length: int) -> None:
-    ends: dict[str, Any] = {"from_ns": START + start, "until_ns": START + start + length, "interval_ns": SECOND}
+def test_a_part_of_the_time_holds_the_bytes_of_that_part(
+    held: list[Event], start: int, length: int
+) -> None:
+    ends: dict[str, Any] = {
+        "from_ns": START + start,
+        "until_ns": START + start + length,
+        "interval_ns": SECOND,
+    }
     inside = [each for each in held if ends["from_ns"] <= each.time < ends["until_ns"]]
     with tempfile.TemporaryDirectory() as folder:
-        recording = recording_of(trace_of(held, Path(folder) / "t.csv"), Path(folder) / "r", parts=2)
+        recording = recording_of(
+            trace_of(held, Path(folder) / "t.csv"), Path(folder) / "r", parts=2
+        )
         found = query(recording, "io.bytes[size]", **ends)
         assert isinstance(found, HeatCounts)
         assert cells(found) == by_hand(inside, "size", found)
@@ -116,14 +155,29 @@ def test_a_plain_map_is_weighed_as_well(tmp_path: Path) -> None:
     held = [Event(START + at, latency=1000 * at, size=512 * at) for at in range(1, 100)]
     trace = trace_of(held, tmp_path / "t.csv")
     for opened in (trace, recording_of(trace, tmp_path / "r")):
-        found = heat(opened, "latency", interval_ns=SECOND, weight="bytes", low=10_000, high=50_000, buckets=8)
+        found = heat(
+            opened,
+            "latency",
+            interval_ns=SECOND,
+            weight="bytes",
+            low=10_000,
+            high=50_000,
+            buckets=8,
+        )
         assert isinstance(found.grid, Linear)
-        assert (found.total, found.events, found.outside) == (sum(512 * at for at in range(10, 50)), 40, 59)
+        assert (found.total, found.events, found.outside) == (
+            sum(512 * at for at in range(10, 50)),
+            40,
+            59,
+        )
         assert not found.conditional
 
 
 def test_it_is_told_as_bytes_and_not_as_a_count(tmp_path: Path) -> None:
-    recording = recording_of(trace_of([Event(START, size=4096), Event(START + 1, size=8192)], tmp_path / "t.csv"), tmp_path / "r")
+    recording = recording_of(
+        trace_of([Event(START, size=4096), Event(START + 1, size=8192)], tmp_path / "t.csv"),
+        tmp_path / "r",
+    )
     asked = parse("io.bytes[latency]")
     answer = query(recording, asked, interval_ns=SECOND)
     head, row = csv_lines(asked, answer, None)
@@ -131,7 +185,10 @@ def test_it_is_told_as_bytes_and_not_as_a_count(tmp_path: Path) -> None:
     told = json.loads(as_json(asked, answer, None))
     assert (told["weight"], told["count"], told["events"]) == ("bytes", [12288], 2)
     [moment] = moments(answer, START, START + SECOND, None)
-    assert {name: as_data(asked, answer, moment)[name] for name in ("weight", "count")} == {"weight": "bytes", "count": [12288]}
+    assert {name: as_data(asked, answer, moment)[name] for name in ("weight", "count")} == {
+        "weight": "bytes",
+        "count": [12288],
+    }
     counted = query(recording, "io.ops[latency]", interval_ns=SECOND)
     assert json.loads(as_json(asked, counted, None))["weight"] == "count"
 
@@ -139,7 +196,9 @@ def test_it_is_told_as_bytes_and_not_as_a_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["io.bytes", "file.bytes", "app.bytes"])
 def test_maps_of_bytes_can_follow(name: str) -> None:
     found = {each.field: each.kind for each in next_breakdowns(parse(f"{name}[op]"), "read")}
-    assert {field: found[field] for field in ("latency", "offset", "size")} == dict.fromkeys(("latency", "offset", "size"), "heat")
+    assert {field: found[field] for field in ("latency", "offset", "size")} == dict.fromkeys(
+        ("latency", "offset", "size"), "heat"
+    )
 
 
 def lacking(start_ns: int, seconds: int) -> pa.RecordBatch:
@@ -148,17 +207,28 @@ def lacking(start_ns: int, seconds: int) -> pa.RecordBatch:
     chance = np.random.default_rng(start_ns // SECOND)
     sizes = np.where(chance.random(len(batch)) < 0.1, 0, batch["size_bytes"].to_numpy())
     place = EVENTS.get_field_index("size_bytes")
-    return batch.set_column(place, EVENTS.field(place), pa.array(sizes.astype(np.uint64), mask=chance.random(len(batch)) < 0.1))
+    return batch.set_column(
+        place,
+        EVENTS.field(place),
+        pa.array(sizes.astype(np.uint64), mask=chance.random(len(batch)) < 0.1),
+    )
 
 
-KEPT = ["io.bytes[process=fio][latency]", "io.bytes[size]", "io.bytes[queue]", "io.bytes[op=write][offset]"]
+KEPT = [
+    "io.bytes[process=fio][latency]",
+    "io.bytes[size]",
+    "io.bytes[queue]",
+    "io.bytes[op=write][offset]",
+]
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Segments of half a minute in three hours, so that there are sums of each tier."""
     path = tmp_path_factory.mktemp("bytes") / "r"
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for number in range(6):
             writer.append_events(lacking(KEPT_START + number * 1800 * SECOND, 30))
             writer.seal()
@@ -171,7 +241,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 @pytest.mark.parametrize("left", [0, 2])
 @pytest.mark.parametrize("interval", [1, 60, 3600])
 @pytest.mark.parametrize("name", KEPT)
-def test_what_was_kept_says_what_the_events_said(whole: Recording, tmp_path: Path, name: str, interval: int, left: int) -> None:
+def test_what_was_kept_says_what_the_events_said(
+    whole: Recording, tmp_path: Path, name: str, interval: int, left: int
+) -> None:
     old = aged(whole.path, tmp_path / "old", left)
     kept, scanned = (query(each, name, interval_ns=interval * SECOND) for each in (old, whole))
     assert isinstance(kept, HeatCounts)
@@ -182,16 +254,27 @@ def test_what_was_kept_says_what_the_events_said(whole: Recording, tmp_path: Pat
     else:
         assert isinstance(kept.grid, Linear)
         width = max(kept.grid.width, scanned.grid.width)
-        kept, scanned = (each.coarser(steps=(width // each.grid.width).bit_length() - 1) for each in (kept, scanned))  # type: ignore[union-attr]
+        kept, scanned = (
+            each.coarser(steps=(width // each.grid.width).bit_length() - 1)
+            for each in (kept, scanned)
+        )  # type: ignore[union-attr]
     assert cells(kept) == cells(scanned)
-    assert (kept.weight, kept.events, kept.without_y) == ("bytes", scanned.events, scanned.without_y)
+    assert (kept.weight, kept.events, kept.without_y) == (
+        "bytes",
+        scanned.events,
+        scanned.without_y,
+    )
     bare = name.rpartition("[")[0]
-    assert total(old, bare, interval_ns=interval * SECOND) == total(whole, bare, interval_ns=interval * SECOND)
+    assert total(old, bare, interval_ns=interval * SECOND) == total(
+        whole, bare, interval_ns=interval * SECOND
+    )
 
 
 def test_a_plain_map_of_bytes_comes_from_what_was_kept(whole: Recording, tmp_path: Path) -> None:
     old = aged(whole.path, tmp_path / "old", 2)
-    kept, scanned = (heat(each, "size", interval_ns=SECOND, weight="bytes") for each in (old, whole))
+    kept, scanned = (
+        heat(each, "size", interval_ns=SECOND, weight="bytes") for each in (old, whole)
+    )
     assert (kept.total, kept.events) == (scanned.total, scanned.events)
     assert any("from what was kept as io.bytes[size]" in note for note in kept.assumptions)
 

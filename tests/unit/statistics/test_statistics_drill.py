@@ -28,7 +28,10 @@ def test_a_value_becomes_a_condition() -> None:
     asked = parse("io.ops[op=write][process]")
     assert str(drill.narrowed(asked, "a,b")) == 'io.ops[op=write][process="a,b"]'
     assert str(drill.narrowed(parse("io.ops[latency]"), "10ms..1s")) == "io.ops[latency=10ms..1s]"
-    assert str(drill.narrowed(parse("io.ops[latency]"), Between(10 * MS, None))) == "io.ops[latency=10ms..]"
+    assert (
+        str(drill.narrowed(parse("io.ops[latency]"), Between(10 * MS, None)))
+        == "io.ops[latency=10ms..]"
+    )
     assert str(drill.narrowed(parse("io.ops[pid]"), "77")) == "io.ops[pid=77]"
 
 
@@ -39,21 +42,37 @@ def test_what_comes_next() -> None:
     assert "op" not in fields
     assert {"device", "file", "latency"} <= set(fields)
     assert {each.field: each.kind for each in found}["latency"] == "heat"
-    assert [str(each.statistic) for each in found if each.field == "file"] == ["io.ops[op=write][process=fio][file]"]
-    assert [each.field for each in drill.next_breakdowns(parse("cpu.utilization[mode]"), "user")] == ["cpu", "utilization"]
+    assert [str(each.statistic) for each in found if each.field == "file"] == [
+        "io.ops[op=write][process=fio][file]"
+    ]
+    assert [
+        each.field for each in drill.next_breakdowns(parse("cpu.utilization[mode]"), "user")
+    ] == ["cpu", "utilization"]
     # a range has a distribution of its own, and of several names each has a part
-    assert {"latency", "op"} <= {each.field for each in drill.next_breakdowns(parse("io.ops[op=read,write][latency]"), "1ms..2ms")}
-    assert [each.field for each in drill.next_breakdowns(parse("io.ops"), allowed=("op", "device"))] == ["op", "device"]
+    assert {"latency", "op"} <= {
+        each.field
+        for each in drill.next_breakdowns(parse("io.ops[op=read,write][latency]"), "1ms..2ms")
+    }
+    assert [
+        each.field for each in drill.next_breakdowns(parse("io.ops"), allowed=("op", "device"))
+    ] == ["op", "device"]
     data = json.loads(json.dumps(drill.as_data(parse("io.ops[op]"), "read")))
     assert data["statistic"] == "io.ops[op=read]"
-    assert {"field": "device", "kind": "stack", "statistic": "io.ops[op=read][device]"} in data["next"]
+    assert {"field": "device", "kind": "stack", "statistic": "io.ops[op=read][device]"} in data[
+        "next"
+    ]
 
 
-@pytest.mark.parametrize(("statistic", "value", "says"), [
-    ("io.utilization[utilization]", "5", "can't be narrowed"), ("io.ops", "x", "there is none"),
-    ("io.ops[op]", "wirte", "there is no op 'wirte'"), ("io.ops[latency]", "fast", "latency: 'fast' is not a time"),
-    ("cpu.utilization[mode]", "x", "there is no mode 'x'"),
-])
+@pytest.mark.parametrize(
+    ("statistic", "value", "says"),
+    [
+        ("io.utilization[utilization]", "5", "can't be narrowed"),
+        ("io.ops", "x", "there is none"),
+        ("io.ops[op]", "wirte", "there is no op 'wirte'"),
+        ("io.ops[latency]", "fast", "latency: 'fast' is not a time"),
+        ("cpu.utilization[mode]", "x", "there is no mode 'x'"),
+    ],
+)
 def test_what_is_no_value(statistic: str, value: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
         drill.narrowed(parse(statistic), value)
@@ -74,11 +93,22 @@ def test_every_statistic_drills_down_to_an_end() -> None:
             words = entry.words(following[0].field)
             asked = parse(str(drill.narrowed(step, words[0] if words else "7")))
             seen += 1
-        assert seen == len([name for name in entry.breakdowns if name not in (*QUANTIZED, "utilization")])
+        assert seen == len(
+            [name for name in entry.breakdowns if name not in (*QUANTIZED, "utilization")]
+        )
 
 
 def test_three_levels_deep_the_sums_are_parts(tmp_path: Path) -> None:
-    held = [Event(at * MS, (at % 4) * MS, op="write" if at % 3 else "read", process=f"p{at % 5}", file=f"/d/{at % 2}") for at in range(300)]
+    held = [
+        Event(
+            at * MS,
+            (at % 4) * MS,
+            op="write" if at % 3 else "read",
+            process=f"p{at % 5}",
+            file=f"/d/{at % 2}",
+        )
+        for at in range(300)
+    ]
     recording = recording_of(trace_of(held, tmp_path / "t.csv"), tmp_path / "r", parts=3)
     asked = parse("io.ops[op]")
     chosen = {"op": "write", "process": "p3", "latency": "2ms..4ms", "file": "/d/1"}
@@ -94,12 +124,25 @@ def test_three_levels_deep_the_sums_are_parts(tmp_path: Path) -> None:
         if isinstance(answer, Stack):
             assert narrowed.total == answer.totals[answer.keys.index(value)]
         total = narrowed.total
-    assert total == sum(each.op == "write" and each.process == "p3" and each.latency is not None and each.latency >= 2 * MS and
-                        each.file == "/d/1" for each in held) > 0
+    assert (
+        total
+        == sum(
+            each.op == "write"
+            and each.process == "p3"
+            and each.latency is not None
+            and each.latency >= 2 * MS
+            and each.file == "/d/1"
+            for each in held
+        )
+        > 0
+    )
 
 
 def test_paths_are_a_tree(tmp_path: Path) -> None:
-    held = [Event(at, file=name) for at, name in enumerate(["/a/b/x"] * 5 + ["/a/b/y"] * 3 + ["/a/z"] * 2 + [None, "/a/b"])]
+    held = [
+        Event(at, file=name)
+        for at, name in enumerate(["/a/b/x"] * 5 + ["/a/b/y"] * 3 + ["/a/z"] * 2 + [None, "/a/b"])
+    ]
     trace = trace_of(held, tmp_path / "t.csv")
     for opened in (trace, recording_of(trace, tmp_path / "r")):
         found = hierarchy(opened, "io.ops")
@@ -107,12 +150,17 @@ def test_paths_are_a_tree(tmp_path: Path) -> None:
         [top] = found.root.children
         assert (top.name, top.total, [each.name for each in top.children]) == ("a", 11, ["b", "z"])
         assert (top.children[0].total, top.children[0].own) == (9, 1)
-        few = hierarchy(opened, "io.ops[process=fio][file]", least=0.25).root.children[0].children[0]
+        few = (
+            hierarchy(opened, "io.ops[process=fio][file]", least=0.25).root.children[0].children[0]
+        )
         assert ([each.name for each in few.children], few.others, few.left) == (["x", "y"], 0, 0)
         few = hierarchy(opened, "io.ops", least=0.3).root.children[0].children[0]
         assert ([each.name for each in few.children], few.others, few.left) == (["x"], 3, 1)
         data = json.loads(json.dumps(paths.as_data(found, depth=1)))
-        assert (data["root"]["children"][0]["others"], data["root"]["children"][0]["left"]) == (11, 2)
+        assert (data["root"]["children"][0]["others"], data["root"]["children"][0]["left"]) == (
+            11,
+            2,
+        )
 
 
 def test_what_has_no_paths(tmp_path: Path) -> None:
@@ -134,7 +182,9 @@ names = some.lists(some.sampled_from(["a", "b", "c", "..", ""]), max_size=5).map
 @given(some.dictionaries(names, some.integers(0, 1000), max_size=20), some.integers(0, 300))
 def test_sums_of_a_tree_add_up(sums: dict[str, int], least: int) -> None:
     def check(branch: Branch) -> None:
-        assert branch.total == branch.own + branch.others + sum(each.total for each in branch.children)
+        assert branch.total == branch.own + branch.others + sum(
+            each.total for each in branch.children
+        )
         assert all(each.total >= least for each in branch.children)
         for each in branch.children:
             check(each)

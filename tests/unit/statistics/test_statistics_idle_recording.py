@@ -36,14 +36,24 @@ from support.recordings import SECOND, START, events, samples
 HOUR = 3600 * SECOND
 
 
-def quiet(place: Path, *, sources: dict[str, Any] | None = None, syscalls: int = 0, first: float = 0) -> Recording:
+def quiet(
+    place: Path, *, sources: dict[str, Any] | None = None, syscalls: int = 0, first: float = 0
+) -> Recording:
     """Three seconds of which the block layer tells nothing, but perhaps system calls."""
     clock = FakeClock(START)
-    writer = RecordingWriter.create(place, host="here", clock="realtime", origin={"kind": "record"}, system=clock,
-                                    sources={"block": {}, "syscall": {}} if sources is None else sources)
+    writer = RecordingWriter.create(
+        place,
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=clock,
+        sources={"block": {}, "syscall": {}} if sources is None else sources,
+    )
     clock.sleep(3)
     if syscalls:
-        writer.append_events(events(syscalls, 1, start_ns=START + round(first * SECOND), per_s=100, source="syscall"))
+        writer.append_events(
+            events(syscalls, 1, start_ns=START + round(first * SECOND), per_s=100, source="syscall")
+        )
     writer.tick(START + 3 * SECOND)
     writer.close()
     return Recording(place)
@@ -66,7 +76,12 @@ def test_its_maps_are_empty_and_drawn(tmp_path: Path, y: str, scale: Any) -> Non
     assert (counts.events, counts.window) == (0, (0, 300))
     [panel] = panels([Named("r", counts.framed())], View(scale), Layout(100, 60, 1))
     assert panel.heading.startswith("r: 0 I/Os over 3 s")
-    assert (panel.columns, int(panel.cells.counts.sum()), panel.gaps, panel.unrecorded) == (100, 0, (), ())
+    assert (panel.columns, int(panel.cells.counts.sum()), panel.gaps, panel.unrecorded) == (
+        100,
+        0,
+        (),
+        (),
+    )
     assert panel.frame.low < panel.frame.high
 
 
@@ -74,7 +89,9 @@ def test_commands_draw_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     place = str(quiet(tmp_path / "r").path)
     for words in (["query", place, "io.ops[latency]"], ["heatmap", place]):
         assert run(words) == 0
-        assert "r: 0 I/Os over 3 s" in " ".join(capsys.readouterr().out.split()).replace("r io.ops[latency]", "r")
+        assert "r: 0 I/Os over 3 s" in " ".join(capsys.readouterr().out.split()).replace(
+            "r io.ops[latency]", "r"
+        )
     for name in ("map.svg", "map.html"):
         assert run(["heatmap", place, "-o", str(tmp_path / name)]) == 0
         assert (tmp_path / name).stat().st_size > 1000
@@ -84,17 +101,33 @@ def test_commands_draw_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "no I/O meets the conditions" in capsys.readouterr().err
     assert run(["query", place, "io.ops", "--from", "1s", "--to", "2s", "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["first_ns"], told["until_ns"], told["total"]) == (START + SECOND, START + 2 * SECOND, 0)
+    assert (told["first_ns"], told["until_ns"], told["total"]) == (
+        START + SECOND,
+        START + 2 * SECOND,
+        0,
+    )
 
 
 def test_who_follow_and_catalogue(tmp_path: Path) -> None:
     recording = quiet(tmp_path / "r")
-    assert (who(recording, "latency", Rectangle()).inside, span_of(recording)) == (0, (START, START + 3 * SECOND - 1))
-    told = Follower(recording, parse("io.ops"), interval_ns=SECOND, clock=FakeClock(START), said=print)
+    assert (who(recording, "latency", Rectangle()).inside, span_of(recording)) == (
+        0,
+        (START, START + 3 * SECOND - 1),
+    )
+    told = Follower(
+        recording, parse("io.ops"), interval_ns=SECOND, clock=FakeClock(START), said=print
+    )
     pieces = [piece.answer for piece in told.pieces()]
-    assert [value for each in pieces if isinstance(each, Series) for value in each.values.tolist()] == [0, 0, 0]
+    assert [
+        value for each in pieces if isinstance(each, Series) for value in each.values.tolist()
+    ] == [0, 0, 0]
     can = {each.entry.name: each.source for each in available(recording)}
-    assert (can["io.ops"], can["file.bytes"], can["app.ops"], can["cpu.utilization"]) == ("block", "syscall", "", "")
+    assert (can["io.ops"], can["file.bytes"], can["app.ops"], can["cpu.utilization"]) == (
+        "block",
+        "syscall",
+        "",
+        "",
+    )
 
 
 def test_a_device_at_rest_is_not_told_by_system_calls(tmp_path: Path) -> None:
@@ -117,8 +150,15 @@ def calls(writer: RecordingWriter, clock: FakeClock) -> None:
 
 def test_it_is_not_told_by_them_once_earlier_ones_are_removed(tmp_path: Path) -> None:
     clock = FakeClock(START)
-    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
-                                sources={"block": {}, "syscall": {}}, retention={"age_s": 120}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r",
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=clock,
+        sources={"block": {}, "syscall": {}},
+        retention={"age_s": 120},
+    ) as writer:
         for _ in range(6):
             calls(writer, clock)
         recording = Recording(tmp_path / "r")
@@ -126,13 +166,21 @@ def test_it_is_not_told_by_them_once_earlier_ones_are_removed(tmp_path: Path) ->
         ios = query(recording, "io.ops")
         assert isinstance(ios, Series)
         assert (ios.source, ios.total) == ("block", 0)
-        assert quiet_sources(recording) == {"block"}, "of those whose events were removed nobody knows"
+        assert quiet_sources(recording) == {"block"}, (
+            "of those whose events were removed nobody knows"
+        )
 
 
 def test_what_is_kept_is_of_the_source_that_answers(tmp_path: Path) -> None:
     clock = FakeClock(START)
-    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
-                                sources={"block": {}, "syscall": {}}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r",
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=clock,
+        sources={"block": {}, "syscall": {}},
+    ) as writer:
         definition = Definition("io.ops", START, None, None)
         change_definitions(tmp_path / "r", lambda before: before.with_(definition))
         calls(writer, clock)
@@ -159,7 +207,9 @@ def test_what_was_not_recorded_is_no_zero(tmp_path: Path) -> None:
         assert isinstance(error.value, FormatError)
 
 
-def test_a_time_begins_where_the_events_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_begins_where_the_events_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`show` counts marks from the first event; what is kept, of whole seconds, began earlier."""
     from iolab.statistics.kept.manage import add
 
@@ -177,8 +227,14 @@ def test_a_time_begins_where_the_events_do(tmp_path: Path, capsys: pytest.Captur
 def test_hours_without_io_were_recorded(tmp_path: Path, rests: float, end: str, ios: int) -> None:
     """A second of I/O perhaps, and then a disk at rest, of which the writer says each minute that it is recorded."""
     clock = FakeClock(START)
-    writer = RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
-                                    sources={"block": {}})
+    writer = RecordingWriter.create(
+        tmp_path / "r",
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=clock,
+        sources={"block": {}},
+    )
     if ios:
         writer.append_events(events(ios, 1, start_ns=START, per_s=400))
     until = START
@@ -199,24 +255,43 @@ def test_hours_without_io_were_recorded(tmp_path: Path, rests: float, end: str, 
     assert found.mean == pytest.approx(found.total / (rests * 3600))
     assert not np.isnan(found.values).any()
     assert span_of(recording) == (START, until - 1)
-    assert Store([recording.path]).ends(recording.path.name) == (START, until if end != "closed" else until - 1)
+    assert Store([recording.path]).ends(recording.path.name) == (
+        START,
+        until if end != "closed" else until - 1,
+    )
     writer.close()
 
 
-def test_what_outlasts_the_events_can_be_asked_by_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_outlasts_the_events_can_be_asked_by_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A disk that did something in the first of thirty seconds, with its counters beside it."""
     clock = FakeClock(START)
-    writer = RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
-                                    sources={"block": {}, "diskstats": {}})
+    writer = RecordingWriter.create(
+        tmp_path / "r",
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=clock,
+        sources={"block": {}, "diskstats": {}},
+    )
     writer.append_events(events(400, 1, start_ns=START, per_s=400))
     writer.append_samples(samples(30, start_ns=START))
     clock.sleep(30)
     writer.tick(START + 30 * SECOND)
     writer.close()
-    for words, span in (("--from -10s", (20, 30)), ("--from 10s --to 20s", (10, 20)), ("--from -9s --to -4s", (21, 26))):
-        assert run(["query", str(tmp_path / "r"), "io.ops", *words.split(), "--format", "json"]) == 0
+    for words, span in (
+        ("--from -10s", (20, 30)),
+        ("--from 10s --to 20s", (10, 20)),
+        ("--from -9s --to -4s", (21, 26)),
+    ):
+        assert (
+            run(["query", str(tmp_path / "r"), "io.ops", *words.split(), "--format", "json"]) == 0
+        )
         found = json.loads(capsys.readouterr().out)
-        assert (found["first_ns"], found["until_ns"]) == tuple(START + each * SECOND for each in span)
+        assert (found["first_ns"], found["until_ns"]) == tuple(
+            START + each * SECOND for each in span
+        )
         assert found["total"] == 0
     assert Store([tmp_path / "r"]).ends("r") == (START, START + 30 * SECOND - 1)
 
@@ -231,13 +306,24 @@ def test_a_utilization_of_nothing_is_drawn_as_well() -> None:
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_a_recording_of_no_length_is_answered_at_its_begin(tmp_path: Path, ended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=FakeClock(START),
-                                    sources={"block": {}})
+def test_a_recording_of_no_length_is_answered_at_its_begin(
+    tmp_path: Path, ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = RecordingWriter.create(
+        tmp_path / "r",
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=FakeClock(START),
+        sources={"block": {}},
+    )
     if ended:
         writer.close()
     recording = Recording(tmp_path / "r")
-    found, heat_map = query(recording, "io.ops", interval_ns=SECOND), query(recording, "io.ops[latency]", interval_ns=SECOND)
+    found, heat_map = (
+        query(recording, "io.ops", interval_ns=SECOND),
+        query(recording, "io.ops[latency]", interval_ns=SECOND),
+    )
     assert isinstance(found, Series)
     assert isinstance(heat_map, HeatCounts)
     assert (found.t0_ns, found.first_ns, found.total, len(found.values)) == (START, START, 0, 1)
@@ -246,13 +332,17 @@ def test_a_recording_of_no_length_is_answered_at_its_begin(tmp_path: Path, ended
     # a writer's first word may tell of less than its lock did before
     monkeypatch.setattr(Recording, "told_ns", lambda _: START - SECOND)
     assert span_of(recording) == (START, START)
-    follower = Follower(recording, parse("io.ops"), interval_ns=SECOND, clock=FakeClock(START), said=print)
+    follower = Follower(
+        recording, parse("io.ops"), interval_ns=SECOND, clock=FakeClock(START), said=print
+    )
     if ended:
         assert list(follower.pieces()) == []
     writer.close()
 
 
-def test_show_says_when_it_began_though_there_was_no_io(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_says_when_it_began_though_there_was_no_io(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     quiet(tmp_path / "r")
     assert run(["show", str(tmp_path / "r")]) == 0
     out = capsys.readouterr().out

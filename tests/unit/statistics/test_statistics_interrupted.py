@@ -19,8 +19,11 @@ from iolab.statistics.engine.engine import HALT, Engine, Halt, Halted
 
 ENDLESS = "SELECT count(*) AS n FROM range(1_000_000_000_000) a WHERE sin(a.range) > 2"
 CALLS: dict[str, Callable[[Engine], object]] = {
-    "ask": lambda engine: engine.ask("SELECT 1"), "run": lambda engine: engine.run("SELECT 1"),
-    "stream": lambda engine: list(engine.stream("SELECT 1")), "files": lambda engine: engine.files("sealed", [])}
+    "ask": lambda engine: engine.ask("SELECT 1"),
+    "run": lambda engine: engine.run("SELECT 1"),
+    "stream": lambda engine: list(engine.stream("SELECT 1")),
+    "files": lambda engine: engine.files("sealed", []),
+}
 COUNTING = "Invalid Input Error: counting the rows of the object registered as 'hot' failed: KeyboardInterrupt: "
 
 
@@ -51,17 +54,31 @@ def failing(error: Exception, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("error", [
-    RuntimeError("Query interrupted"), duckdb.InvalidInputException(COUNTING), duckdb.InterruptException("INTERRUPT Error: Interrupted!")])
-def test_it_is_ctrl_c_in_every_call(call: str, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Query interrupted"),
+        duckdb.InvalidInputException(COUNTING),
+        duckdb.InterruptException("INTERRUPT Error: Interrupted!"),
+    ],
+)
+def test_it_is_ctrl_c_in_every_call(
+    call: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(KeyboardInterrupt):
         CALLS[call](failing(error, monkeypatch))
 
 
-@pytest.mark.parametrize(("error", "kind"), [
-    (RuntimeError("dictionary changed size"), RuntimeError),
-    (duckdb.IOException("No files found: KeyboardInterrupt.parquet"), FormatError)])
-def test_other_errors_stay_what_they_are(error: Exception, kind: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (RuntimeError("dictionary changed size"), RuntimeError),
+        (duckdb.IOException("No files found: KeyboardInterrupt.parquet"), FormatError),
+    ],
+)
+def test_other_errors_stay_what_they_are(
+    error: Exception, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for call in CALLS.values():
         with pytest.raises(kind):
             call(failing(error, monkeypatch))

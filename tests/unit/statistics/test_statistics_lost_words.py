@@ -15,37 +15,70 @@ from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START, events
 
 
-@pytest.mark.parametrize(("losses", "words"), [
-    ([("unpaired", 1, 0)], "1 unmatched issue or completion event: in 1 column"),
-    ([("unpaired", 2, 0), ("unpaired", 1, 2)], "3 unmatched issue or completion events: in 2 columns"),
-    ([("overrun", 1, 1)], "1 record was lost: in 1 column"),
-    ([("overrun", 1, 1), ("missed", 1200, 1), ("damaged", 1, 2), ("unpaired", 1, 0)],
-     "1 201 records were lost, 1 record could not be read, 1 unmatched issue or completion event: in 3 columns in all"),
-    ([("overrun", None, 1)], "an unknown number of records were lost: in 1 column"),
-    ([("overrun", None, 1), ("unpaired", 3, 0)],
-     "an unknown number of records were lost, 3 unmatched issue or completion events: in 2 columns in all"),
-    ([("overrun", None, 1), ("missed", 1, 2)], "1 record was lost (and an unknown number more): in 2 columns"),
-    ([("damaged", None, 1), ("unpaired", None, 1)],
-     "an unknown number of records could not be read, an unknown number of unmatched issue or completion events: "
-     "in 1 column in all"),
-    ([("unknown-name", 7, 1)], ""),
-])
-def test_words_by_kind(tmp_path: Path, losses: list[tuple[str, int | None, int]], words: str,
-                       capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("losses", "words"),
+    [
+        ([("unpaired", 1, 0)], "1 unmatched issue or completion event: in 1 column"),
+        (
+            [("unpaired", 2, 0), ("unpaired", 1, 2)],
+            "3 unmatched issue or completion events: in 2 columns",
+        ),
+        ([("overrun", 1, 1)], "1 record was lost: in 1 column"),
+        (
+            [("overrun", 1, 1), ("missed", 1200, 1), ("damaged", 1, 2), ("unpaired", 1, 0)],
+            "1 201 records were lost, 1 record could not be read, 1 unmatched issue or completion event: in 3 columns in all",
+        ),
+        ([("overrun", None, 1)], "an unknown number of records were lost: in 1 column"),
+        (
+            [("overrun", None, 1), ("unpaired", 3, 0)],
+            "an unknown number of records were lost, 3 unmatched issue or completion events: in 2 columns in all",
+        ),
+        (
+            [("overrun", None, 1), ("missed", 1, 2)],
+            "1 record was lost (and an unknown number more): in 2 columns",
+        ),
+        (
+            [("damaged", None, 1), ("unpaired", None, 1)],
+            "an unknown number of records could not be read, an unknown number of unmatched issue or completion events: "
+            "in 1 column in all",
+        ),
+        ([("unknown-name", 7, 1)], ""),
+    ],
+)
+def test_words_by_kind(
+    tmp_path: Path,
+    losses: list[tuple[str, int | None, int]],
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     clock = FakeClock(START)
-    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, system=clock,
-                                sources={"block": {}}) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r",
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        system=clock,
+        sources={"block": {}},
+    ) as writer:
         clock.sleep(3)
         writer.append_events(events(300, start_ns=START, per_s=100))
         for kind, count, second in losses:
-            writer.loss(kind, "block", START + second * SECOND, START + second * SECOND + SECOND // 2, count)
+            writer.loss(
+                kind, "block", START + second * SECOND, START + second * SECOND + SECOND // 2, count
+            )
         writer.tick(START + 3 * SECOND)
     found = query(Recording(tmp_path / "r"), "io.ops", interval_ns=SECOND)
     assert isinstance(found, Series)
     assert found.losses is not None
-    assert found.losses.unpaired == sum(count or 0 for kind, count, _ in losses if kind == "unpaired")
+    assert found.losses.unpaired == sum(
+        count or 0 for kind, count, _ in losses if kind == "unpaired"
+    )
     assert run(["query", str(tmp_path / "r"), "io.ops", "--interval", "1s"]) == 0
-    said = [line for line in capsys.readouterr().out.splitlines() if " column" in line and not line.startswith("each")]
+    said = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if " column" in line and not line.startswith("each")
+    ]
     assert said == ([words] if words else [])
     assert run(["heatmap", str(tmp_path / "r")]) == 0
     out = capsys.readouterr().out

@@ -31,8 +31,10 @@ def test_what_is_read(case: dict[str, Any]) -> None:
     assert str(found) == case["printed"]
     assert f"{found.group}.{found.name}" == case["name"]
     assert found.breakdown == case["breakdown"]
-    assert [{"field": each.field, "sign": each.sign, "values": [plain(value) for value in each.values]}
-            for each in found.filters] == case["filters"]
+    assert [
+        {"field": each.field, "sign": each.sign, "values": [plain(value) for value in each.values]}
+        for each in found.filters
+    ] == case["filters"]
 
 
 @pytest.mark.parametrize("case", VECTORS["refused"], ids=lambda case: case["text"])
@@ -43,13 +45,21 @@ def test_what_is_refused(case: dict[str, Any]) -> None:
     assert error.value.hint
 
 
-@pytest.mark.parametrize(("text", "near"), [
-    ("io.opps", "did you mean 'io.ops'?"), ("io.ops[latencey]", "did you mean 'latency'?"), ("io.ops[op=wrte]", "did you mean 'write'?"),
-    ("app.ops[proces]", "there are op, job"), ("IO.OPS", "did you mean 'io.ops'? names are in lower case"),
-    ("txg", "; there are txg.groups, txg.bytes, txg.time"), ("ZIL.x[op]", "; there are zil.commits, zil.records, zil.bytes"),
-    ("memory", "did you mean 'memory.bytes'?"), ("io.nothing", "; there are io.ops, io.bytes, io.utilization, io.queue"),
-    ("nosuch.thing", "there are io.ops, "),
-])
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("io.opps", "did you mean 'io.ops'?"),
+        ("io.ops[latencey]", "did you mean 'latency'?"),
+        ("io.ops[op=wrte]", "did you mean 'write'?"),
+        ("app.ops[proces]", "there are op, job"),
+        ("IO.OPS", "did you mean 'io.ops'? names are in lower case"),
+        ("txg", "; there are txg.groups, txg.bytes, txg.time"),
+        ("ZIL.x[op]", "; there are zil.commits, zil.records, zil.bytes"),
+        ("memory", "did you mean 'memory.bytes'?"),
+        ("io.nothing", "; there are io.ops, io.bytes, io.utilization, io.queue"),
+        ("nosuch.thing", "there are io.ops, "),
+    ],
+)
 def test_what_is_near(text: str, near: str) -> None:
     with pytest.raises(UsageError) as error:
         parse(text)
@@ -73,7 +83,11 @@ def filters(draw: some.DrawFn, entry: Entry) -> Filter:
     if field.kind == "name":
         known = entry.words(field.name)
         words = some.sampled_from(known) if known else some.text(max_size=12)
-        return Filter(field.name, draw(some.sampled_from(("=", "!="))), tuple(draw(some.lists(words, min_size=1, max_size=3))))
+        return Filter(
+            field.name,
+            draw(some.sampled_from(("=", "!="))),
+            tuple(draw(some.lists(words, min_size=1, max_size=3))),
+        )
     sign = draw(some.sampled_from(("=", "!=", ">=", ">", "<", "<=")))
     if sign in ("=", "!="):
         return Filter(field.name, sign, tuple(draw(some.lists(ranges(), min_size=1, max_size=3))))
@@ -85,8 +99,12 @@ def filters(draw: some.DrawFn, entry: Entry) -> Filter:
 def statistics(draw: some.DrawFn) -> Statistic:
     entry = CATALOGUE[draw(some.sampled_from(sorted(CATALOGUE)))]
     group, _, name = entry.name.partition(".")
-    return Statistic(group, name, tuple(draw(some.lists(filters(entry), max_size=4))) if entry.filters else (),
-                     draw(some.sampled_from((None, *entry.breakdowns))))
+    return Statistic(
+        group,
+        name,
+        tuple(draw(some.lists(filters(entry), max_size=4))) if entry.filters else (),
+        draw(some.sampled_from((None, *entry.breakdowns))),
+    )
 
 
 @given(statistics())

@@ -33,8 +33,21 @@ class FakeTier:
         """As `Tier.covers`."""
         if question.statistic.entry.name not in self.answers:
             return f"{self.name} has no {question.statistic.entry.name}"
-        series = Series(statistic=question.statistic, unit="1/s", t0_ns=0, interval_ns=SECOND, first_ns=0, until_ns=SECOND,
-                        covered_ns=SECOND, source=self.name, notes=(), losses=None, lost_at=(), values=np.ones(1), total=1)
+        series = Series(
+            statistic=question.statistic,
+            unit="1/s",
+            t0_ns=0,
+            interval_ns=SECOND,
+            first_ns=0,
+            until_ns=SECOND,
+            covered_ns=SECOND,
+            source=self.name,
+            notes=(),
+            losses=None,
+            lost_at=(),
+            values=np.ones(1),
+            total=1,
+        )
         return Coverage(lambda: series, lambda: [Part(self.name, 0, SECOND, 1, 10, 100)])
 
 
@@ -42,22 +55,36 @@ def ask(statistic: str) -> Question:
     return Question(parse(statistic), (None, None), None, 400, None)
 
 
-TIERS = (FakeTier("roll-ups", ("io.bytes",)),
-         FakeTier("archive of another engine", ("io.ops", "io.bytes")), FakeTier("events", ("io.ops",)))
+TIERS = (
+    FakeTier("roll-ups", ("io.bytes",)),
+    FakeTier("archive of another engine", ("io.ops", "io.bytes")),
+    FakeTier("events", ("io.ops",)),
+)
 
 
-@pytest.mark.parametrize(("statistic", "tier", "refusals", "spare"), [
-    ("io.bytes", "roll-ups", (), ("archive of another engine", "events")),
-    ("io.ops", "archive of another engine", (("roll-ups", "roll-ups has no io.ops"),), ("events",)),
-])
-def test_the_first_tier_that_covers_a_question_answers_it(statistic: str, tier: str, refusals: tuple[tuple[str, str], ...],
-                                                          spare: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("statistic", "tier", "refusals", "spare"),
+    [
+        ("io.bytes", "roll-ups", (), ("archive of another engine", "events")),
+        (
+            "io.ops",
+            "archive of another engine",
+            (("roll-ups", "roll-ups has no io.ops"),),
+            ("events",),
+        ),
+    ],
+)
+def test_the_first_tier_that_covers_a_question_answers_it(
+    statistic: str, tier: str, refusals: tuple[tuple[str, str], ...], spare: tuple[str, ...]
+) -> None:
     found = plan(ask(statistic), TIERS)
     assert (found.tier, found.refusals, found.spare) == (tier, refusals, spare)
     answer = found.coverage.answer()
     assert isinstance(answer, Series)
     assert answer.source == tier
-    assert found.as_data()["parts"] == [{"name": tier, "first_ns": 0, "until_ns": SECOND, "files": 1, "rows": 10, "bytes": 100}]
+    assert found.as_data()["parts"] == [
+        {"name": tier, "first_ns": 0, "until_ns": SECOND, "files": 1, "rows": 10, "bytes": 100}
+    ]
 
 
 def test_a_question_that_no_tier_covers_is_refused_with_all_reasons() -> None:
@@ -70,20 +97,33 @@ def test_a_question_that_no_tier_covers_is_refused_with_all_reasons() -> None:
 def many(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """A minute of I/O in three sealed segments and one that is not sealed."""
     folder = tmp_path_factory.mktemp("many")
-    held = [Event(START + place * SECOND // 10, 100_000 + place, 4096 * place, op=("read", "write")[place % 2]) for place in range(600)]
+    held = [
+        Event(
+            START + place * SECOND // 10,
+            100_000 + place,
+            4096 * place,
+            op=("read", "write")[place % 2],
+        )
+        for place in range(600)
+    ]
     return recording_of(trace_of(held, folder / "t.csv"), folder / "r", parts=4, hot=True)
 
 
-@pytest.mark.parametrize(("statistic", "interval_ns", "tier", "reason"), [
-    ("io.ops", SECOND, "segment maps", ""), ("io.ops[op=read][latency]", SECOND, "segment maps", ""),
-    ("io.ops", SECOND // 2, "events", "columns are not whole seconds"),
-    ("io.ops[process]", SECOND, "events", "segment maps do not tell the process"),
-    ("io.ops[process=fio][latency]", SECOND, "events", "segment maps do not tell the process"),
-    ("io.bytes", SECOND, "events", "segment maps count I/Os, not bytes"),
-    ("io.ops[queue]", SECOND, "events", "segment maps have no time in the queue"),
-])
-def test_a_recordings_plan_names_the_tier_and_why_not_segment_maps(many: Recording, statistic: str, interval_ns: int, tier: str,
-                                                                   reason: str) -> None:
+@pytest.mark.parametrize(
+    ("statistic", "interval_ns", "tier", "reason"),
+    [
+        ("io.ops", SECOND, "segment maps", ""),
+        ("io.ops[op=read][latency]", SECOND, "segment maps", ""),
+        ("io.ops", SECOND // 2, "events", "columns are not whole seconds"),
+        ("io.ops[process]", SECOND, "events", "segment maps do not tell the process"),
+        ("io.ops[process=fio][latency]", SECOND, "events", "segment maps do not tell the process"),
+        ("io.bytes", SECOND, "events", "segment maps count I/Os, not bytes"),
+        ("io.ops[queue]", SECOND, "events", "segment maps have no time in the queue"),
+    ],
+)
+def test_a_recordings_plan_names_the_tier_and_why_not_segment_maps(
+    many: Recording, statistic: str, interval_ns: int, tier: str, reason: str
+) -> None:
     found = explain(many, statistic, interval_ns=interval_ns)
     assert found.tier == tier
     assert dict(found.refusals).get("segment maps", "") == reason
@@ -99,7 +139,9 @@ def test_a_recordings_plan_names_the_tier_and_why_not_segment_maps(many: Recordi
 def test_a_trace_is_read_whole(tmp_path: Path) -> None:
     trace = trace_of([Event(START)], tmp_path / "t.csv")
     found = explain(trace, "io.ops")
-    assert found.coverage.parts() == [Part("trace", None, None, 1, None, (tmp_path / "t.csv").stat().st_size)]
+    assert found.coverage.parts() == [
+        Part("trace", None, None, 1, None, (tmp_path / "t.csv").stat().st_size)
+    ]
 
 
 def grow(path: Path) -> Recording:
@@ -123,7 +165,9 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Rec
     return grow(complete.path), grow(old.path)
 
 
-def test_roll_ups_and_both_kinds_of_events_answer_together_and_exactly(recordings: tuple[Recording, Recording]) -> None:
+def test_roll_ups_and_both_kinds_of_events_answer_together_and_exactly(
+    recordings: tuple[Recording, Recording],
+) -> None:
     complete, old = recordings
     found = explain(old, "io.ops[process]", interval_ns=SECOND)
     assert (found.tier, found.refusals) == ("roll-ups", ())
@@ -139,7 +183,9 @@ def test_roll_ups_and_both_kinds_of_events_answer_together_and_exactly(recording
     assert sum(one.totals) == 8 * 600
 
 
-def test_a_plan_is_printed_as_text_and_json(recordings: tuple[Recording, Recording], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_printed_as_text_and_json(
+    recordings: tuple[Recording, Recording], capsys: pytest.CaptureFixture[str]
+) -> None:
     _, old = recordings
     command = ["query", str(old.path), "io.ops[process]", "--interval", "1s", "--explain"]
     assert run(command) == 0
@@ -150,11 +196,20 @@ def test_a_plan_is_printed_as_text_and_json(recordings: tuple[Recording, Recordi
     assert run([*command, "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["schema"], data["kind"], data["tier"]) == (1, "plan", "roll-ups")
-    assert [each["name"] for each in data["parts"]] == ["roll-ups of 1s", "sealed events", "unsealed events"]
+    assert [each["name"] for each in data["parts"]] == [
+        "roll-ups of 1s",
+        "sealed events",
+        "unsealed events",
+    ]
     assert data["not_needed"] == ["counters", "segment maps", "events"]
 
 
 @pytest.mark.parametrize("other", [["--follow"], ["--who", "1ms..1s"], ["--format", "csv"]])
-def test_a_plan_is_refused_beside_what_has_none(other: list[str], many: Recording, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_is_refused_beside_what_has_none(
+    other: list[str], many: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["query", str(many.path), "io.ops[latency]", "--explain", *other]) == 2
-    assert f"--explain cannot be combined with {' '.join(other[:1] if other[0] != '--format' else other)}" in capsys.readouterr().err
+    assert (
+        f"--explain cannot be combined with {' '.join(other[:1] if other[0] != '--format' else other)}"
+        in capsys.readouterr().err
+    )

@@ -38,7 +38,9 @@ def recorded(path: Path, back: int) -> Recording:
             writer.tick(clock.realtime_ns())
             writer.seal()
 
-    with RecordingWriter.create(path, host="here", clock="realtime", origin={"kind": "record"}, system=clock) as writer:
+    with RecordingWriter.create(
+        path, host="here", clock="realtime", origin={"kind": "record"}, system=clock
+    ) as writer:
         record(writer, 3)
     clock.set_ahead(-back)
     with RecordingWriter.reopen(path, system=clock) as writer:
@@ -53,9 +55,13 @@ def series(recording: Recording) -> Series:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("back", "known"), [(0, 148), (10, 80 - 2 + 50 - 1), (40, 50 + 20 - 3), (80, 10 + 20 - 3)])
+@pytest.mark.parametrize(
+    ("back", "known"), [(0, 148), (10, 80 - 2 + 50 - 1), (40, 50 + 20 - 3), (80, 10 + 20 - 3)]
+)
 @pytest.mark.parametrize("kept", [False, True])
-def test_what_counters_grew_by_is_not_counted_twice(back: int, known: int, kept: bool, tmp_path: Path) -> None:
+def test_what_counters_grew_by_is_not_counted_twice(
+    back: int, known: int, kept: bool, tmp_path: Path
+) -> None:
     recording = recorded(tmp_path / "r", back)
     steady = float(np.nanmedian(series(recorded(tmp_path / "steady", 0)).values))
     if kept:

@@ -18,18 +18,24 @@ from iolab.statistics.language.catalogue import CATALOGUE
 from support.recordings import SECOND, START, events
 
 
-@pytest.mark.parametrize(("name", "events", "samples", "expected"), [
-    ("io.ops", ["block"], ["diskstats"], ["block", "diskstats"]),
-    ("io.ops", ["block"], [], ["block"]),
-    ("io.ops", [], ["diskstats", "cpu"], ["diskstats"]),
-    # what is far from the device answers only where nothing nearer does, but can be asked
-    ("io.ops", ["fio", "syscall"], ["diskstats"], ["diskstats", "fio", "syscall"]),
-    ("io.ops", ["syscall", "blktrace"], [], ["blktrace", "syscall"]),
-    ("file.ops", ["block", "syscall"], ["diskstats"], ["syscall"]),
-    ("cpu.utilization", ["block"], ["cpu"], ["cpu"]),
-    ("cpu.utilization", ["block"], ["diskstats"], []),
-    ("app.ops", ["block"], [], [])])
-def test_sources_that_can_answer(name: str, events: list[str], samples: list[str], expected: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "events", "samples", "expected"),
+    [
+        ("io.ops", ["block"], ["diskstats"], ["block", "diskstats"]),
+        ("io.ops", ["block"], [], ["block"]),
+        ("io.ops", [], ["diskstats", "cpu"], ["diskstats"]),
+        # what is far from the device answers only where nothing nearer does, but can be asked
+        ("io.ops", ["fio", "syscall"], ["diskstats"], ["diskstats", "fio", "syscall"]),
+        ("io.ops", ["syscall", "blktrace"], [], ["blktrace", "syscall"]),
+        ("file.ops", ["block", "syscall"], ["diskstats"], ["syscall"]),
+        ("cpu.utilization", ["block"], ["cpu"], ["cpu"]),
+        ("cpu.utilization", ["block"], ["diskstats"], []),
+        ("app.ops", ["block"], [], []),
+    ],
+)
+def test_sources_that_can_answer(
+    name: str, events: list[str], samples: list[str], expected: list[str]
+) -> None:
     found = availability(CATALOGUE[name], events, samples)
     assert [each.source for each in found.sources] == expected
     assert bool(expected) is not bool(found.why_not)
@@ -57,17 +63,34 @@ FIELDS = {
 
 def lived(place: Path, *sources: str) -> Recording:
     """A recording of these sources by the probe, whose hello is what it says of them."""
-    with RecordingWriter.create(place, host="here", clock="realtime", origin={"kind": "record"}, live=False,
-                                sources={name: {"missed": 0} for name in sources}) as writer:
+    with RecordingWriter.create(
+        place,
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        live=False,
+        sources={name: {"missed": 0} for name in sources},
+    ) as writer:
         for name in sources:
             writer.append_events(events(30, source=name))
     return Recording(place)
 
 
-@pytest.mark.parametrize(("name", "source"), [
-    ("io.ops", "block"), ("io.bytes", "block"), ("file.ops", "syscall"), ("file.bytes", "syscall")])
-def test_what_the_probe_does_not_tell_is_lacking_and_said(tmp_path: Path, name: str, source: str) -> None:
-    found = {each.entry.name: each for each in available(lived(tmp_path / "r", "block", "syscall"))}[name]
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("io.ops", "block"),
+        ("io.bytes", "block"),
+        ("file.ops", "syscall"),
+        ("file.bytes", "syscall"),
+    ],
+)
+def test_what_the_probe_does_not_tell_is_lacking_and_said(
+    tmp_path: Path, name: str, source: str
+) -> None:
+    found = {
+        each.entry.name: each for each in available(lived(tmp_path / "r", "block", "syscall"))
+    }[name]
     told = FIELDS[source].split()
     assert set(found.breakdowns) == set(told)
     assert set(found.lacking) == set(CATALOGUE[name].breakdowns) - set(told)
@@ -78,19 +101,29 @@ def test_what_the_probe_does_not_tell_is_lacking_and_said(tmp_path: Path, name: 
 
 def test_another_statistic_that_tells_a_field_is_named(tmp_path: Path) -> None:
     found = {each.entry.name: each for each in available(lived(tmp_path / "r", "block", "syscall"))}
-    assert found["io.ops"].lacking["file"] == "block events tell no file; file.ops does, where it was recorded"
-    assert found["file.ops"].lacking["device"] == "syscall events tell no device; io.ops does, where it was recorded"
+    assert (
+        found["io.ops"].lacking["file"]
+        == "block events tell no file; file.ops does, where it was recorded"
+    )
+    assert (
+        found["file.ops"].lacking["device"]
+        == "syscall events tell no device; io.ops does, where it was recorded"
+    )
 
 
 def test_counters_leave_the_rest_to_events_as_far_as_these_tell_it() -> None:
-    found = availability(CATALOGUE["io.ops"], ["syscall"], ["diskstats"], {"syscall": ("op", "process", "file")})
+    found = availability(
+        CATALOGUE["io.ops"], ["syscall"], ["diskstats"], {"syscall": ("op", "process", "file")}
+    )
     assert (found.source, found.breakdowns) == ("diskstats", ("op", "device", "process", "file"))
     assert found.lacking["client"]
     assert "device" not in found.lacking
 
 
 def test_a_source_that_nothing_is_said_of_may_tell_all(tmp_path: Path) -> None:
-    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         writer.append_events(events(30))
     found = {each.entry.name: each for each in available(Recording(tmp_path / "r"))}["io.ops"]
     assert (found.breakdowns, dict(found.lacking)) == (CATALOGUE["io.ops"].breakdowns, {})
@@ -102,7 +135,13 @@ def test_a_trace_tells_the_columns_that_are_there(tmp_path: Path) -> None:
     assert set(known.breakdowns) == {"op", "latency", "size"}
     assert set(known.lacking) == {"job", "file", "error", "flags", "offset"}
     # without a look at its lines: what its format can tell
-    assert set({each.entry.name: each for each in available(trace)}["app.ops"].breakdowns) == {"op", "job", "latency", "offset", "size"}
+    assert set({each.entry.name: each for each in available(trace)}["app.ops"].breakdowns) == {
+        "op",
+        "job",
+        "latency",
+        "offset",
+        "size",
+    }
     ingest(trace, tmp_path / "r", jobs=["one"])
     kept = {each.entry.name: each for each in available(Recording(tmp_path / "r"))}["app.ops"]
     assert set(kept.breakdowns) == set(FIELDS["fio"].split())
@@ -111,12 +150,20 @@ def test_a_trace_tells_the_columns_that_are_there(tmp_path: Path) -> None:
 def test_an_answer_says_that_nothing_tells_what_was_asked(tmp_path: Path) -> None:
     recording = lived(tmp_path / "r", "block", "syscall")
     client = "only a table with a column of that name tells the client"
-    for statistic, says in (("io.ops[client]", client), ("io.ops[client=x][op]", client),
-                            ("io.ops[file=x][latency]", "block events tell no file; file.ops does, where it was recorded")):
+    for statistic, says in (
+        ("io.ops[client]", client),
+        ("io.ops[client=x][op]", client),
+        (
+            "io.ops[file=x][latency]",
+            "block events tell no file; file.ops does, where it was recorded",
+        ),
+    ):
         assert says in notes_of(query(recording, statistic, source="block"))
     assert not any("tell" in note for note in notes_of(query(recording, "file.ops[file]")))
     trace = Trace(fio_log(tmp_path / "j_lat.1.log", 30))
-    assert "fio events tell no file; file.ops does, where it was recorded" in notes_of(query(trace, "app.ops[file]"))
+    assert "fio events tell no file; file.ops does, where it was recorded" in notes_of(
+        query(trace, "app.ops[file]")
+    )
 
 
 def notes_of(answer: object) -> tuple[str, ...]:
@@ -124,10 +171,14 @@ def notes_of(answer: object) -> tuple[str, ...]:
 
 
 def test_maps_of_removed_events_of_another_source_count_for_nothing(tmp_path: Path) -> None:
-    with RecordingWriter.create(tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, live=False) as writer:
+    with RecordingWriter.create(
+        tmp_path / "r", host="here", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
         for number, sources in enumerate((("block", "syscall"), ("block",))):
             for source in sources:
-                writer.append_events(events(300, source=source, start_ns=START + number * SECOND, per_s=300))
+                writer.append_events(
+                    events(300, source=source, start_ns=START + number * SECOND, per_s=300)
+                )
             writer.seal()
     maps = ["io.ops[latency]", "io.ops[size]", "io.ops[offset]", "io.ops[op]"]
     before = [_counted(Recording(tmp_path / "r"), name) for name in maps]

@@ -23,69 +23,165 @@ from iolab.statistics.tiers.heat import heat_of
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
 
-events = some.lists(some.builds(
-    Event,
-    time=some.integers(-5 * SECOND, 60 * SECOND).map(lambda after: START + after),
-    latency=some.none() | some.integers(1, 2**40) | some.sampled_from((100_000, 5_000_000)),
-    offset=some.none() | some.integers(0, 2**42) | some.integers(0, 2**20).map(lambda block: block * 4096),
-    size=some.none() | some.sampled_from((512, 4096, 8192, 131072)) | some.integers(0, 2**30),
-    op=some.sampled_from(("read", "write", "flush")), device=some.sampled_from(("sda", "sdb", None)),
-    process=some.sampled_from(("fio", "dd", "a,b", None)).map(lambda name: None if name == "a,b" else name)), min_size=1, max_size=60)
+events = some.lists(
+    some.builds(
+        Event,
+        time=some.integers(-5 * SECOND, 60 * SECOND).map(lambda after: START + after),
+        latency=some.none() | some.integers(1, 2**40) | some.sampled_from((100_000, 5_000_000)),
+        offset=some.none()
+        | some.integers(0, 2**42)
+        | some.integers(0, 2**20).map(lambda block: block * 4096),
+        size=some.none() | some.sampled_from((512, 4096, 8192, 131072)) | some.integers(0, 2**30),
+        op=some.sampled_from(("read", "write", "flush")),
+        device=some.sampled_from(("sda", "sdb", None)),
+        process=some.sampled_from(("fio", "dd", "a,b", None)).map(
+            lambda name: None if name == "a,b" else name
+        ),
+    ),
+    min_size=1,
+    max_size=60,
+)
 
-conditions = some.fixed_dictionaries({}, optional={
-    "op": some.lists(some.sampled_from(("read", "write", "trim")), min_size=1, max_size=2),
-    "device": some.just(["sda"]), "process": some.just(["dd"]),
-    "latency": some.sampled_from((["50000..2000000"], ["..200000", "5000000.."])), "size": some.just(["4096.."]),
-    "offset": some.just(["0..2000000000"]), "time": some.just([f"{START}..{START + 30 * SECOND}"])})
+conditions = some.fixed_dictionaries(
+    {},
+    optional={
+        "op": some.lists(some.sampled_from(("read", "write", "trim")), min_size=1, max_size=2),
+        "device": some.just(["sda"]),
+        "process": some.just(["dd"]),
+        "latency": some.sampled_from((["50000..2000000"], ["..200000", "5000000.."])),
+        "size": some.just(["4096.."]),
+        "offset": some.just(["0..2000000000"]),
+        "time": some.just([f"{START}..{START + 30 * SECOND}"]),
+    },
+)
 
-FACTS = ("t0_ns", "interval_ns", "grid", "events", "without_y", "filtered", "outside", "weight", "y")
+FACTS = (
+    "t0_ns",
+    "interval_ns",
+    "grid",
+    "events",
+    "without_y",
+    "filtered",
+    "outside",
+    "weight",
+    "y",
+)
 CELLS = ("column", "index", "count")
 
 
 def same(one: HeatCounts, two: HeatCounts) -> None:
     """Whether two maps are equal, cell by cell; one without cells has no place in time and no buckets."""
     facts = FACTS if len(one.count) or len(two.count) else FACTS[3:]
-    assert {name: getattr(one, name) for name in facts} == {name: getattr(two, name) for name in facts}
+    assert {name: getattr(one, name) for name in facts} == {
+        name: getattr(two, name) for name in facts
+    }
     for name in CELLS:
         assert np.array_equal(getattr(one, name), getattr(two, name)), name
 
 
-def scanned(recording: Recording, y: Any, where: Any, interval_ns: int | None, weight: Any = "count", columns: int = 400,
-            **rest: Any) -> HeatCounts:
+def scanned(
+    recording: Recording,
+    y: Any,
+    where: Any,
+    interval_ns: int | None,
+    weight: Any = "count",
+    columns: int = 400,
+    **rest: Any,
+) -> HeatCounts:
     """The map by a scan, default maps left alone."""
-    windows = Windows(recording, None, None, rest.pop("from_ns", None), rest.pop("until_ns", None), interval_ns, columns)
+    windows = Windows(
+        recording,
+        None,
+        None,
+        rest.pop("from_ns", None),
+        rest.pop("until_ns", None),
+        interval_ns,
+        columns,
+    )
     asked = {"low": None, "high": None, "buckets": None, **rest}
-    return heat_of(windows.whole, windows.kept, y, filters_of(where), free=False, weight=weight, scan=True, **asked)[0]
+    return heat_of(
+        windows.whole,
+        windows.kept,
+        y,
+        filters_of(where),
+        free=False,
+        weight=weight,
+        scan=True,
+        **asked,
+    )[0]
 
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(events, conditions, some.sampled_from(("latency", "offset", "size")), some.sampled_from((SECOND, 5 * SECOND, 300_000_000)),
-       some.sampled_from(("count", "time")), some.sampled_from(((None, None), (0, 2**20), (100_000, None), (4096, 2**33))),
-       some.sampled_from((None, 64)), some.integers(1, 3), some.booleans())
-def test_the_straight_road_and_the_executor_agree(held: list[Event], where: Any, y: Any, interval_ns: int, weight: Any,
-                                                  ends: tuple[int | None, int | None], buckets: int | None, parts: int, hot: bool) -> None:
+@given(
+    events,
+    conditions,
+    some.sampled_from(("latency", "offset", "size")),
+    some.sampled_from((SECOND, 5 * SECOND, 300_000_000)),
+    some.sampled_from(("count", "time")),
+    some.sampled_from(((None, None), (0, 2**20), (100_000, None), (4096, 2**33))),
+    some.sampled_from((None, 64)),
+    some.integers(1, 3),
+    some.booleans(),
+)
+def test_the_straight_road_and_the_executor_agree(
+    held: list[Event],
+    where: Any,
+    y: Any,
+    interval_ns: int,
+    weight: Any,
+    ends: tuple[int | None, int | None],
+    buckets: int | None,
+    parts: int,
+    hot: bool,
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         trace = trace_of(held, Path(folder) / "t.csv")
         recording = recording_of(trace, Path(folder) / "r", parts=parts, hot=hot)
-        asked = {"where": where, "interval_ns": interval_ns, "weight": weight, "low": ends[0], "high": ends[1], "buckets": buckets}
+        asked = {
+            "where": where,
+            "interval_ns": interval_ns,
+            "weight": weight,
+            "low": ends[0],
+            "high": ends[1],
+            "buckets": buckets,
+        }
         straight = heat(trace, y, **asked)
         same(straight, heat(recording, y, **asked))
-        same(straight, scanned(recording, y, where, interval_ns, weight, low=ends[0], high=ends[1], buckets=buckets))
+        same(
+            straight,
+            scanned(
+                recording, y, where, interval_ns, weight, low=ends[0], high=ends[1], buckets=buckets
+            ),
+        )
 
 
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(events, conditions, some.integers(-SECOND, 30 * SECOND), some.integers(1, 40 * SECOND), some.sampled_from(("latency", "size")))
-def test_windows_are_cut_to_the_nanosecond(held: list[Event], where: Any, start: int, length: int, y: Any) -> None:
+@given(
+    events,
+    conditions,
+    some.integers(-SECOND, 30 * SECOND),
+    some.integers(1, 40 * SECOND),
+    some.sampled_from(("latency", "size")),
+)
+def test_windows_are_cut_to_the_nanosecond(
+    held: list[Event], where: Any, start: int, length: int, y: Any
+) -> None:
     from_ns, until_ns = START + start, START + start + length
     where.pop("time", None)
     with tempfile.TemporaryDirectory() as folder:
-        recording = recording_of(trace_of(held, Path(folder) / "t.csv"), Path(folder) / "r", parts=2)
+        recording = recording_of(
+            trace_of(held, Path(folder) / "t.csv"), Path(folder) / "r", parts=2
+        )
         inside = [event for event in held if from_ns <= event.time < until_ns]
-        found = heat(recording, y, where=where, from_ns=from_ns, until_ns=until_ns, interval_ns=SECOND)
+        found = heat(
+            recording, y, where=where, from_ns=from_ns, until_ns=until_ns, interval_ns=SECOND
+        )
         if inside:
-            expected = heat(trace_of(inside, Path(folder) / "inside.csv"), y, where=where, interval_ns=SECOND)
+            expected = heat(
+                trace_of(inside, Path(folder) / "inside.csv"), y, where=where, interval_ns=SECOND
+            )
             same(found, expected)
         assert found.events + found.without_y + found.filtered == len(inside)
 
@@ -94,36 +190,74 @@ def test_windows_are_cut_to_the_nanosecond(held: list[Event], where: Any, start:
 def many(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Two minutes of 20 thousand I/Os in segments, the last of them hot, offsets over a TiB."""
     chance = np.random.default_rng(5)
-    held = [Event(START + place * 6_000_000 + int(chance.integers(0, 5_000_000)), int(chance.lognormal(11.5, 1)),
-                  int(chance.integers(0, 2**28)) * 4096, int(chance.choice([4096, 8192, 131072])), str(chance.choice(["read", "write"])),
-                  str(chance.choice(["sda", "sdb"])), str(chance.choice(["fio", "dd"]))) for place in range(20_000)]
+    held = [
+        Event(
+            START + place * 6_000_000 + int(chance.integers(0, 5_000_000)),
+            int(chance.lognormal(11.5, 1)),
+            int(chance.integers(0, 2**28)) * 4096,
+            int(chance.choice([4096, 8192, 131072])),
+            str(chance.choice(["read", "write"])),
+            str(chance.choice(["sda", "sdb"])),
+            str(chance.choice(["fio", "dd"])),
+        )
+        for place in range(20_000)
+    ]
     folder = tmp_path_factory.mktemp("many")
     return recording_of(trace_of(held, folder / "t.csv"), folder / "r", parts=4, hot=True)
 
 
 @pytest.mark.parametrize("y", ["latency", "offset", "size"])
-@pytest.mark.parametrize("where", [{}, {"op": ["write"]}, {"op": ["read"], "device": ["sdb"]}], ids=str)
+@pytest.mark.parametrize(
+    "where", [{}, {"op": ["write"]}, {"op": ["read"], "device": ["sdb"]}], ids=str
+)
 @pytest.mark.parametrize("weight", ["count", "time"])
-def test_default_maps_say_what_a_scan_says(many: Recording, y: Any, where: Any, weight: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_maps_say_what_a_scan_says(
+    many: Recording, y: Any, where: Any, weight: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.statistics.tiers import heat as module
 
     expected = scanned(many, y, where, 2 * SECOND, weight)
     monkeypatch.setattr(module, "_scanned", None)  # default maps alone may answer
     found = heat(many, y, where=where, interval_ns=2 * SECOND, weight=weight)
     same(found, expected)
-    middle = heat(many, y, where=where, interval_ns=SECOND, weight=weight, from_ns=START + 20 * SECOND, until_ns=START + 70 * SECOND)
+    middle = heat(
+        many,
+        y,
+        where=where,
+        interval_ns=SECOND,
+        weight=weight,
+        from_ns=START + 20 * SECOND,
+        until_ns=START + 70 * SECOND,
+    )
     monkeypatch.undo()
-    same(middle, scanned(many, y, where, SECOND, weight, from_ns=START + 20 * SECOND, until_ns=START + 70 * SECOND))
+    same(
+        middle,
+        scanned(
+            many,
+            y,
+            where,
+            SECOND,
+            weight,
+            from_ns=START + 20 * SECOND,
+            until_ns=START + 70 * SECOND,
+        ),
+    )
 
 
-@pytest.mark.parametrize(("rest", "why"), [
-    ({"interval_ns": 1_500_000_000}, "a column ends within a second"), ({"where": {"process": ["dd"]}}, "maps know no process"),
-    ({"where": {"latency": ["1000000.."]}}, "nor ranges"),
-    ({"from_ns": START + 1, "until_ns": START + 9 * SECOND}, "the window cuts a second"),
-    ({"low": 100_001}, "the range cuts a bucket"), ({"buckets": 100}, "equal buckets of latency"),
-])
-def test_default_maps_leave_to_a_scan_what_they_can_not_say(many: Recording, rest: dict[str, Any], why: str,
-                                                            monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        ({"interval_ns": 1_500_000_000}, "a column ends within a second"),
+        ({"where": {"process": ["dd"]}}, "maps know no process"),
+        ({"where": {"latency": ["1000000.."]}}, "nor ranges"),
+        ({"from_ns": START + 1, "until_ns": START + 9 * SECOND}, "the window cuts a second"),
+        ({"low": 100_001}, "the range cuts a bucket"),
+        ({"buckets": 100}, "equal buckets of latency"),
+    ],
+)
+def test_default_maps_leave_to_a_scan_what_they_can_not_say(
+    many: Recording, rest: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.statistics.tiers import heat as module
 
     class ScannedError(Exception):
@@ -137,8 +271,12 @@ def test_default_maps_leave_to_a_scan_what_they_can_not_say(many: Recording, res
         heat(many, "latency", **{"interval_ns": SECOND, **rest})
 
 
-def test_an_offset_map_of_a_small_part_is_not_made_of_wide_buckets(many: Recording, tmp_path: Path) -> None:
-    held = [Event(START + place * SECOND // 10, offset=2**40 + 4096 * place) for place in range(600)]
+def test_an_offset_map_of_a_small_part_is_not_made_of_wide_buckets(
+    many: Recording, tmp_path: Path
+) -> None:
+    held = [
+        Event(START + place * SECOND // 10, offset=2**40 + 4096 * place) for place in range(600)
+    ]
     near = recording_of(trace_of(held, tmp_path / "t.csv"), tmp_path / "r")
     found = heat(near, "offset", interval_ns=SECOND)
     same(found, scanned(near, "offset", {}, SECOND))
@@ -154,8 +292,12 @@ def test_a_missing_map_is_no_hindrance(many: Recording, tmp_path: Path) -> None:
     same(heat(Recording(copy), "latency", interval_ns=SECOND), scanned(many, "latency", {}, SECOND))
 
 
-@pytest.mark.parametrize("name", ["io.ops", "io.ops[op]", "io.ops[device]", "io.ops[op=write][device]"])
-def test_series_of_default_maps_are_those_of_a_scan(many: Recording, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["io.ops", "io.ops[op]", "io.ops[device]", "io.ops[op=write][device]"]
+)
+def test_series_of_default_maps_are_those_of_a_scan(
+    many: Recording, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from iolab.statistics.ask import query as module
 
     found = query(many, name, interval_ns=SECOND)
@@ -172,7 +314,10 @@ def test_columns_are_chosen_as_the_native_readers_do(tmp_path: Path) -> None:
         trace = trace_of(held, tmp_path / "t.csv")
         recording = recording_of(trace, tmp_path / f"r{spacing}")
         for columns in (10, 100, 400):
-            one, two = heat(trace, "latency", columns=columns), heat(recording, "latency", columns=columns)
+            one, two = (
+                heat(trace, "latency", columns=columns),
+                heat(recording, "latency", columns=columns),
+            )
             assert (one.interval_ns, one.t0_ns) == (two.interval_ns, two.t0_ns), (spacing, columns)
             same(one, replace(two, assumptions=()))
 
@@ -180,6 +325,10 @@ def test_columns_are_chosen_as_the_native_readers_do(tmp_path: Path) -> None:
 def test_too_many_columns_are_refused_on_every_road(tmp_path: Path) -> None:
     trace = trace_of([Event(0), Event(3600 * 10**9)], tmp_path / "t.csv")
     for opened in (trace, recording_of(trace, tmp_path / "r")):
-        for name in ("io.ops[latency]", "io.ops[op=read][latency>=1us][latency]", "io.ops[process]"):
+        for name in (
+            "io.ops[latency]",
+            "io.ops[op=read][latency>=1us][latency]",
+            "io.ops[process]",
+        ):
             with pytest.raises(IolabError, match="columns"):
                 query(opened, name, interval_ns=1)

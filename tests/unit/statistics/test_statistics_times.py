@@ -20,18 +20,32 @@ START = 1_700_000_000 * SECOND  # 2023-11-14 22:13:20 UTC
 END = START + 3600 * SECOND - 1
 
 
-@pytest.mark.parametrize(("text", "moment"), [
-    ("30s", START + 30 * SECOND), ("0", START), ("1.5min", START + 90 * SECOND), ("2m", START + 120 * SECOND),
-    ("-10m", END + 1 - 600 * SECOND), ("-1h", START), ("1h30m", START + 5400 * SECOND), ("-1m30s", END + 1 - 90 * SECOND),
-    ("-500ms", END + 1 - SECOND // 2),
-    ("2023-11-14T22:20:00", START + 400 * SECOND), ("2023-11-14 23:20:00+01:00", START + 400 * SECOND),
-    ("22:20:00", START + 400 * SECOND), ("22:20", START + 400 * SECOND), ("2023-11-14T22:13:20.000001Z", START + 1000),
-])
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("30s", START + 30 * SECOND),
+        ("0", START),
+        ("1.5min", START + 90 * SECOND),
+        ("2m", START + 120 * SECOND),
+        ("-10m", END + 1 - 600 * SECOND),
+        ("-1h", START),
+        ("1h30m", START + 5400 * SECOND),
+        ("-1m30s", END + 1 - 90 * SECOND),
+        ("-500ms", END + 1 - SECOND // 2),
+        ("2023-11-14T22:20:00", START + 400 * SECOND),
+        ("2023-11-14 23:20:00+01:00", START + 400 * SECOND),
+        ("22:20:00", START + 400 * SECOND),
+        ("22:20", START + 400 * SECOND),
+        ("2023-11-14T22:13:20.000001Z", START + 1000),
+    ],
+)
 def test_moments(text: str, moment: int) -> None:
     assert parse_moment(text, START, END) == moment
 
 
-@pytest.mark.parametrize("text", ["", "soon", "10", "-", "10x", "25:00", "2023-13-01", "-10", "1..2s", "30m1h", "-1h2h"])
+@pytest.mark.parametrize(
+    "text", ["", "soon", "10", "-", "10x", "25:00", "2023-13-01", "-10", "1..2s", "30m1h", "-1h2h"]
+)
 def test_what_is_no_moment(text: str) -> None:
     with pytest.raises(UsageError, match="is not a moment"):
         parse_moment(text, START, END)
@@ -44,11 +58,22 @@ def test_a_trace_with_a_clock_of_its_own_has_no_days() -> None:
 
 
 def test_durations() -> None:
-    assert [parse_duration(text) for text in ("1s", "10 ms", "1d", "3m", "250us", "1h30m", "1m 500ms", "1d12h")] == [
-        SECOND, 10**7, 86400 * SECOND, 180 * SECOND, 250_000, 5400 * SECOND, 60 * SECOND + 5 * 10**8, 36 * 3600 * SECOND]
+    assert [
+        parse_duration(text)
+        for text in ("1s", "10 ms", "1d", "3m", "250us", "1h30m", "1m 500ms", "1d12h")
+    ] == [
+        SECOND,
+        10**7,
+        86400 * SECOND,
+        180 * SECOND,
+        250_000,
+        5400 * SECOND,
+        60 * SECOND + 5 * 10**8,
+        36 * 3600 * SECOND,
+    ]
 
 
-@given(some.integers(-10**18, 2 * 10**18), some.integers(0, 10**15), some.integers(1, 4000))
+@given(some.integers(-(10**18), 2 * 10**18), some.integers(0, 10**15), some.integers(1, 4000))
 def test_a_chosen_interval_is_the_shortest_round_one(first: int, span: int, columns: int) -> None:
     interval = round_interval(first, first + span, columns)
     digits = str(interval)
@@ -60,12 +85,21 @@ def test_a_chosen_interval_is_the_shortest_round_one(first: int, span: int, colu
         assert (first + span) // shorter - first // shorter >= max(2, columns)
 
 
-spans = some.lists(some.tuples(some.integers(0, 60), some.integers(1, 20)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=6)
+spans = some.lists(
+    some.tuples(some.integers(0, 60), some.integers(1, 20)).map(
+        lambda pair: (pair[0], pair[0] + pair[1])
+    ),
+    max_size=6,
+)
 
 
 @given(spans, spans)
-def test_spans_without_holes_are_what_is_left(held: list[tuple[int, int]], holes: list[tuple[int, int]]) -> None:
-    inside = {at for first, until in held for at in range(first, until)} - {at for first, until in holes for at in range(first, until)}
+def test_spans_without_holes_are_what_is_left(
+    held: list[tuple[int, int]], holes: list[tuple[int, int]]
+) -> None:
+    inside = {at for first, until in held for at in range(first, until)} - {
+        at for first, until in holes for at in range(first, until)
+    }
     found = without(joined(held), holes)
     assert {at for first, until in found for at in range(first, until)} == inside
     assert found == sorted(found)
@@ -74,19 +108,44 @@ def test_spans_without_holes_are_what_is_left(held: list[tuple[int, int]], holes
     assert {at for first, past in columns for at in range(first, past)} == empty
 
 
-@given(some.lists(some.tuples(some.integers(0, 100), some.integers(1, 50), some.none() | some.integers(0, 1000)).map(
-    lambda each: (each[0], each[0] + each[1], each[2])), max_size=5), some.integers(1, 20))
-def test_losses_add_up_over_columns(timed: list[tuple[int, int, int | None]], interval: int) -> None:
+@given(
+    some.lists(
+        some.tuples(
+            some.integers(0, 100), some.integers(1, 50), some.none() | some.integers(0, 1000)
+        ).map(lambda each: (each[0], each[0] + each[1], each[2])),
+        max_size=5,
+    ),
+    some.integers(1, 20),
+)
+def test_losses_add_up_over_columns(
+    timed: list[tuple[int, int, int | None]], interval: int
+) -> None:
     found = of_columns(lost_at([("lost", *each) for each in timed], 0, interval))
     assert sum(count for _, count in found) == sum(count or 0 for _, _, count in timed)
-    assert all(any(first < (column + 1) * interval and until > column * interval for first, until, _ in timed) for column, _ in found)
+    assert all(
+        any(
+            first < (column + 1) * interval and until > column * interval
+            for first, until, _ in timed
+        )
+        for column, _ in found
+    )
 
 
-def counts(t0: int, lost: tuple[tuple[int, int], ...], gaps: tuple[tuple[int, int], ...]) -> HeatCounts:
+def counts(
+    t0: int, lost: tuple[tuple[int, int], ...], gaps: tuple[tuple[int, int], ...]
+) -> HeatCounts:
     import numpy as np
 
     ones = np.array([0, 30]), np.array([5, 5]), np.array([1, 1])
-    return HeatCounts("latency", t0, 10, LogLinear(6), *ones, lost_at=tuple((column, "lost", count) for column, count in lost), gaps=gaps)
+    return HeatCounts(
+        "latency",
+        t0,
+        10,
+        LogLinear(6),
+        *ones,
+        lost_at=tuple((column, "lost", count) for column, count in lost),
+        gaps=gaps,
+    )
 
 
 def test_losses_and_gaps_are_coarsened_and_merged() -> None:

@@ -21,7 +21,9 @@ SPAN: Any = {"from_ns": START, "until_ns": START + 10 * SECOND}
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     path = tmp_path_factory.mktemp("unmatched") / "r"
-    with RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"}) as writer:
+    with RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "record"}
+    ) as writer:
         writer.append_events(events(300))
     return Recording(path)
 
@@ -30,8 +32,15 @@ def notes_of(answer: Any) -> str:
     return "; ".join(getattr(answer, "notes", None) or getattr(answer, "assumptions", ()))
 
 
-@pytest.mark.parametrize("statistic", ["io.ops[device=sdc]", "io.ops[device=sdc][op]", "io.ops[device=sdc][latency]",
-                                       "io.bytes[device=sdc]"])
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        "io.ops[device=sdc]",
+        "io.ops[device=sdc][op]",
+        "io.ops[device=sdc][latency]",
+        "io.bytes[device=sdc]",
+    ],
+)
 def test_a_device_that_was_not_there(recording: Recording, statistic: str) -> None:
     said = notes_of(query(recording, statistic, **SPAN))
     assert "there was no device 'sdc' then; there were nvme0n1, sda, sdb" in said
@@ -43,13 +52,20 @@ def test_each_name_that_was_not_there_and_no_other(recording: Recording) -> None
     assert "no process 'fi0'" in said
     assert "'fio'" not in said
     assert "there was no" not in notes_of(query(recording, "io.ops[device=sda]", **SPAN))
-    assert "there was no" not in notes_of(query(recording, "io.ops[op=flush][device=sda][size>=1GiB]", **SPAN))
+    assert "there was no" not in notes_of(
+        query(recording, "io.ops[op=flush][device=sda][size>=1GiB]", **SPAN)
+    )
 
 
 def test_of_a_trace_too(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    path.write_text("time:us,latency:us,op,device\n" + "".join(f"{1000 * number},50,read,vda\n" for number in range(100)))
-    assert "there was no device 'sda' then; there were vda" in notes_of(query(Trace(path), "io.ops[device=sda]"))
+    path.write_text(
+        "time:us,latency:us,op,device\n"
+        + "".join(f"{1000 * number},50,read,vda\n" for number in range(100))
+    )
+    assert "there was no device 'sda' then; there were vda" in notes_of(
+        query(Trace(path), "io.ops[device=sda]")
+    )
 
 
 def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> tuple[str, str]:
@@ -58,17 +74,26 @@ def told(capsys: pytest.CaptureFixture[str], code: int, *arguments: object) -> t
     return found.out, found.err
 
 
-def test_the_command_line_says_it_in_every_form(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_says_it_in_every_form(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = "there was no device 'sdc' then; there were nvme0n1, sda, sdb"
     name = "io.ops[device=sdc]"
     assert f"note: {words}" in told(capsys, 0, "query", recording.path, name)[0]
-    assert words in json.loads(told(capsys, 0, "query", recording.path, name, "--format", "json")[0])["notes"][0]
+    assert (
+        words
+        in json.loads(told(capsys, 0, "query", recording.path, name, "--format", "json")[0])[
+            "notes"
+        ][0]
+    )
     out, err = told(capsys, 0, "query", recording.path, name, "--format", "csv")
     assert "there was no" not in out
     assert f"note: {words}" in err
 
 
-def test_a_map_from_the_command_line(recording: Recording, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_map_from_the_command_line(
+    recording: Recording, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     words = "there was no device 'sdc' then; there were nvme0n1, sda, sdb"
     for output in ((), ("-o", tmp_path / "m.svg"), ("-o", tmp_path / "m.html")):
         _, err = told(capsys, 3, "heatmap", recording.path, "--where", "device=sdc", *output)

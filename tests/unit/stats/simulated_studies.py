@@ -44,10 +44,18 @@ class Noise:
         if self.tails is None:
             runs = random.normal(0, NOISE, shape)
         else:
-            runs = random.standard_t(self.tails, shape) * NOISE / math.sqrt(self.tails / (self.tails - 2))
+            runs = (
+                random.standard_t(self.tails, shape)
+                * NOISE
+                / math.sqrt(self.tails / (self.tails - 2))
+            )
         scale = np.ones(cells)
         scale[: self.noisy] = self.times
-        each = scale * np.exp(random.normal(0, self.spread, (count, cells))) if self.spread else np.tile(scale, (count, 1))
+        each = (
+            scale * np.exp(random.normal(0, self.spread, (count, cells)))
+            if self.spread
+            else np.tile(scale, (count, 1))
+        )
         return (runs[:, 1] - runs[:, 0]) * each[:, :, None]
 
 
@@ -76,40 +84,59 @@ def decided(found: list[MeanInterval], alpha: float = 0.05) -> NDArray[np.bool_]
     return np.array([q is not None and q <= alpha for q in q_values])
 
 
-def false_alarm_rate(noise: Noise, count: int, blocks: int, cells: int = 40, seed: int = 1) -> float:
+def false_alarm_rate(
+    noise: Noise, count: int, blocks: int, cells: int = 40, seed: int = 1
+) -> float:
     """Share of studies without any difference that call at least one cell different."""
     studies = noise.studies(count, cells, blocks, seed)
     return float(np.mean([decided(found).any() for found in intervals(studies)]))
 
 
-def share_found(noise: Noise, count: int, blocks: int, differing: int, cells: int = 40, seed: int = 2) -> float:
+def share_found(
+    noise: Noise, count: int, blocks: int, differing: int, cells: int = 40, seed: int = 2
+) -> float:
     """Share of cells with a true effect of 10 % (the last ones: the quiet) that a study calls different."""
     studies = noise.studies(count, cells, blocks, seed)
     studies[:, cells - differing :] += TEN_PER_CENT
-    return float(np.mean([decided(found)[cells - differing :].mean() for found in intervals(studies)]))
+    return float(
+        np.mean([decided(found)[cells - differing :].mean() for found in intervals(studies)])
+    )
 
 
-def coverage(noise: Noise, count: int, blocks: int, cells: int = 40, seed: int = 3) -> NDArray[np.float64]:
+def coverage(
+    noise: Noise, count: int, blocks: int, cells: int = 40, seed: int = 3
+) -> NDArray[np.float64]:
     """Share of 95 % intervals that hold the truth (zero), per cell, shape (cells,)."""
-    held = [[each.low <= 0 <= each.high for each in found] for found in intervals(noise.studies(count, cells, blocks, seed))]
+    held = [
+        [each.low <= 0 <= each.high for each in found]
+        for found in intervals(noise.studies(count, cells, blocks, seed))
+    ]
     return np.asarray(np.mean(held, axis=0))
 
 
 def _print_tables(count: int) -> None:
     print(f"false alarms per study, {count} studies of 40 cells (columns: 3, 4, 5, 6, 10 blocks)")
     for noise in (EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY, *ADVERSE):
-        rates = "  ".join(f"{false_alarm_rate(noise, count, blocks):6.2%}" for blocks in (3, 4, 5, 6, 10))
+        rates = "  ".join(
+            f"{false_alarm_rate(noise, count, blocks):6.2%}" for blocks in (3, 4, 5, 6, 10)
+        )
         print(f"  {noise.name:42} {rates}", flush=True)
     print("share of 10 % effects found (columns: 1, 10, 40 cells of 40 differ)")
     for noise in (EQUAL, HEAVY, FOUR_NOISY):
         for blocks in (3, 4, 5, 6, 10):
-            shares = "  ".join(f"{share_found(noise, count // 10, blocks, differing):4.0%}" for differing in (1, 10, 40))
+            shares = "  ".join(
+                f"{share_found(noise, count // 10, blocks, differing):4.0%}"
+                for differing in (1, 10, 40)
+            )
             print(f"  {noise.name:28} {blocks:2} blocks  {shares}", flush=True)
     print("coverage of 95 % intervals: mean, lowest cell (5 blocks, 6 blocks)")
     for noise in (EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY, *ADVERSE):
         for blocks in (5, 6):
             shares = coverage(noise, count, blocks)
-            print(f"  {noise.name:42} {blocks} blocks  {shares.mean():6.1%}  {shares.min():6.1%}", flush=True)
+            print(
+                f"  {noise.name:42} {blocks} blocks  {shares.mean():6.1%}  {shares.min():6.1%}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

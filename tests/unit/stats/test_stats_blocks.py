@@ -33,7 +33,10 @@ def test_a_single_cell_is_the_t_test(pairs: list[float]) -> None:
 
 
 def test_a_wider_confidence_is_a_wider_interval() -> None:
-    (narrow,), (wide,) = t_intervals([[0.1, 0.2, 0.15]], confidence=0.9), t_intervals([[0.1, 0.2, 0.15]], confidence=0.99)
+    (narrow,), (wide,) = (
+        t_intervals([[0.1, 0.2, 0.15]], confidence=0.9),
+        t_intervals([[0.1, 0.2, 0.15]], confidence=0.99),
+    )
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 
@@ -42,7 +45,15 @@ def test_one_pair_has_no_interval_even_where_others_pool() -> None:
     found = t_intervals([*random.normal(0, 1, (10, 6)), np.array([0.5])])
     assert any(each.pooled for each in found[:-1])
     last = found[-1]
-    assert (last.mean, last.low, last.high, last.p, last.df, last.sd, last.n) == (0.5, None, None, None, None, None, 1)
+    assert (last.mean, last.low, last.high, last.p, last.df, last.sd, last.n) == (
+        0.5,
+        None,
+        None,
+        None,
+        None,
+        None,
+        1,
+    )
 
 
 def test_no_pair_is_nan() -> None:
@@ -82,7 +93,9 @@ def test_pooled_cells_share_one_standard_deviation_and_its_degrees_of_freedom() 
     found = [each for each in t_intervals(list(data)) if each.pooled]
     assert len(found) >= 10
     assert {each.df for each in found} == {80}
-    assert [each.sd for each in found] == [pytest.approx(math.sqrt(data.var(axis=1, ddof=1).mean()))] * len(found)
+    assert [each.sd for each in found] == [
+        pytest.approx(math.sqrt(data.var(axis=1, ddof=1).mean()))
+    ] * len(found)
 
 
 def test_a_cell_much_noisier_than_the_rest_keeps_its_own_variance() -> None:
@@ -101,7 +114,9 @@ def test_unequal_numbers_of_pairs_weigh_by_their_degrees_of_freedom() -> None:
     random = np.random.default_rng(4)
     cells = [random.normal(0, 1, n) for n in (3, 4, 5, 6, 12, 12, 12, 3)]
     found = [each for each in t_intervals(cells) if each.pooled]
-    expected = sum(((cell - cell.mean()) ** 2).sum() for cell in cells) / sum(len(cell) - 1 for cell in cells)
+    expected = sum(((cell - cell.mean()) ** 2).sum() for cell in cells) / sum(
+        len(cell) - 1 for cell in cells
+    )
     assert found
     assert [each.sd for each in found] == [pytest.approx(math.sqrt(expected))] * len(found)
 
@@ -134,13 +149,17 @@ def test_the_order_of_cells_and_of_pairs_does_not_matter(cells: list[list[float]
 def test_the_homogeneity_test_keeps_its_level_where_cells_are_equal() -> None:
     random = np.random.default_rng(7)
     for df in (2, 4, 9):
-        p_values = [homogeneity_p(random.chisquare(df, 20) / df, np.full(20, df)) for _ in range(1000)]
+        p_values = [
+            homogeneity_p(random.chisquare(df, 20) / df, np.full(20, df)) for _ in range(1000)
+        ]
         assert np.mean(np.array(p_values) <= 0.1) == pytest.approx(0.1, abs=0.03)
 
 
 def test_a_single_cell_or_two_pairs_do_not_pool() -> None:
     for variances, df in (([1.0], [4]), ([1.0, 1.1], [1, 1]), ([1.0, 0.0], [4, 4]), ([], [])):
-        mask, variance, total = pooled_cells(np.array(variances, dtype=float), np.array(df, dtype=np.int64))
+        mask, variance, total = pooled_cells(
+            np.array(variances, dtype=float), np.array(df, dtype=np.int64)
+        )
         assert not mask.any()
         assert math.isnan(variance)
         assert total == 0

@@ -17,7 +17,9 @@ LATENCY = [1.0, 1.1, 1.5, 3.0, 8.0, 20.0]
 
 @given(POINTS)
 def test_the_efficient_part_is_what_no_point_beats(points: list[tuple[float, float]]) -> None:
-    kept = set(zip(*(part.tolist() for part in efficient_part(*zip(*points, strict=True))), strict=True))
+    kept = set(
+        zip(*(part.tolist() for part in efficient_part(*zip(*points, strict=True))), strict=True)
+    )
     for x, y in points:
         beaten = any((a >= x and b <= y) and (a, b) != (x, y) for a, b in points)
         assert ((x, y) in kept) == (not beaten)

@@ -15,7 +15,9 @@ from iolab.stats.exact import sign_flip_p
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(-1, 1).map(lambda value: round(value, 3)), min_size=6, max_size=9))
 def test_it_is_the_permutation_test(pairs: list[float]) -> None:
-    expected = stats.permutation_test((np.array(pairs),), np.sum, permutation_type="samples", n_resamples=np.inf)
+    expected = stats.permutation_test(
+        (np.array(pairs),), np.sum, permutation_type="samples", n_resamples=np.inf
+    )
     assert sign_flip_p(pairs) == pytest.approx(expected.pvalue, abs=1e-12)
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 from scipy import stats
-from simulated_studies import ADVERSE, EQUAL, FOUR_NOISY, HALF_NOISY, HEAVY, Noise, coverage, false_alarm_rate, share_found
+from simulated_studies import (
+    ADVERSE,
+    EQUAL,
+    FOUR_NOISY,
+    HALF_NOISY,
+    HEAVY,
+    Noise,
+    coverage,
+    false_alarm_rate,
+    share_found,
+)
 
 from iolab.stats import pooling
 
@@ -19,10 +29,16 @@ def most(rate: float, studies: int = STUDIES) -> float:
 
 
 @pytest.mark.parametrize("blocks", [5, 6])
-@pytest.mark.parametrize("noise", [EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY], ids=lambda noise: noise.name)
-def test_studies_without_a_difference_raise_no_more_false_alarms_than_stated(noise: Noise, blocks: int) -> None:
+@pytest.mark.parametrize(
+    "noise", [EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY], ids=lambda noise: noise.name
+)
+def test_studies_without_a_difference_raise_no_more_false_alarms_than_stated(
+    noise: Noise, blocks: int
+) -> None:
     rate = false_alarm_rate(noise, STUDIES, blocks)
-    print(f"{noise.name}, {blocks} blocks: {rate:.1%} of {STUDIES} A/A studies of 40 cells raise a false alarm")
+    print(
+        f"{noise.name}, {blocks} blocks: {rate:.1%} of {STUDIES} A/A studies of 40 cells raise a false alarm"
+    )
     assert rate <= most(0.05)
 
 
@@ -38,18 +54,26 @@ def test_pooling_without_its_guards_would_raise_far_more(monkeypatch: pytest.Mon
     assert false_alarm_rate(HEAVY, 400, 5) > most(0.05, 400)
 
 
-@pytest.mark.parametrize(("blocks", "differing", "least"), [
-    (5, 1, 0.58), (5, 10, 0.93), (5, 40, 0.99), (6, 1, 0.76), (6, 10, 0.97), (6, 40, 0.99)])
+@pytest.mark.parametrize(
+    ("blocks", "differing", "least"),
+    [(5, 1, 0.58), (5, 10, 0.93), (5, 40, 0.99), (6, 1, 0.76), (6, 10, 0.97), (6, 40, 0.99)],
+)
 def test_real_effects_of_ten_per_cent_are_found(blocks: int, differing: int, least: float) -> None:
     found = share_found(EQUAL, 300, blocks, differing)
-    print(f"{found:.0%} of real 10 % effects found: {differing} of 40 cells differ, {blocks} blocks, 2 % noise")
+    print(
+        f"{found:.0%} of real 10 % effects found: {differing} of 40 cells differ, {blocks} blocks, 2 % noise"
+    )
     assert found >= least
 
 
-@pytest.mark.parametrize("noise", [EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY], ids=lambda noise: noise.name)
+@pytest.mark.parametrize(
+    "noise", [EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY], ids=lambda noise: noise.name
+)
 def test_intervals_cover_as_stated(noise: Noise) -> None:
     shares = coverage(noise, STUDIES, 5)
-    print(f"{noise.name}: 95 % intervals hold the truth in {shares.mean():.1%}, the worst cell in {shares.min():.1%}")
+    print(
+        f"{noise.name}: 95 % intervals hold the truth in {shares.mean():.1%}, the worst cell in {shares.min():.1%}"
+    )
     assert shares.mean() >= 0.945
     # the worst of forty cells, each estimated from 1 000 studies
     assert shares.min() >= float(stats.binom.ppf(0.001 / 40, STUDIES, 0.95)) / STUDIES

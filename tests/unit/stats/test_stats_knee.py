@@ -13,8 +13,9 @@ from iolab.stats.knee import Knee, KneeEstimate, NoKnee, knee, knee_over_repetit
 LOADS = 2.0 ** np.arange(11)
 
 
-def closed_loop(loads: np.ndarray, peak: float = 10_000, service: float = 0.001,
-                kappa: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def closed_loop(
+    loads: np.ndarray, peak: float = 10_000, service: float = 0.001, kappa: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Throughput and latency of `loads` clients: bound by the service time, then by the peak; kappa turns it back."""
     throughput = 1 / ((service / loads) ** 4 + (1 / peak) ** 4) ** 0.25 / (1 + kappa * loads)
     return throughput, loads / throughput
@@ -61,15 +62,18 @@ def test_units_do_not_move_it(scale_x: float, scale_y: float) -> None:
     assert one.index == other.index
 
 
-@pytest.mark.parametrize(("throughput", "latency", "reason"), [
-    ([1, 2, 3], [1, 1, 5], "3 load levels"),
-    ([], [], "0 load levels"),
-    ([100, 101, 99, 100, 102], [1, 2, 4, 8, 16], "saturated throughout"),
-    ([10, 20, 40, 80, 160], [1, 1.01, 1.02, 1.05, 1.1], "not saturated anywhere"),
-    ([10, 20, 30, 40, 50, 60], [1, 2, 3, 4, 5, 6], "evenly"),
-    ([100, 80, 60, 50, 40], [1, 2, 3, 5, 9], "lowest load"),
-    ([10, 20, 30, 40, 50], [5, 4, 3, 2, 1], "highest loads"),
-])
+@pytest.mark.parametrize(
+    ("throughput", "latency", "reason"),
+    [
+        ([1, 2, 3], [1, 1, 5], "3 load levels"),
+        ([], [], "0 load levels"),
+        ([100, 101, 99, 100, 102], [1, 2, 4, 8, 16], "saturated throughout"),
+        ([10, 20, 40, 80, 160], [1, 1.01, 1.02, 1.05, 1.1], "not saturated anywhere"),
+        ([10, 20, 30, 40, 50, 60], [1, 2, 3, 4, 5, 6], "evenly"),
+        ([100, 80, 60, 50, 40], [1, 2, 3, 5, 9], "lowest load"),
+        ([10, 20, 30, 40, 50], [5, 4, 3, 2, 1], "highest loads"),
+    ],
+)
 def test_no_clear_knee_says_why(throughput: list[float], latency: list[float], reason: str) -> None:
     found = knee(throughput, latency)
     assert isinstance(found, NoKnee)
@@ -98,8 +102,11 @@ def test_repetitions_give_the_median_and_the_range() -> None:
     assert isinstance(found, KneeEstimate)
     assert (found.repetitions, found.found) == (5, 5)
     assert found.load in LOADS
-    for value, limits in ((found.load, found.load_range), (found.throughput, found.throughput_range),
-                          (found.latency, found.latency_range)):
+    for value, limits in (
+        (found.load, found.load_range),
+        (found.throughput, found.throughput_range),
+        (found.latency, found.latency_range),
+    ):
         assert limits is not None
         assert limits[0] <= value <= limits[1]
     assert found.throughput_range[0] < found.throughput_range[1]

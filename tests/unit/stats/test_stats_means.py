@@ -24,7 +24,9 @@ def test_the_geometric_mean_is_scipys_and_lies_within(values: list[float]) -> No
 
 @given(POSITIVE, st.floats(1e-3, 1e3))
 def test_a_change_of_unit_changes_nothing_else(values: list[float], scale: float) -> None:
-    assert geometric_mean([value * scale for value in values]) == pytest.approx(geometric_mean(values) * scale, rel=1e-9)
+    assert geometric_mean([value * scale for value in values]) == pytest.approx(
+        geometric_mean(values) * scale, rel=1e-9
+    )
 
 
 def test_a_single_value_is_itself_to_the_last_digit_and_has_no_interval() -> None:
@@ -44,7 +46,9 @@ def test_intervals_are_the_t_interval() -> None:
     low, high = stats.ttest_1samp(values, 0).confidence_interval(0.9)
     assert mean_interval(values, 0.9) == pytest.approx((10.625, low, high))
     low, high = stats.ttest_1samp(np.log(values), 0).confidence_interval(0.9)
-    assert log_mean_interval(values, 0.9) == pytest.approx((stats.gmean(values), math.exp(low), math.exp(high)))
+    assert log_mean_interval(values, 0.9) == pytest.approx(
+        (stats.gmean(values), math.exp(low), math.exp(high))
+    )
 
 
 def test_two_values_worlds_apart_say_that_nothing_is_known() -> None:

@@ -20,19 +20,30 @@ def test_it_is_scipys_and_none_does_not_count(p_values: list[float | None]) -> N
     assert [q is None for q in found] == [p is None for p in p_values]
     if made:
         expected = stats.false_discovery_control(made)
-        np.testing.assert_allclose([q for q in found if q is not None], expected, rtol=1e-12, atol=1e-300)
+        np.testing.assert_allclose(
+            [q for q in found if q is not None], expected, rtol=1e-12, atol=1e-300
+        )
 
 
 @given(P_VALUES)
 def test_q_is_never_below_p_and_keeps_its_order(p_values: list[float | None]) -> None:
-    pairs = [(p, q) for p, q in zip(p_values, benjamini_hochberg(p_values), strict=True) if p is not None and q is not None]
+    pairs = [
+        (p, q)
+        for p, q in zip(p_values, benjamini_hochberg(p_values), strict=True)
+        if p is not None and q is not None
+    ]
     assert all(q >= p or q == pytest.approx(p) for p, q in pairs)
     ordered = [q for _, q in sorted(pairs)]
     assert ordered == sorted(ordered)
 
 
 def test_by_hand() -> None:
-    assert benjamini_hochberg([0.01, None, 0.04, 0.03]) == [pytest.approx(0.03), None, pytest.approx(0.04), pytest.approx(0.04)]
+    assert benjamini_hochberg([0.01, None, 0.04, 0.03]) == [
+        pytest.approx(0.03),
+        None,
+        pytest.approx(0.04),
+        pytest.approx(0.04),
+    ]
     assert benjamini_hochberg([]) == []
 
 

@@ -26,8 +26,12 @@ def test_textbook() -> None:
     assert power_of(0.5, 1.0, 34) == pytest.approx(0.8078, abs=1e-4)
 
 
-@given(st.floats(0.05, 60), st.sampled_from([0.05, 0.01, 0.00125]), st.sampled_from([0.5, 0.8, 0.95]))
-def test_blocks_needed_is_the_first_number_that_suffices(effect: float, alpha: float, power: float) -> None:
+@given(
+    st.floats(0.05, 60), st.sampled_from([0.05, 0.01, 0.00125]), st.sampled_from([0.5, 0.8, 0.95])
+)
+def test_blocks_needed_is_the_first_number_that_suffices(
+    effect: float, alpha: float, power: float
+) -> None:
     needed = blocks_needed(effect, 1.0, alpha=alpha, power=power)
     if needed is None:
         assert power_of(effect, 1.0, 1000, alpha) < power
@@ -65,7 +69,11 @@ def test_edges() -> None:
 
 @pytest.mark.parametrize(("sd", "alpha"), [(-1, 0.05), (math.nan, 0.05), (1, 0), (1, 1)])
 def test_nonsense_is_refused(sd: float, alpha: float) -> None:
-    for call in (lambda: power_of(1, sd, 5, alpha), lambda: blocks_needed(1, sd, alpha=alpha), lambda: detectable(sd, 5, alpha)):
+    for call in (
+        lambda: power_of(1, sd, 5, alpha),
+        lambda: blocks_needed(1, sd, alpha=alpha),
+        lambda: detectable(sd, 5, alpha),
+    ):
         with pytest.raises(ValueError):
             call()
     with pytest.raises(ValueError, match="power"):

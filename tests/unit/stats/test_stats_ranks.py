@@ -26,10 +26,12 @@ def test_it_is_scipys_ties_included(pairs: list[tuple[int, int]]) -> None:
 def test_only_the_order_counts() -> None:
     load = np.array([1.0, 2, 4, 8, 16])
     assert rank_correlation(load, np.exp(load)) == pytest.approx(1)
-    assert rank_correlation(load, -load**3) == pytest.approx(-1)
+    assert rank_correlation(load, -(load**3)) == pytest.approx(-1)
 
 
-@pytest.mark.parametrize(("one", "other"), [([1.0, 2, 3], [1.0, 2, 3]), ([1.0, 1, 1, 1], [1.0, 2, 3, 4]), ([], [])])
+@pytest.mark.parametrize(
+    ("one", "other"), [([1.0, 2, 3], [1.0, 2, 3]), ([1.0, 1, 1, 1], [1.0, 2, 3, 4]), ([], [])]
+)
 def test_few_or_equal_values_have_none(one: list[float], other: list[float]) -> None:
     assert rank_correlation(one, other) is None
 

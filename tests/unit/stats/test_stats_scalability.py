@@ -46,7 +46,9 @@ def test_standard_errors_are_those_that_repeated_studies_show() -> None:
         claimed = [getattr(fit, f"{name}_error") for fit in fits]
         assert None not in claimed
         assert np.sqrt(np.mean(np.square(claimed))) == pytest.approx(scatter, rel=0.25), name
-    assert np.mean([fit.relative_error for fit in fits]) == pytest.approx(0.03 * math.sqrt(8 / 11), rel=0.15)
+    assert np.mean([fit.relative_error for fit in fits]) == pytest.approx(
+        0.03 * math.sqrt(8 / 11), rel=0.15
+    )
 
 
 def test_linear_growth_has_no_contention_no_peak_and_no_error_of_what_is_not_there() -> None:
@@ -87,14 +89,30 @@ def test_no_search_of_scipy_finds_a_nearer_law(sigma: float, kappa: float) -> No
             return np.log(law(LEVELS, np.exp(p[0]), p[1], p[2] / 1e6) / x)
 
         near = [math.log(found.lam), found.sigma, found.kappa * 1e6]
-        starts = [near, [math.log(1000), sigma, kappa * 1e6], [math.log(x[0]), 0.1, 0.1], [math.log(x[0]), 0.9, 1.0]]
-        inside = [np.clip(start, [-np.inf, 1e-9, 1e-9], [np.inf, 1 - 1e-9, np.inf]) for start in starts]
+        starts = [
+            near,
+            [math.log(1000), sigma, kappa * 1e6],
+            [math.log(x[0]), 0.1, 0.1],
+            [math.log(x[0]), 0.9, 1.0],
+        ]
+        inside = [
+            np.clip(start, [-np.inf, 1e-9, 1e-9], [np.inf, 1 - 1e-9, np.inf]) for start in starts
+        ]
         bounds = ([-np.inf, 0, 0], [np.inf, 1, np.inf])
-        best = min((optimize.least_squares(residuals, start, bounds=bounds, xtol=1e-12, ftol=1e-12, gtol=1e-12) for start in inside),
-                   key=lambda each: each.cost)
+        best = min(
+            (
+                optimize.least_squares(
+                    residuals, start, bounds=bounds, xtol=1e-12, ftol=1e-12, gtol=1e-12
+                )
+                for start in inside
+            ),
+            key=lambda each: each.cost,
+        )
         assert 0.5 * np.square(residuals(np.array(near))).sum() <= best.cost * (1 + 1e-6) + 1e-12
         assert found.lam == pytest.approx(math.exp(best.x[0]), rel=1e-4)
-        assert found.throughput(300) == pytest.approx(law(300, math.exp(best.x[0]), best.x[1], best.x[2] / 1e6), rel=1e-4)
+        assert found.throughput(300) == pytest.approx(
+            law(300, math.exp(best.x[0]), best.x[1], best.x[2] / 1e6), rel=1e-4
+        )
 
 
 def test_repetitions_and_order_do_not_matter() -> None:
@@ -105,19 +123,34 @@ def test_repetitions_and_order_do_not_matter() -> None:
     one, other = fitted(n, x), fitted(n[order], x[order])
     assert one.levels == 11
     assert one.highest == 1024
-    assert (one.lam, one.sigma, one.kappa) == pytest.approx((other.lam, other.sigma, other.kappa), rel=1e-4)
+    assert (one.lam, one.sigma, one.kappa) == pytest.approx(
+        (other.lam, other.sigma, other.kappa), rel=1e-4
+    )
 
 
-@pytest.mark.parametrize(("n", "reason"), [
-    ([], "0 levels"), ([1, 2, 4], "3 levels"), ([1, 1, 2, 2, 4, 4], "3 levels"), ([0.5, 1, 2, 4], "below 1")])
+@pytest.mark.parametrize(
+    ("n", "reason"),
+    [
+        ([], "0 levels"),
+        ([1, 2, 4], "3 levels"),
+        ([1, 1, 2, 2, 4, 4], "3 levels"),
+        ([0.5, 1, 2, 4], "below 1"),
+    ],
+)
 def test_no_fit_says_why(n: list[float], reason: str) -> None:
     found = fit_usl(n, [10.0] * len(n))
     assert isinstance(found, NoFit)
     assert reason in found.reason
 
 
-@pytest.mark.parametrize(("n", "x"), [
-    ([1, 2, 4, 8], [1, 2, 3]), ([1, 2, 4, 8], [1, 2, 0, 4]), ([1, 2, 4, float("nan")], [1, 2, 3, 4])])
+@pytest.mark.parametrize(
+    ("n", "x"),
+    [
+        ([1, 2, 4, 8], [1, 2, 3]),
+        ([1, 2, 4, 8], [1, 2, 0, 4]),
+        ([1, 2, 4, float("nan")], [1, 2, 3, 4]),
+    ],
+)
 def test_nonsense_is_refused(n: list[float], x: list[float]) -> None:
     with pytest.raises(ValueError):
         fit_usl(n, x)

@@ -41,7 +41,9 @@ def test_a_single_slow_fifth_breaks_the_range_alone() -> None:
     assert found.slope_share < 0.1
 
 
-@pytest.mark.parametrize(("drift", "ok"), [(0.09, True), (0.11, False), (-0.09, True), (-0.11, False)])
+@pytest.mark.parametrize(
+    ("drift", "ok"), [(0.09, True), (0.11, False), (-0.09, True), (-0.11, False)]
+)
 def test_the_slope_limit_is_ten_per_cent_over_the_rounds(drift: float, ok: bool) -> None:
     seconds = np.arange(60)
     assert steady(100 * (1 + drift * (seconds - seconds.mean()) / 48)).ok is ok
@@ -56,7 +58,9 @@ def test_seconds_of_which_nothing_is_known_are_left_out() -> None:
     assert found.slope_share == pytest.approx(whole.slope_share, rel=0.02)
 
 
-@pytest.mark.parametrize("values", [[], [1.0] * 9, [math.nan] * 60, [0.0] * 60, [1.0] * 9 + [math.nan] * 50])
+@pytest.mark.parametrize(
+    "values", [[], [1.0] * 9, [math.nan] * 60, [0.0] * 60, [1.0] * 9 + [math.nan] * 50]
+)
 def test_too_little_to_say_anything(values: list[float]) -> None:
     assert steady(values) is None
 
@@ -73,4 +77,5 @@ def test_the_unit_does_not_matter(values: list[float], scale: float) -> None:
     assert one is not None
     assert other is not None
     assert (one.range_share, one.slope_share, one.halves_ratio) == pytest.approx(
-        (other.range_share, other.slope_share, other.halves_ratio), rel=1e-6, abs=1e-9)
+        (other.range_share, other.slope_share, other.halves_ratio), rel=1e-6, abs=1e-9
+    )

@@ -19,13 +19,19 @@ VALUES = st.lists(st.integers(0, 10**9), min_size=1, max_size=60)
 
 
 def histogram(values: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    indices, counts = np.unique([_core.grid_index(int(value), BITS) for value in values], return_counts=True)
+    indices, counts = np.unique(
+        [_core.grid_index(int(value), BITS) for value in values], return_counts=True
+    )
     return indices.astype(np.uint32), counts.astype(np.uint64)
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5), st.lists(st.floats(0, 1), min_size=1, max_size=4))
-def test_pooling_is_the_quantile_of_all_values_together(repetitions: list[list[int]], quantiles: list[float]) -> None:
-    found = pooled_quantiles([histogram(values) for values in repetitions], BITS, quantiles, resamples=20)
+def test_pooling_is_the_quantile_of_all_values_together(
+    repetitions: list[list[int]], quantiles: list[float]
+) -> None:
+    found = pooled_quantiles(
+        [histogram(values) for values in repetitions], BITS, quantiles, resamples=20
+    )
     every = sorted(value for values in repetitions for value in values)
     for q, (value, low, high) in zip(quantiles, found, strict=True):
         rank = min(max(math.ceil(q * len(every)), 1), len(every))
@@ -42,14 +48,17 @@ def test_a_single_repetition_has_no_interval_however_many_ios_it_had() -> None:
 
 
 def test_repetitions_that_agree_have_no_width() -> None:
-    (value, low, high), = pooled_quantiles([histogram([100, 200, 300])] * 5, BITS, [0.5])
+    ((value, low, high),) = pooled_quantiles([histogram([100, 200, 300])] * 5, BITS, [0.5])
     assert (low, high) == (pytest.approx(value), pytest.approx(value))
 
 
 def test_the_interval_stands_on_repetitions_not_on_ios() -> None:
     random = np.random.default_rng(1)
-    runs = [histogram((center * random.lognormal(0, 0.3, 2000)).astype(int).tolist()) for center in (8e5, 9e5, 1e6, 1.1e6, 1.2e6)]
-    (value, low, high), = pooled_quantiles(runs, BITS, [0.99])
+    runs = [
+        histogram((center * random.lognormal(0, 0.3, 2000)).astype(int).tolist())
+        for center in (8e5, 9e5, 1e6, 1.1e6, 1.2e6)
+    ]
+    ((value, low, high),) = pooled_quantiles(runs, BITS, [0.99])
     assert low < value < high
     many = [(indices, counts * 1000) for indices, counts in runs]
     assert pooled_quantiles(many, BITS, [0.99]) == [(value, low, high)]
@@ -68,7 +77,10 @@ def test_nothing_counted_is_nothing_known() -> None:
     assert pooled_quantiles([empty, histogram([7])], BITS, [0.5]) == [(7.0, None, None)]
 
 
-@pytest.mark.parametrize(("indices", "counts"), [([2, 1], [1, 1]), ([1, 1], [1, 1]), ([1], [1, 2]), ([1], [-1]), ([-1], [1])])
+@pytest.mark.parametrize(
+    ("indices", "counts"),
+    [([2, 1], [1, 1]), ([1, 1], [1, 1]), ([1], [1, 2]), ([1], [-1]), ([-1], [1])],
+)
 def test_damaged_histograms_are_refused(indices: list[int], counts: list[int]) -> None:
     with pytest.raises(ValueError):
         pooled_quantiles([(indices, counts)], BITS, [0.5])
@@ -91,13 +103,17 @@ def test_intervals_cover_as_stated_however_few_repetitions(repetitions: int) -> 
     for _ in range(200):
         centers = 1e6 * np.exp(random.normal(0, 0.1, repetitions))
         runs = [histogram((center * shape).astype(int).tolist()) for center in centers]
-        (_, low, high), = pooled_quantiles(runs, BITS, [0.5], resamples=200)
+        ((_, low, high),) = pooled_quantiles(runs, BITS, [0.5], resamples=200)
         held += low * (1 - 2**-BITS) <= 1e6 <= high * (1 + 2**-BITS)
-    print(f"95 % interval of a median over {repetitions} repetitions holds the truth in {held / 200:.1%}")
+    print(
+        f"95 % interval of a median over {repetitions} repetitions holds the truth in {held / 200:.1%}"
+    )
     # 200 draws of a true 95 % stay above this in 999 of 1000 cases
     assert held / 200 >= 0.90
 
 
 def test_a_latency_of_nothing_has_an_interval_too() -> None:
-    (value, low, high), = pooled_quantiles([histogram([0, 0, 0]), histogram([0, 0, 50])], BITS, [0.5])
+    ((value, low, high),) = pooled_quantiles(
+        [histogram([0, 0, 0]), histogram([0, 0, 50])], BITS, [0.5]
+    )
     assert (value, low, high) == (0.0, 0.0, 0.0)

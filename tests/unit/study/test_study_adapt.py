@@ -39,7 +39,9 @@ def test_repetitions_seed_and_runtime_take_the_files_place(tmp_path: Path) -> No
 
 
 def test_a_runtime_that_is_swept_or_wrong(tmp_path: Path) -> None:
-    text = study_text().replace('"2s"', '"{seconds}s"').replace("numjobs = [1, 4]", "seconds = [1, 2]")
+    text = (
+        study_text().replace('"2s"', '"{seconds}s"').replace("numjobs = [1, 4]", "seconds = [1, 2]")
+    )
     with pytest.raises(UsageError, match="choose a level with --only"):
         read(tmp_path, text, Changes(runtime="3s"))
     with pytest.raises(StudyProblems, match=r"workload\.runtime: 'soon' is not a duration"):
@@ -47,7 +49,9 @@ def test_a_runtime_that_is_swept_or_wrong(tmp_path: Path) -> None:
 
 
 def test_variants_can_be_chosen_and_the_baseline_follows(tmp_path: Path) -> None:
-    text = study_text(extra="[variants.third]\n").replace('name = "small"', 'name = "small"\nbaseline = "plain"')
+    text = study_text(extra="[variants.third]\n").replace(
+        'name = "small"', 'name = "small"\nbaseline = "plain"'
+    )
     study = read(tmp_path, text, Changes(variants=("third", "synced")))
     assert (study.variants, study.baseline) == (("synced", "third"), "synced")
     assert read(tmp_path, text, Changes(variants=("third", "plain"))).baseline == "plain"
@@ -56,9 +60,16 @@ def test_variants_can_be_chosen_and_the_baseline_follows(tmp_path: Path) -> None
 
 
 def test_again_adds_an_arm_equal_to_the_baseline_that_takes_its_turn(tmp_path: Path) -> None:
-    study = read(tmp_path, study_text(repetitions=6).replace('name = "small"', 'baseline = "synced"'), Changes(again=True))
+    study = read(
+        tmp_path,
+        study_text(repetitions=6).replace('name = "small"', 'baseline = "synced"'),
+        Changes(again=True),
+    )
     assert (study.variants, study.baseline) == (("plain", "synced", "synced-again"), "synced")
-    by_arm = {name: [cell.resolved() for cell in study.cells if cell.variant == name] for name in study.variants}
+    by_arm = {
+        name: [cell.resolved() for cell in study.cells if cell.variant == name]
+        for name in study.variants
+    }
     assert by_arm["synced-again"] == by_arm["synced"] != by_arm["plain"]
     runs = plan_runs(study, lambda cell: 1.0).runs
     firsts = [next(run.cell.variant for run in runs if run.block == block) for block in range(1, 7)]
@@ -73,25 +84,43 @@ def test_a_study_without_variants_has_its_baseline_again(tmp_path: Path) -> None
 
 
 def target(data: dict[str, Any], **changes: str) -> Any:
-    return adapted(data, Changes(target={key.replace("__", "."): value for key, value in changes.items()})).get("target")
+    return adapted(
+        data, Changes(target={key.replace("__", "."): value for key, value in changes.items()})
+    ).get("target")
 
 
 def test_target_keys_are_set_taken_out_and_typed() -> None:
     data = {"target": {"kind": "filesystem", "fs": "ext4", "loop": {"size": "2g", "count": 1}}}
-    assert target(data, loop__count="4") == {"kind": "filesystem", "fs": "ext4", "loop": {"size": "2g", "count": 4}}
-    assert target(data, loop="", device="/dev/disk/by-id/x") == {"kind": "filesystem", "fs": "ext4", "device": "/dev/disk/by-id/x"}
-    assert target(data, mkfs_options='["-O", "^has_journal"]')["mkfs_options"] == ["-O", "^has_journal"]
+    assert target(data, loop__count="4") == {
+        "kind": "filesystem",
+        "fs": "ext4",
+        "loop": {"size": "2g", "count": 4},
+    }
+    assert target(data, loop="", device="/dev/disk/by-id/x") == {
+        "kind": "filesystem",
+        "fs": "ext4",
+        "device": "/dev/disk/by-id/x",
+    }
+    assert target(data, mkfs_options='["-O", "^has_journal"]')["mkfs_options"] == [
+        "-O",
+        "^has_journal",
+    ]
     assert target(data, fs="2024-01-01")["fs"] == "2024-01-01"
     assert target(data, fs='a\nb = "c"')["fs"] == 'a\nb = "c"'
     assert target({}, path="/mnt/x") == {"path": "/mnt/x"}
-    assert data == {"target": {"kind": "filesystem", "fs": "ext4", "loop": {"size": "2g", "count": 1}}}
+    assert data == {
+        "target": {"kind": "filesystem", "fs": "ext4", "loop": {"size": "2g", "count": 1}}
+    }
 
 
 def test_another_kind_of_target_starts_empty() -> None:
     data = {"target": {"kind": "filesystem", "fs": "ext4"}}
     assert target(data, kind="directory", path="/mnt") == {"kind": "directory", "path": "/mnt"}
     assert target(data, kind="filesystem", fs="xfs") == {"kind": "filesystem", "fs": "xfs"}
-    assert target({"target": {"path": "/a"}}, kind="directory") == {"kind": "directory", "path": "/a"}
+    assert target({"target": {"path": "/a"}}, kind="directory") == {
+        "kind": "directory",
+        "path": "/a",
+    }
 
 
 def test_what_variants_compare_is_not_changed_under_them() -> None:
@@ -106,8 +135,15 @@ def test_a_wrong_key_is_told_as_the_files_own_would_be(tmp_path: Path) -> None:
 
 
 def test_flags_are_read_as_typed() -> None:
-    assert parse_only(["numjobs=1,8", "bs=4k", "numjobs=16"]) == {"numjobs": ("1", "8", "16"), "bs": ("4k",)}
-    assert parse_target(["path=/mnt/a=b", "loop.size=2g", "device="]) == {"path": "/mnt/a=b", "loop.size": "2g", "device": ""}
+    assert parse_only(["numjobs=1,8", "bs=4k", "numjobs=16"]) == {
+        "numjobs": ("1", "8", "16"),
+        "bs": ("4k",),
+    }
+    assert parse_target(["path=/mnt/a=b", "loop.size=2g", "device="]) == {
+        "path": "/mnt/a=b",
+        "loop.size": "2g",
+        "device": "",
+    }
     for wrong in ("numjobs", "=1", "numjobs=", "numjobs=1,,2"):
         with pytest.raises(UsageError, match="names no level"):
             parse_only([wrong])
@@ -119,30 +155,68 @@ def test_flags_are_read_as_typed() -> None:
 
 
 words = st.text("abcdefgh0123", min_size=1, max_size=5)
-changes = st.builds(Changes, only=st.dictionaries(words, st.lists(words, min_size=1).map(tuple), max_size=2),
-                    variants=st.lists(words, max_size=2).map(tuple), repetitions=st.none() | st.integers(1, 9),
-                    runtime=st.none() | st.just("5s"), seed=st.none() | st.integers(0, 9),
-                    target=st.dictionaries(words, words, max_size=2), again=st.booleans())
+changes = st.builds(
+    Changes,
+    only=st.dictionaries(words, st.lists(words, min_size=1).map(tuple), max_size=2),
+    variants=st.lists(words, max_size=2).map(tuple),
+    repetitions=st.none() | st.integers(1, 9),
+    runtime=st.none() | st.just("5s"),
+    seed=st.none() | st.integers(0, 9),
+    target=st.dictionaries(words, words, max_size=2),
+    again=st.booleans(),
+)
 
 
 @given(changes)
 def test_changes_survive_the_manifest_and_the_command_line(given_changes: Changes) -> None:
     assert Changes.from_data(given_changes.as_data()) == given_changes
     arguments = given_changes.arguments()
-    values = {flag: [arguments[at + 1] for at, each in enumerate(arguments) if each == flag] for flag in ("--only", "--target")}
+    values = {
+        flag: [arguments[at + 1] for at, each in enumerate(arguments) if each == flag]
+        for flag in ("--only", "--target")
+    }
     assert parse_only(values["--only"]) == given_changes.only
     assert parse_target(values["--target"]) == given_changes.target
-    assert ("--a-a" in arguments, bool(given_changes)) == (given_changes.again, given_changes != Changes())
+    assert ("--a-a" in arguments, bool(given_changes)) == (
+        given_changes.again,
+        given_changes != Changes(),
+    )
     assert (given_changes.seed is None) == ("--seed" not in arguments)
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | words, lambda below: st.lists(below, max_size=2) | st.dictionaries(
-    st.sampled_from(["study", "variants", "target", "workload", "factors", "runtime", "baseline", "a"]), below, max_size=4), max_leaves=12))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | words,
+        lambda below: (
+            st.lists(below, max_size=2)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "study",
+                        "variants",
+                        "target",
+                        "workload",
+                        "factors",
+                        "runtime",
+                        "baseline",
+                        "a",
+                    ]
+                ),
+                below,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_tables_of_any_shape_are_left_to_the_checks(data: Any) -> None:
     if not isinstance(data, dict):
         return
     try:
-        found = adapted(data, Changes(repetitions=2, seed=1, runtime="1s", target={"a.b": "1", "c": ""}, again=True))
+        found = adapted(
+            data,
+            Changes(repetitions=2, seed=1, runtime="1s", target={"a.b": "1", "c": ""}, again=True),
+        )
     except UsageError:
         return
     assert isinstance(found, dict)

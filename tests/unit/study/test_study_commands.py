@@ -43,28 +43,45 @@ def read(tmp_path: Path, text: str, changes: Changes | None = None) -> Study:
 
 def test_a_text_goes_to_the_shell_and_a_list_is_executed_as_it_stands(tmp_path: Path) -> None:
     study = read(tmp_path, COMMANDS)
-    assert study.variant_hooks == {"tuned": ((shell("echo 1 > /proc/x"), Command(("sysctl", "-w", "a b=1"), "sysctl -w 'a b=1'")),
-                                             (shell("echo 0 > /proc/x"),))}
-    assert study.hooks.before == {"study": (shell("uname -a"),), "run": (Command(("true",), "true"),)}
+    assert study.variant_hooks == {
+        "tuned": (
+            (shell("echo 1 > /proc/x"), Command(("sysctl", "-w", "a b=1"), "sysctl -w 'a b=1'")),
+            (shell("echo 0 > /proc/x"),),
+        )
+    }
+    assert study.hooks.before == {
+        "study": (shell("uname -a"),),
+        "run": (Command(("true",), "true"),),
+    }
     assert study.hooks.after == {"run": (shell("true"), shell("false"))}
 
 
 def test_actions_come_in_the_order_of_time_each_with_a_mark(tmp_path: Path) -> None:
     assert read(tmp_path, COMMANDS).actions == (
         Action(1.0, "half way"),
-        Action(1.5, "fstrim '/mnt/a b'", Command(("fstrim", "/mnt/a b"), "fstrim '/mnt/a b'")))
+        Action(1.5, "fstrim '/mnt/a b'", Command(("fstrim", "/mnt/a b"), "fstrim '/mnt/a b'")),
+    )
 
 
 def test_every_command_is_listed_with_its_place(tmp_path: Path) -> None:
     assert [(place, command.text) for place, command in read(tmp_path, COMMANDS).commands] == [
-        ("hooks.study.before", "uname -a"), ("hooks.run.before", "true"), ("hooks.run.after", "true"), ("hooks.run.after", "false"),
-        ("variants.tuned.setup", "echo 1 > /proc/x"), ("variants.tuned.setup", "sysctl -w 'a b=1'"),
-        ("variants.tuned.teardown", "echo 0 > /proc/x"), ("actions, at 1.5 s", "fstrim '/mnt/a b'")]
+        ("hooks.study.before", "uname -a"),
+        ("hooks.run.before", "true"),
+        ("hooks.run.after", "true"),
+        ("hooks.run.after", "false"),
+        ("variants.tuned.setup", "echo 1 > /proc/x"),
+        ("variants.tuned.setup", "sysctl -w 'a b=1'"),
+        ("variants.tuned.teardown", "echo 0 > /proc/x"),
+        ("actions, at 1.5 s", "fstrim '/mnt/a b'"),
+    ]
 
 
 def test_the_manifest_has_them(tmp_path: Path) -> None:
     resolved = read(tmp_path, COMMANDS).resolved()
-    assert resolved["hooks"] == {"before": {"study": ["uname -a"], "run": ["true"]}, "after": {"run": ["true", "false"]}}
+    assert resolved["hooks"] == {
+        "before": {"study": ["uname -a"], "run": ["true"]},
+        "after": {"run": ["true", "false"]},
+    }
     assert resolved["variants"]["tuned"]["teardown"] == ["echo 0 > /proc/x"]
     assert resolved["actions"][0] == {"at": 1.0, "mark": "half way", "command": None}
 
@@ -75,25 +92,33 @@ def test_the_arm_again_is_brought_about_as_the_baseline_is(tmp_path: Path) -> No
     assert study.variant_hooks["tuned-again"] == study.variant_hooks["tuned"]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("[hooks.run]\nbefore = 3\n", "hooks.run.before: is not a list of commands"),
-    ("[hooks.run]\nbefore = ['', 'x']\n", "hooks.run.before.0: is an empty command"),
-    ("[hooks.run]\nbefore = [[]]\n", "hooks.run.before.0: is not a command"),
-    ("[hooks.run]\nbefore = [['a', 1]]\n", "hooks.run.before.0: is not a command"),
-    ("[hooks.run]\nbefore = \"a\\u0000b\"\n", "hooks.run.before.0: has a null character"),
-    ("[hooks.run]\nbefor = 'x'\n", "hooks.run.befor: is unknown"),
-    ("[hooks.cell]\nbefore = 'x'\n", "hooks.cell: is unknown"),
-    ("[hooks]\nbefore = 'x'\n", "hooks.before: is unknown"),
-    ("[variants.a]\nsetup = {a = 1}\n", "variants.a.setup: is not a list of commands"),
-    ("[[actions]]\nmark = 'x'\n", "actions.0.at: is missing"),
-    ("[[actions]]\nat = 1\n", "actions.0: does nothing"),
-    ("[[actions]]\nat = 1\nmark = ' '\n", "actions.0.mark: is empty"),
-    ("[[actions]]\nat = 'soon'\nmark = 'x'\n", "actions.0.at: 'soon' is not a duration"),
-    ("[[actions]]\nat = 1\ncommand = []\n", "actions.0.command: is not a command"),
-    ("[[actions]]\nat = 1\nmark = 'x'\n[[actions]]\nat = '2s'\nmark = 'x'\n", "actions.1.at: 2 s is not before the end of every run"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[hooks.run]\nbefore = 3\n", "hooks.run.before: is not a list of commands"),
+        ("[hooks.run]\nbefore = ['', 'x']\n", "hooks.run.before.0: is an empty command"),
+        ("[hooks.run]\nbefore = [[]]\n", "hooks.run.before.0: is not a command"),
+        ("[hooks.run]\nbefore = [['a', 1]]\n", "hooks.run.before.0: is not a command"),
+        ('[hooks.run]\nbefore = "a\\u0000b"\n', "hooks.run.before.0: has a null character"),
+        ("[hooks.run]\nbefor = 'x'\n", "hooks.run.befor: is unknown"),
+        ("[hooks.cell]\nbefore = 'x'\n", "hooks.cell: is unknown"),
+        ("[hooks]\nbefore = 'x'\n", "hooks.before: is unknown"),
+        ("[variants.a]\nsetup = {a = 1}\n", "variants.a.setup: is not a list of commands"),
+        ("[[actions]]\nmark = 'x'\n", "actions.0.at: is missing"),
+        ("[[actions]]\nat = 1\n", "actions.0: does nothing"),
+        ("[[actions]]\nat = 1\nmark = ' '\n", "actions.0.mark: is empty"),
+        ("[[actions]]\nat = 'soon'\nmark = 'x'\n", "actions.0.at: 'soon' is not a duration"),
+        ("[[actions]]\nat = 1\ncommand = []\n", "actions.0.command: is not a command"),
+        (
+            "[[actions]]\nat = 1\nmark = 'x'\n[[actions]]\nat = '2s'\nmark = 'x'\n",
+            "actions.1.at: 2 s is not before the end of every run",
+        ),
+    ],
+)
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(StudyProblems) as caught:
         read(tmp_path, text)
-    assert any(f"{each.key}: {each.wrong}".startswith(said) for each in caught.value.problems), str(caught.value)
+    assert any(f"{each.key}: {each.wrong}".startswith(said) for each in caught.value.problems), str(
+        caught.value
+    )
     assert all(each.line > 5 for each in caught.value.problems)

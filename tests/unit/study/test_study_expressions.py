@@ -17,57 +17,129 @@ from iolab.units import parse_fio_size
 from support.acting import fake_host
 
 GIB = 2**30
-NAMES = {"memory": 16 * GIB, "cpus": 8, "numjobs": 4, "bs": "128k", "ratio": 0.5, "op": "read", "flag": True, "swap": None}
+NAMES = {
+    "memory": 16 * GIB,
+    "cpus": 8,
+    "numjobs": 4,
+    "bs": "128k",
+    "ratio": 0.5,
+    "op": "read",
+    "flag": True,
+    "swap": None,
+}
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    ("0.25 * memory", 4 * GIB), ("2 * memory / numjobs", 8 * GIB), ("memory", 16 * GIB), ("1g * cpus", 8 * GIB),
-    ("(1g + 512m) * 2", 3 * GIB), ("memory - 1g - 1g", 14 * GIB), ("memory / 2 / 2", 4 * GIB), ("1g+1g*2", 3 * GIB),
-    ("-1g + 2 * 1g", GIB), ("1000 * bs", 125 * 2**20), ("ratio * memory", 8 * GIB), (".5*memory", 8 * GIB), ("8 * bs", 2**20),
-    ("3 * bs", 3 * 131072), ("memory / 3", 16 * GIB // 3 // 2**20 * 2**20), ("10 / 4", 2), ("1GiB*1", GIB), ("2 * 4kb", 8192)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.25 * memory", 4 * GIB),
+        ("2 * memory / numjobs", 8 * GIB),
+        ("memory", 16 * GIB),
+        ("1g * cpus", 8 * GIB),
+        ("(1g + 512m) * 2", 3 * GIB),
+        ("memory - 1g - 1g", 14 * GIB),
+        ("memory / 2 / 2", 4 * GIB),
+        ("1g+1g*2", 3 * GIB),
+        ("-1g + 2 * 1g", GIB),
+        ("1000 * bs", 125 * 2**20),
+        ("ratio * memory", 8 * GIB),
+        (".5*memory", 8 * GIB),
+        ("8 * bs", 2**20),
+        ("3 * bs", 3 * 131072),
+        ("memory / 3", 16 * GIB // 3 // 2**20 * 2**20),
+        ("10 / 4", 2),
+        ("1GiB*1", GIB),
+        ("2 * 4kb", 8192),
+    ],
+)
 def test_an_expression_comes_to_bytes(text: str, value: int) -> None:
     assert size_of(text, NAMES) == value
 
 
-@pytest.mark.parametrize(("text", "wrong"), [
-    ("2 *", "ends too early"), ("* 2", "has '*' where a number should be"), ("(memory", "lacks a ')'"),
-    ("memory)", "has ')' where it should end"), ("2 memory", "has 'memory' where it should end"), ("memory / 0", "divides by zero"),
-    ("memory / (cpus - 8)", "divides by zero"), ("1q * 2", "unknown unit 'q'"), ("memory ** 2", "has '*' where a number"),
-    ("memory; ls", "has ';', which is nothing here"), ("__import__(1)", "names '__import__'"),
-    ("memry / 2", "neither a fact nor a factor"),
-    ("op * 2", "needs a number, and op is 'read'"), ("flag * 2", "needs a number, and flag is True"),
-    ("swap * 2", "needs the host's swap, which it doesn't tell"), ("1g - 2g", "bytes"), ("0.1 * 2", "bytes"),
-    ("9e * 9", "unknown unit"), ("9999999p * 9999", "is too large"),
-    ("(" * 60 + "1" + ")" * 60, "nested too deeply"), ("", "ends too early")])
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("2 *", "ends too early"),
+        ("* 2", "has '*' where a number should be"),
+        ("(memory", "lacks a ')'"),
+        ("memory)", "has ')' where it should end"),
+        ("2 memory", "has 'memory' where it should end"),
+        ("memory / 0", "divides by zero"),
+        ("memory / (cpus - 8)", "divides by zero"),
+        ("1q * 2", "unknown unit 'q'"),
+        ("memory ** 2", "has '*' where a number"),
+        ("memory; ls", "has ';', which is nothing here"),
+        ("__import__(1)", "names '__import__'"),
+        ("memry / 2", "neither a fact nor a factor"),
+        ("op * 2", "needs a number, and op is 'read'"),
+        ("flag * 2", "needs a number, and flag is True"),
+        ("swap * 2", "needs the host's swap, which it doesn't tell"),
+        ("1g - 2g", "bytes"),
+        ("0.1 * 2", "bytes"),
+        ("9e * 9", "unknown unit"),
+        ("9999999p * 9999", "is too large"),
+        ("(" * 60 + "1" + ")" * 60, "nested too deeply"),
+        ("", "ends too early"),
+    ],
+)
 def test_a_wrong_expression_says_why(text: str, wrong: str) -> None:
     with pytest.raises(ExpressionError) as caught:
         size_of(text, NAMES)
     assert wrong in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("1g", False), ("50%", False), ("4k-64k", False), ("lots", False), ("4k,8k", False), ("memory", True), ("numjobs", True),
-    ("memory - 1g", True), ("2*1g", True), ("(1g)", True), ("1g/3", True)])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1g", False),
+        ("50%", False),
+        ("4k-64k", False),
+        ("lots", False),
+        ("4k,8k", False),
+        ("memory", True),
+        ("numjobs", True),
+        ("memory - 1g", True),
+        ("2*1g", True),
+        ("(1g)", True),
+        ("1g/3", True),
+    ],
+)
 def test_sizes_and_fios_ranges_are_no_expressions(text: str, expected: bool) -> None:
     assert is_expression(text, NAMES) is expected
 
 
 def test_only_sizes_are_computed() -> None:
     assert all(takes_size(key) for key in ("size", "io_size", "filesize", "offset", "dirty_bytes"))
-    assert not any(takes_size(key) for key in ("numjobs", "bs", "path", "buffer_pattern", "mount_options"))
+    assert not any(
+        takes_size(key) for key in ("numjobs", "bs", "path", "buffer_pattern", "mount_options")
+    )
 
 
 numbers = st.integers(1, 999).map(str)
-trees = st.recursive(numbers | st.sampled_from(["memory", "cpus", "4k", "1m"]), lambda below: st.one_of(
-    st.tuples(below, st.sampled_from("+-*/"), below).map(" ".join), below.map(lambda text: f"({text})")), max_leaves=8)
+trees = st.recursive(
+    numbers | st.sampled_from(["memory", "cpus", "4k", "1m"]),
+    lambda below: st.one_of(
+        st.tuples(below, st.sampled_from("+-*/"), below).map(" ".join),
+        below.map(lambda text: f"({text})"),
+    ),
+    max_leaves=8,
+)
 
 
 @given(trees)
 def test_it_agrees_with_exact_arithmetic(text: str) -> None:
-    exact = text.replace("memory", str(NAMES["memory"])).replace("cpus", "8").replace("4k", "4096").replace("1m", "1048576")
+    exact = (
+        text.replace("memory", str(NAMES["memory"]))
+        .replace("cpus", "8")
+        .replace("4k", "4096")
+        .replace("1m", "1048576")
+    )
     words = exact.replace("(", " ( ").replace(")", " ) ").split()
     try:
-        value = eval("".join(f"Fraction({word})" if word.isdigit() else word for word in words), {"Fraction": Fraction})
+        value = eval(
+            "".join(f"Fraction({word})" if word.isdigit() else word for word in words),
+            {"Fraction": Fraction},
+        )
     except ZeroDivisionError:
         with pytest.raises(ExpressionError):
             size_of(text, NAMES)
@@ -102,23 +174,38 @@ numjobs = [1, 4]
 def test_a_study_means_the_hosts_memory_and_the_cells_factors(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     path.write_text(STUDY.format(size="0.5 * memory / numjobs"), "utf-8")
-    options = [cell.resolved()["workload"]["options"] for cell in load_study(path, host=fake_host()).cells]
+    options = [
+        cell.resolved()["workload"]["options"] for cell in load_study(path, host=fake_host()).cells
+    ]
     memory = 16384000 * 1024
-    assert options == [{"size": memory // 2 // count // 2**20 * 2**20, "numjobs": count} for count in (1, 4)]
+    assert options == [
+        {"size": memory // 2 // count // 2**20 * 2**20, "numjobs": count} for count in (1, 4)
+    ]
 
 
 def test_levels_may_be_expressions(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(STUDY.replace('size = "{size}"\n', "").replace("numjobs = [1, 4]", 'size = ["8m", "memory / 4"]'), "utf-8")
+    path.write_text(
+        STUDY.replace('size = "{size}"\n', "").replace(
+            "numjobs = [1, 4]", 'size = ["8m", "memory / 4"]'
+        ),
+        "utf-8",
+    )
     study = load_study(path, host=fake_host())
-    assert [(cell.factors["size"], cell.resolved()["workload"]["options"]["size"]) for cell in study.cells] == [
-        ("8m", "8m"), ("memory / 4", 4000 * 2**20)]
+    assert [
+        (cell.factors["size"], cell.resolved()["workload"]["options"]["size"])
+        for cell in study.cells
+    ] == [("8m", "8m"), ("memory / 4", 4000 * 2**20)]
 
 
 def test_a_factor_that_only_an_expression_names_is_used(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(STUDY.format(size="memory / share").replace("numjobs = [1, 4]", "share = [2]"), "utf-8")
-    assert load_study(path, host=fake_host()).cells[0].resolved()["workload"]["options"] == {"size": 8000 * 2**20}
+    path.write_text(
+        STUDY.format(size="memory / share").replace("numjobs = [1, 4]", "share = [2]"), "utf-8"
+    )
+    assert load_study(path, host=fake_host()).cells[0].resolved()["workload"]["options"] == {
+        "size": 8000 * 2**20
+    }
 
 
 def test_a_wrong_expression_is_told_once_with_its_line(tmp_path: Path) -> None:
@@ -126,8 +213,10 @@ def test_a_wrong_expression_is_told_once_with_its_line(tmp_path: Path) -> None:
     path.write_text(STUDY.format(size="memry / numjobs"), "utf-8")
     with pytest.raises(StudyProblems) as caught:
         load_study(path, host=fake_host())
-    assert str(caught.value) == (f"{path}:6: workload.options.size: 'memry / numjobs' names 'memry', which is neither a fact nor a "
-                                 "factor; there are: memory, cpus, numjobs")
+    assert str(caught.value) == (
+        f"{path}:6: workload.options.size: 'memry / numjobs' names 'memry', which is neither a fact nor a "
+        "factor; there are: memory, cpus, numjobs"
+    )
 
 
 def test_a_host_that_tells_no_memory(tmp_path: Path) -> None:
@@ -135,7 +224,9 @@ def test_a_host_that_tells_no_memory(tmp_path: Path) -> None:
     path.write_text(STUDY.format(size="memory / 2"), "utf-8")
     host = fake_host()
     host.files.pop("/proc/meminfo")
-    with pytest.raises(StudyProblems, match="needs the host's memory, which it doesn't tell; write a size"):
+    with pytest.raises(
+        StudyProblems, match="needs the host's memory, which it doesn't tell; write a size"
+    ):
         load_study(path, host=host)
 
 

@@ -37,66 +37,133 @@ def levels(study: Study) -> list[tuple[object, ...]]:
 
 
 def test_zipped_factors_go_in_step_where_the_first_of_them_stands(tmp_path: Path) -> None:
-    study = read(tmp_path, '[factors]\nbs = ["4k", "8k"]\nnumjobs = [1, 2]\niodepth = [32, 16]\nzip = [["bs", "iodepth"]]\n')
+    study = read(
+        tmp_path,
+        '[factors]\nbs = ["4k", "8k"]\nnumjobs = [1, 2]\niodepth = [32, 16]\nzip = [["bs", "iodepth"]]\n',
+    )
     assert levels(study) == [("4k", 1, 32), ("4k", 2, 32), ("8k", 1, 16), ("8k", 2, 16)]
-    assert study.cells[0].resolved()["workload"]["options"] == {"size": "1m", "bs": "4k", "numjobs": 1, "iodepth": 32}
+    assert study.cells[0].resolved()["workload"]["options"] == {
+        "size": "1m",
+        "bs": "4k",
+        "numjobs": 1,
+        "iodepth": 32,
+    }
     assert study.factors == {"bs": ("4k", "8k"), "numjobs": (1, 2), "iodepth": (32, 16)}
 
 
 def test_zipped_factors_may_repeat_a_level_but_no_combination(tmp_path: Path) -> None:
-    study = read(tmp_path, '[factors]\nbs = ["4k", "4k"]\niodepth = [1, 2]\nzip = [["bs", "iodepth"]]\n')
+    study = read(
+        tmp_path, '[factors]\nbs = ["4k", "4k"]\niodepth = [1, 2]\nzip = [["bs", "iodepth"]]\n'
+    )
     assert levels(study) == [("4k", 1), ("4k", 2)]
-    assert told(tmp_path, '[factors]\nbs = ["4k", "4k"]\niodepth = [1, 1]\nzip = [["bs", "iodepth"]]\n') == [
-        "4 factors.zip.0: has a combination twice"]
+    assert told(
+        tmp_path, '[factors]\nbs = ["4k", "4k"]\niodepth = [1, 1]\nzip = [["bs", "iodepth"]]\n'
+    ) == ["4 factors.zip.0: has a combination twice"]
 
 
 def test_excluded_combinations_are_left_out(tmp_path: Path) -> None:
-    study = read(tmp_path, '[factors]\nbs = ["4k", "1m"]\nnumjobs = [1, 8, 64]\nexclude = [{bs = "1m", numjobs = [8, 64]}]\n')
+    study = read(
+        tmp_path,
+        '[factors]\nbs = ["4k", "1m"]\nnumjobs = [1, 8, 64]\nexclude = [{bs = "1m", numjobs = [8, 64]}]\n',
+    )
     assert levels(study) == [("4k", 1), ("4k", 8), ("4k", 64), ("1m", 1)]
 
 
 def test_sets_are_joined_and_what_both_have_is_measured_once(tmp_path: Path) -> None:
-    study = read(tmp_path, '[[factors]]\nnumjobs = [1, 2]\niodepth = [1]\n[[factors]]\nnumjobs = [2]\niodepth = [1, 4]\n')
+    study = read(
+        tmp_path,
+        "[[factors]]\nnumjobs = [1, 2]\niodepth = [1]\n[[factors]]\nnumjobs = [2]\niodepth = [1, 4]\n",
+    )
     assert levels(study) == [(1, 1), (2, 1), (2, 4)]
 
 
 def test_a_cell_lacks_the_factors_that_its_set_lacks(tmp_path: Path) -> None:
-    study = read(tmp_path, '[[factors]]\nnumjobs = [1, 2]\n[[factors]]\niodepth = [8]\n[variants.a]\n[variants.b]\n'
-                           'workload.options.sync = 1\n')
-    assert [dict(cell.factors) for cell in study.cells] == [{"numjobs": 1}, {"numjobs": 2}, {"iodepth": 8}] * 2
+    study = read(
+        tmp_path,
+        "[[factors]]\nnumjobs = [1, 2]\n[[factors]]\niodepth = [8]\n[variants.a]\n[variants.b]\n"
+        "workload.options.sync = 1\n",
+    )
+    assert [dict(cell.factors) for cell in study.cells] == [
+        {"numjobs": 1},
+        {"numjobs": 2},
+        {"iodepth": 8},
+    ] * 2
     assert study.cells[2].resolved()["workload"]["options"] == {"size": "1m", "iodepth": 8}
     assert len({cell.identity() for cell in study.cells}) == 6
     assert len(plan_runs(study, lambda cell: 1.0).runs) == 36
 
 
 def test_a_set_lacks_a_factor_that_an_option_mentions(tmp_path: Path) -> None:
-    text = '[[factors]]\nnumjobs = [1]\nkib = [4]\n[[factors]]\nnumjobs = [2]\n'
+    text = "[[factors]]\nnumjobs = [1]\nkib = [4]\n[[factors]]\nnumjobs = [2]\n"
     path = tmp_path / "s.toml"
     path.write_text(WORKLOAD + 'bs = "{kib}k"\n' + text, "utf-8")
-    with pytest.raises(StudyProblems, match=r"has no factor 'kib', which workload\.options\.bs mentions") as caught:
+    with pytest.raises(
+        StudyProblems, match=r"has no factor 'kib', which workload\.options\.bs mentions"
+    ) as caught:
         load_study(path)
     assert caught.value.where == f"{path}:10"
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ('[factors]\nbs = ["4k"]\nnumjobs = [1, 2]\nzip = [["bs", "numjobs"]]\n',
-     "4 factors.zip.0: has factors of different length: bs 1, numjobs 2"),
-    ('[factors]\nbs = ["4k"]\nzip = [["bs"]]\n', "3 factors.zip.0: names fewer than two different factors"),
-    ('[factors]\nbs = ["4k"]\nzip = [["bs", "b"]]\n', "3 factors.zip.0: names 'b', which is not a factor of this set"),
-    ('[factors]\na = [1]\nb = [1]\nc = [1]\nzip = [["a", "b"], ["b", "c"]]\n', "5 factors.zip.1: names 'b' again"),
-    ('[factors]\nbs = ["4k"]\nzip = "bs"\n', "3 factors.zip: 'bs' is not a list"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = 2}]\n', "3 factors.exclude.0.numjobs: is 2, which is not a level of it"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = true}]\n', "3 factors.exclude.0.numjobs: is True, which is not a level of it"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{threads = 1}]\n', "3 factors.exclude.0.threads: is not a factor of this set"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = {a = 1}}]\n', "3 factors.exclude.0.numjobs: is a table"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{}]\n', "3 factors.exclude: has an empty table, which would leave out everything"),
-    ('[factors]\nnumjobs = [1]\nexclude = [{numjobs = 1}]\n', "3 factors.exclude: leaves no combination"),
-    ('[[factors]]\nnumjobs = [1]\n[[factors]]\nnumjobs = []\n', "4 factors.1.numjobs: has no levels"),
-    ('[[factors]]\nnumjobs = [1]\n[[factors]]\ncolour = [1]\n', "4 factors.1.colour: is used nowhere"),
-    ('[factors]\nbs = ["4k", 4096]\n', "2 factors.bs: has a level twice: ['4k', 4096]"),
-    ('[factors]\nsize = ["1m", "2m", "1024ki"]\n', "2 factors.size: has a level twice: ['1m', '2m', '1024ki']"),
-    ('[factors]\nmemory = [1]\n', "2 factors.memory: is a word of iolab's own"),
-])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[factors]\nbs = ["4k"]\nnumjobs = [1, 2]\nzip = [["bs", "numjobs"]]\n',
+            "4 factors.zip.0: has factors of different length: bs 1, numjobs 2",
+        ),
+        (
+            '[factors]\nbs = ["4k"]\nzip = [["bs"]]\n',
+            "3 factors.zip.0: names fewer than two different factors",
+        ),
+        (
+            '[factors]\nbs = ["4k"]\nzip = [["bs", "b"]]\n',
+            "3 factors.zip.0: names 'b', which is not a factor of this set",
+        ),
+        (
+            '[factors]\na = [1]\nb = [1]\nc = [1]\nzip = [["a", "b"], ["b", "c"]]\n',
+            "5 factors.zip.1: names 'b' again",
+        ),
+        ('[factors]\nbs = ["4k"]\nzip = "bs"\n', "3 factors.zip: 'bs' is not a list"),
+        (
+            "[factors]\nnumjobs = [1]\nexclude = [{numjobs = 2}]\n",
+            "3 factors.exclude.0.numjobs: is 2, which is not a level of it",
+        ),
+        (
+            "[factors]\nnumjobs = [1]\nexclude = [{numjobs = true}]\n",
+            "3 factors.exclude.0.numjobs: is True, which is not a level of it",
+        ),
+        (
+            "[factors]\nnumjobs = [1]\nexclude = [{threads = 1}]\n",
+            "3 factors.exclude.0.threads: is not a factor of this set",
+        ),
+        (
+            "[factors]\nnumjobs = [1]\nexclude = [{numjobs = {a = 1}}]\n",
+            "3 factors.exclude.0.numjobs: is a table",
+        ),
+        (
+            "[factors]\nnumjobs = [1]\nexclude = [{}]\n",
+            "3 factors.exclude: has an empty table, which would leave out everything",
+        ),
+        (
+            "[factors]\nnumjobs = [1]\nexclude = [{numjobs = 1}]\n",
+            "3 factors.exclude: leaves no combination",
+        ),
+        (
+            "[[factors]]\nnumjobs = [1]\n[[factors]]\nnumjobs = []\n",
+            "4 factors.1.numjobs: has no levels",
+        ),
+        (
+            "[[factors]]\nnumjobs = [1]\n[[factors]]\ncolour = [1]\n",
+            "4 factors.1.colour: is used nowhere",
+        ),
+        ('[factors]\nbs = ["4k", 4096]\n', "2 factors.bs: has a level twice: ['4k', 4096]"),
+        (
+            '[factors]\nsize = ["1m", "2m", "1024ki"]\n',
+            "2 factors.size: has a level twice: ['1m', '2m', '1024ki']",
+        ),
+        ("[factors]\nmemory = [1]\n", "2 factors.memory: is a word of iolab's own"),
+    ],
+)
 def test_what_is_wrong_is_named_where_it_stands(tmp_path: Path, text: str, said: str) -> None:
     assert said in told(tmp_path, text)
 
@@ -104,32 +171,49 @@ def test_what_is_wrong_is_named_where_it_stands(tmp_path: Path, text: str, said:
 def test_a_factor_that_looks_like_an_option_is_guessed_at(tmp_path: Path) -> None:
     with pytest.raises(StudyProblems) as caught:
         read(tmp_path, "[factors]\nnumjob = [1]\n")
-    assert [each.allowed for each in caught.value.problems] == ["did you mean 'numjobs'? write \"{numjob}\" in an option"]
+    assert [each.allowed for each in caught.value.problems] == [
+        "did you mean 'numjobs'? write \"{numjob}\" in an option"
+    ]
 
 
 def test_only_keeps_levels_and_drops_cells_without_the_factor(tmp_path: Path) -> None:
     text = '[[factors]]\nnumjobs = [1, 2, 4]\nbs = ["4k", "8k"]\n[[factors]]\niodepth = [8]\n'
     study = read(tmp_path, text, Changes(only={"numjobs": ("4", "1"), "bs": ("4k",)}))
-    assert [dict(cell.factors) for cell in study.cells] == [{"numjobs": 1, "bs": "4k"}, {"numjobs": 4, "bs": "4k"}]
+    assert [dict(cell.factors) for cell in study.cells] == [
+        {"numjobs": 1, "bs": "4k"},
+        {"numjobs": 4, "bs": "4k"},
+    ]
     assert study.factors == {"numjobs": (1, 4), "bs": ("4k",)}
 
 
-@pytest.mark.parametrize(("only", "said"), [
-    ({"numjobs": ("3",)}, "there is no numjobs=3; numjobs is one of 1, 2"),
-    ({"jobs": ("1",)}, "'jobs' is not a factor of the study; did you mean 'numjobs'"),
-    ({"numjobs": ("1",), "iodepth": ("8",)}, "leaves nothing of the study")])
-def test_only_what_is_there_can_be_kept(tmp_path: Path, only: dict[str, tuple[str, ...]], said: str) -> None:
+@pytest.mark.parametrize(
+    ("only", "said"),
+    [
+        ({"numjobs": ("3",)}, "there is no numjobs=3; numjobs is one of 1, 2"),
+        ({"jobs": ("1",)}, "'jobs' is not a factor of the study; did you mean 'numjobs'"),
+        ({"numjobs": ("1",), "iodepth": ("8",)}, "leaves nothing of the study"),
+    ],
+)
+def test_only_what_is_there_can_be_kept(
+    tmp_path: Path, only: dict[str, tuple[str, ...]], said: str
+) -> None:
     with pytest.raises(UsageError) as caught:
-        read(tmp_path, '[[factors]]\nnumjobs = [1, 2]\n[[factors]]\niodepth = [8]\n', Changes(only=only))
+        read(
+            tmp_path,
+            "[[factors]]\nnumjobs = [1, 2]\n[[factors]]\niodepth = [8]\n",
+            Changes(only=only),
+        )
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("spelling", ['"4k"', '"4K"', '"4kb"', '"4KiB"', '"4 KiB"', "4096", '"4096"'])
+@pytest.mark.parametrize(
+    "spelling", ['"4k"', '"4K"', '"4kb"', '"4KiB"', '"4 KiB"', "4096", '"4096"']
+)
 def test_equal_sizes_are_one_level_with_one_label(tmp_path: Path, spelling: str) -> None:
     sets = f'[[factors]]\nbs = [{spelling}, "64KiB"]\nnumjobs = [1]\n[[factors]]\nbs = ["4k", 65536]\nnumjobs = [1, 2]\n'
     study = read(tmp_path, sets)
     assert len(study.cells) == 4
-    first = {'4096': 4096, '"4096"': "4096"}.get(spelling, "4k")
+    first = {"4096": 4096, '"4096"': "4096"}.get(spelling, "4k")
     assert study.factors["bs"] == (first, "64k")
     for typed in ("4k", "4KiB", "4096"):
         assert len(read(tmp_path, sets, Changes(only={"bs": (typed,)})).cells) == 2
@@ -139,7 +223,9 @@ def test_equal_sizes_are_one_level_with_one_label(tmp_path: Path, spelling: str)
         read(tmp_path, f'[factors]\nbs = [{spelling}, "4Ki"]\n')
 
 
-@pytest.mark.parametrize(("level", "text"), [(4, "4"), (4.0, "4"), (0.5, "0.5"), (True, "true"), ("4k", "4k")])
+@pytest.mark.parametrize(
+    ("level", "text"), [(4, "4"), (4.0, "4"), (0.5, "0.5"), (True, "true"), ("4k", "4k")]
+)
 def test_a_level_is_typed_as_it_reads(level: object, text: str) -> None:
     assert level_text(level) == text
 
@@ -147,18 +233,34 @@ def test_a_level_is_typed_as_it_reads(level: object, text: str) -> None:
 _names = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4, unique=True)
 
 
-@given(_names.flatmap(lambda names: st.fixed_dictionaries(
-    {name: st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True) for name in names})), st.data())
-def test_combinations_are_the_product_less_what_is_excluded(given_levels: dict[str, list[int]], data: st.DataObject) -> None:
+@given(
+    _names.flatmap(
+        lambda names: st.fixed_dictionaries(
+            {
+                name: st.lists(st.integers(0, 9), min_size=1, max_size=4, unique=True)
+                for name in names
+            }
+        )
+    ),
+    st.data(),
+)
+def test_combinations_are_the_product_less_what_is_excluded(
+    given_levels: dict[str, list[int]], data: st.DataObject
+) -> None:
     name = data.draw(st.sampled_from(sorted(given_levels)))
     out = data.draw(st.sampled_from(given_levels[name]))
-    whole = [dict(zip(given_levels, row, strict=True)) for row in itertools.product(*given_levels.values())]
+    whole = [
+        dict(zip(given_levels, row, strict=True))
+        for row in itertools.product(*given_levels.values())
+    ]
     assert list(FactorSet.model_validate(given_levels).combinations()) == whole
     if len(given_levels[name]) > 1:
         fewer = FactorSet.model_validate({**given_levels, "exclude": [{name: out}]})
         assert list(fewer.combinations()) == [each for each in whole if each[name] != out]
         joined = sweeps([fewer, FactorSet.model_validate(given_levels)], {}, plain=False)
-        assert sorted(sorted(each.items()) for sweep in joined for each in sweep.combinations) == sorted(
-            sorted(each.items()) for each in whole)
+        assert sorted(
+            sorted(each.items()) for sweep in joined for each in sweep.combinations
+        ) == sorted(sorted(each.items()) for each in whole)
         assert {key: set(values) for key, values in levels_of(joined).items()} == {
-            key: set(values) for key, values in given_levels.items()}
+            key: set(values) for key, values in given_levels.items()
+        }

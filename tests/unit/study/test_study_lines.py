@@ -90,12 +90,17 @@ def quoted(draw: st.DrawFn) -> str:
 
 
 values = st.recursive(
-    st.one_of(st.integers().map(str), st.sampled_from(["true", "false", "1979-05-27T07:32:00Z"]), quoted()),
+    st.one_of(
+        st.integers().map(str), st.sampled_from(["true", "false", "1979-05-27T07:32:00Z"]), quoted()
+    ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=3).map(lambda items: "[" + ",\n # , ]\n".join(items) + "]"),
         st.dictionaries(words, inner.filter(lambda text: "\n" not in text), max_size=3).map(
-            lambda table: "{" + ", ".join(f"{key} = {value}" for key, value in table.items()) + "}")),
-    max_leaves=5)
+            lambda table: "{" + ", ".join(f"{key} = {value}" for key, value in table.items()) + "}"
+        ),
+    ),
+    max_leaves=5,
+)
 tables = st.dictionaries(words, st.dictionaries(words, values, max_size=4), max_size=4)
 
 
@@ -108,9 +113,13 @@ def _leaves(data: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 
 @pytest.mark.slow
 @given(tables)
-def test_every_key_that_tomllib_reads_is_found_on_a_line_that_names_it(document: dict[str, dict[str, str]]) -> None:
-    text = "".join(f"[{name}]\n" + "".join(f"  {key} = {value} # x\n" for key, value in table.items())
-                   for name, table in document.items())
+def test_every_key_that_tomllib_reads_is_found_on_a_line_that_names_it(
+    document: dict[str, dict[str, str]],
+) -> None:
+    text = "".join(
+        f"[{name}]\n" + "".join(f"  {key} = {value} # x\n" for key, value in table.items())
+        for name, table in document.items()
+    )
     data = tomllib.loads(text)
     lines, rows = key_lines(text), text.split("\n")
     for path in _leaves(data):

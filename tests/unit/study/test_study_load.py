@@ -44,41 +44,77 @@ def problems(tmp_path: Path, text: str) -> list[tuple[int, str, str, str]]:
 
 def test_the_smallest_study_has_defaults(tmp_path: Path) -> None:
     study = read(tmp_path, WORKLOAD)
-    assert (study.name, study.baseline, study.repetitions, study.order) == ("my-study", "baseline", 6, "balanced")
+    assert (study.name, study.baseline, study.repetitions, study.order) == (
+        "my-study",
+        "baseline",
+        6,
+        "balanced",
+    )
     assert list(study.sources) == ["diskstats", "cpu", "memory"]
     [cell] = study.cells
-    assert (cell.variant, dict(cell.factors), cell.target_kind, cell.workload_kind) == ("baseline", {}, "directory", "fio")
+    assert (cell.variant, dict(cell.factors), cell.target_kind, cell.workload_kind) == (
+        "baseline",
+        {},
+        "directory",
+        "fio",
+    )
     workload = cell.resolved()["workload"]
-    assert (workload["kind"], workload["runtime"], workload["options"]) == ("fio", 2.0, {"size": "1m"})
+    assert (workload["kind"], workload["runtime"], workload["options"]) == (
+        "fio",
+        2.0,
+        {"size": "1m"},
+    )
 
 
 def test_cells_are_variants_by_levels_in_the_files_order(tmp_path: Path) -> None:
     study = read(tmp_path, study_text() + '\n[target]\npath = "/tmp"\n')
     assert [(cell.variant, cell.factors["numjobs"]) for cell in study.cells] == [
-        ("plain", 1), ("plain", 4), ("synced", 1), ("synced", 4)]
+        ("plain", 1),
+        ("plain", 4),
+        ("synced", 1),
+        ("synced", 4),
+    ]
     options = [cell.resolved()["workload"]["options"] for cell in study.cells]
     assert [each.get("sync") for each in options] == [None, None, "dsync", "dsync"]
-    assert [each["numjobs"] for each in options] == [1, 4, 1, 4]  # a factor named as a fio option becomes it
+    assert [each["numjobs"] for each in options] == [
+        1,
+        4,
+        1,
+        4,
+    ]  # a factor named as a fio option becomes it
     assert study.baseline == "plain"
 
 
 def test_a_mentioned_factor_goes_where_it_is_mentioned_and_nowhere_else(tmp_path: Path) -> None:
-    study = read(tmp_path, WORKLOAD + 'rw = "rand{op}"\nbs = "{kib}k"\nbuffer_pattern = "{{x}}"\niodepth = "{numjobs}"\n'
-                 '[factors]\nop = ["read"]\nkib = [4]\nnumjobs = [3]\n')
+    study = read(
+        tmp_path,
+        WORKLOAD
+        + 'rw = "rand{op}"\nbs = "{kib}k"\nbuffer_pattern = "{{x}}"\niodepth = "{numjobs}"\n'
+        '[factors]\nop = ["read"]\nkib = [4]\nnumjobs = [3]\n',
+    )
     assert study.cells[0].resolved()["workload"]["options"] == {
-        "size": "1m", "rw": "randread", "bs": "4k", "buffer_pattern": "{x}", "iodepth": 3}
+        "size": "1m",
+        "rw": "randread",
+        "bs": "4k",
+        "buffer_pattern": "{x}",
+        "iodepth": 3,
+    }
 
 
 def test_factors_reach_the_plugins_own_keys(tmp_path: Path) -> None:
-    text = (WORKLOAD.replace('"2s"', '"{seconds}"')
-            + '[target]\npath = "/mnt/{disk}"\n[factors]\nseconds = [1, "2m"]\ndisk = ["a"]\n')
+    text = (
+        WORKLOAD.replace('"2s"', '"{seconds}"')
+        + '[target]\npath = "/mnt/{disk}"\n[factors]\nseconds = [1, "2m"]\ndisk = ["a"]\n'
+    )
     study = read(tmp_path, text)
     assert [cell.resolved()["workload"]["runtime"] for cell in study.cells] == [1.0, 120.0]
     assert study.cells[0].resolved()["target"]["path"] == "/mnt/a"
 
 
 def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
-    found = problems(tmp_path, '''[study]
+    found = problems(
+        tmp_path,
+        """[study]
 name = "a/b"
 baseline = "mastr"
 repititions = 3
@@ -99,12 +135,24 @@ colour = ["red"]
 [variants.patched]
 workload.options.directory = "/tmp"
 workload.options.thinktime = "{think}"
-''')
+""",
+    )
     assert [(line, key) for line, key, _, _ in found] == [
-        (2, "study.name"), (3, "study.baseline"), (4, "study.repititions"), (5, "study.order"), (8, "workload.runtime"),
-        (9, "workload.rampp"), (11, "workload.options.filename"), (12, "workload.options.rate"),
-        (13, "sources.diskstat"), (15, "factors.numjobs"), (16, "factors.value"), (17, "factors.colour"),
-        (20, "variants.patched.workload.options.directory"), (21, "variants.patched.workload.options.thinktime")]
+        (2, "study.name"),
+        (3, "study.baseline"),
+        (4, "study.repititions"),
+        (5, "study.order"),
+        (8, "workload.runtime"),
+        (9, "workload.rampp"),
+        (11, "workload.options.filename"),
+        (12, "workload.options.rate"),
+        (13, "sources.diskstat"),
+        (15, "factors.numjobs"),
+        (16, "factors.value"),
+        (17, "factors.colour"),
+        (20, "variants.patched.workload.options.directory"),
+        (21, "variants.patched.workload.options.thinktime"),
+    ]
     said = {key: f"{wrong}; {allowed}" for _, key, wrong, allowed in found}
     assert "did you mean 'repetitions'?" in said["study.repititions"]
     assert "did you mean 'master'?" in said["study.baseline"]
@@ -121,46 +169,62 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
         load_study(path)
     assert str(caught.value).splitlines() == [
         f"{path}:2: study.order: is 'random'; one of 'balanced' or 'as-written'",
-        f"{path}:3: study.seed: is -1; at least 0"]
+        f"{path}:3: study.seed: is -1; at least 0",
+    ]
     assert caught.value.where == f"{path}:2"
 
 
-@pytest.mark.parametrize(("text", "key", "word"), [
-    ("", "workload", "is missing"),
-    ("workload = 3", "workload", "is not a table"),
-    (WORKLOAD + "[study]\nrepetitions = '6'", "study.repetitions", "'6' is not a whole number"),
-    (WORKLOAD + "[study]\nseed = true", "study.seed", "True is not a whole number"),
-    ('[workload]\nruntime = 1\n[workload.options]\nsize = 1', "workload.kind", "is missing"),
-    ('[workload]\nkind = "foi"\n', "workload.kind", "unknown workload 'foi'"),
-    (WORKLOAD + '[target]\nkind = "directry"', "target.kind", "unknown target"),
-    (WORKLOAD + '[target]\npath = ""', "target.path", "is empty"),
-    (WORKLOAD + '[target]\npath = 3', "target.path", "is not a text"),
-    (WORKLOAD + "[factors]\nnumjobs = []", "factors.numjobs", "has no levels"),
-    (WORKLOAD + "[factors]\nnumjobs = 3", "factors.numjobs", "is not a list"),
-    (WORKLOAD + "[factors]\nnumjobs = [[1]]", "factors.numjobs.0", "is a list"),
-    (WORKLOAD + "[factors]\n'a b' = [1]", "factors.a b", "is not a name"),
-    (WORKLOAD + "[variants]", "variants", "has no variant"),
-    (WORKLOAD + "[variants.a]\nworkloat.runtime = 1", "variants.a.workloat", "is unknown"),
-    (WORKLOAD + "[sources.diskstats]\ninterval = 0", "sources.diskstats.interval", "is 0"),
-    ("sources = ['blok']\n" + WORKLOAD, "sources.blok", "unknown source"),
-    (WORKLOAD + "runtime = 3", "workload.options.runtime", "can't be set here"),
-    (WORKLOAD + 'exec_prerun = "rm -rf /"', "workload.options.exec_prerun", "can't be set here"),
-    (WORKLOAD + 'ioengine = "exec"', "workload.options.ioengine", "can't be used"),
-    (WORKLOAD + 'ioengine = "http"', "workload.options.ioengine", "it talks to the network"),
-    (WORKLOAD + 'ioengine = "none_such"', "workload.options.ioengine", "iolab doesn't know"),
-    (WORKLOAD + 'ioengine = "external:/tmp/x.so"', "workload.options.ioengine", "loads code"),
-    (WORKLOAD + 'write_lat_log = "../../x"', "workload.options.write_lat_log", "leads elsewhere"),
-    (WORKLOAD + 'filename = "a/../../b"', "workload.options.filename", "leads out"),
-    (WORKLOAD + 'bs = "4k\\n[evil]"', "workload.options.bs", "control characters"),
-    (WORKLOAD + "numjobs = true", "workload.options.numjobs", "is True"),
-    (WORKLOAD + "[factors]\nbs = ['4k']\n[variants.a]\nworkload.options.bs = '8k'", "factors.bs", "is set as well"),
-    (WORKLOAD.replace('"1m"', '"lots"'), "workload.options.size", "is not a size"),
-    (WORKLOAD.replace('"1m"', "0"), "workload.options.size", "is zero"),
-    (WORKLOAD + "rate_iops = -3\n", "workload.options.rate_iops", "is -3"),
-    (WORKLOAD + "rate = '1m,-1'\n", "workload.options.rate", "is 1m,-1"),
-    (WORKLOAD.replace('"2s"', "0"), "workload.runtime", "is 0"),
-    (WORKLOAD.replace('"2s"', "true"), "workload.runtime", "is not a duration"),
-])
+@pytest.mark.parametrize(
+    ("text", "key", "word"),
+    [
+        ("", "workload", "is missing"),
+        ("workload = 3", "workload", "is not a table"),
+        (WORKLOAD + "[study]\nrepetitions = '6'", "study.repetitions", "'6' is not a whole number"),
+        (WORKLOAD + "[study]\nseed = true", "study.seed", "True is not a whole number"),
+        ("[workload]\nruntime = 1\n[workload.options]\nsize = 1", "workload.kind", "is missing"),
+        ('[workload]\nkind = "foi"\n', "workload.kind", "unknown workload 'foi'"),
+        (WORKLOAD + '[target]\nkind = "directry"', "target.kind", "unknown target"),
+        (WORKLOAD + '[target]\npath = ""', "target.path", "is empty"),
+        (WORKLOAD + "[target]\npath = 3", "target.path", "is not a text"),
+        (WORKLOAD + "[factors]\nnumjobs = []", "factors.numjobs", "has no levels"),
+        (WORKLOAD + "[factors]\nnumjobs = 3", "factors.numjobs", "is not a list"),
+        (WORKLOAD + "[factors]\nnumjobs = [[1]]", "factors.numjobs.0", "is a list"),
+        (WORKLOAD + "[factors]\n'a b' = [1]", "factors.a b", "is not a name"),
+        (WORKLOAD + "[variants]", "variants", "has no variant"),
+        (WORKLOAD + "[variants.a]\nworkloat.runtime = 1", "variants.a.workloat", "is unknown"),
+        (WORKLOAD + "[sources.diskstats]\ninterval = 0", "sources.diskstats.interval", "is 0"),
+        ("sources = ['blok']\n" + WORKLOAD, "sources.blok", "unknown source"),
+        (WORKLOAD + "runtime = 3", "workload.options.runtime", "can't be set here"),
+        (
+            WORKLOAD + 'exec_prerun = "rm -rf /"',
+            "workload.options.exec_prerun",
+            "can't be set here",
+        ),
+        (WORKLOAD + 'ioengine = "exec"', "workload.options.ioengine", "can't be used"),
+        (WORKLOAD + 'ioengine = "http"', "workload.options.ioengine", "it talks to the network"),
+        (WORKLOAD + 'ioengine = "none_such"', "workload.options.ioengine", "iolab doesn't know"),
+        (WORKLOAD + 'ioengine = "external:/tmp/x.so"', "workload.options.ioengine", "loads code"),
+        (
+            WORKLOAD + 'write_lat_log = "../../x"',
+            "workload.options.write_lat_log",
+            "leads elsewhere",
+        ),
+        (WORKLOAD + 'filename = "a/../../b"', "workload.options.filename", "leads out"),
+        (WORKLOAD + 'bs = "4k\\n[evil]"', "workload.options.bs", "control characters"),
+        (WORKLOAD + "numjobs = true", "workload.options.numjobs", "is True"),
+        (
+            WORKLOAD + "[factors]\nbs = ['4k']\n[variants.a]\nworkload.options.bs = '8k'",
+            "factors.bs",
+            "is set as well",
+        ),
+        (WORKLOAD.replace('"1m"', '"lots"'), "workload.options.size", "is not a size"),
+        (WORKLOAD.replace('"1m"', "0"), "workload.options.size", "is zero"),
+        (WORKLOAD + "rate_iops = -3\n", "workload.options.rate_iops", "is -3"),
+        (WORKLOAD + "rate = '1m,-1'\n", "workload.options.rate", "is 1m,-1"),
+        (WORKLOAD.replace('"2s"', "0"), "workload.runtime", "is 0"),
+        (WORKLOAD.replace('"2s"', "true"), "workload.runtime", "is not a duration"),
+    ],
+)
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str, word: str) -> None:
     found = problems(tmp_path, text)
     assert any(each[1] == key and word in each[2] for each in found), found
@@ -171,8 +235,16 @@ def test_bad_levels_point_at_the_factor(tmp_path: Path) -> None:
     assert found == [(7, "workload.options.numjobs", "is 0", "a whole number from 1")]
 
 
-@pytest.mark.parametrize(("data", "line"), [(b"[a\n", ":1"), (b"a = 1\nb = \n", ":2"), (b"a = 1\na = 2", ":2"),
-                                            (b'a = """', ":1"), (b"a = [" * 3000, "")])
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"[a\n", ":1"),
+        (b"a = 1\nb = \n", ":2"),
+        (b"a = 1\na = 2", ":2"),
+        (b'a = """', ":1"),
+        (b"a = [" * 3000, ""),
+    ],
+)
 def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path, data: bytes, line: str) -> None:
     path = tmp_path / "s.toml"
     path.write_bytes(data)
@@ -201,7 +273,9 @@ def test_a_file_whose_name_gives_no_study_name_needs_one(tmp_path: Path) -> None
 
 
 @given(st.data())
-def test_damage_raises_the_projects_errors_alone(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_damage_raises_the_projects_errors_alone(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     text = study_text() + RICH
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 20)))
@@ -216,14 +290,19 @@ def test_damage_raises_the_projects_errors_alone(tmp_path_factory: pytest.TempPa
     assert said.startswith(str(path))
 
 
-@pytest.mark.parametrize(("given", "expected"), [
-    ('sources = ["block"]', ["diskstats", "cpu", "memory", "block"]),
-    ('sources = ["block", "syscall"]', ["diskstats", "cpu", "memory", "block", "syscall"]),
-    ('sources = ["pressure", "block"]', ["pressure", "block"]),
-    ('sources = ["cpu"]', ["cpu"]),
-    ("sources = []", []),
-])
-def test_sources_may_be_a_list_of_names_and_recorded_ones_replace_nothing(given: str, expected: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('sources = ["block"]', ["diskstats", "cpu", "memory", "block"]),
+        ('sources = ["block", "syscall"]', ["diskstats", "cpu", "memory", "block", "syscall"]),
+        ('sources = ["pressure", "block"]', ["pressure", "block"]),
+        ('sources = ["cpu"]', ["cpu"]),
+        ("sources = []", []),
+    ],
+)
+def test_sources_may_be_a_list_of_names_and_recorded_ones_replace_nothing(
+    given: str, expected: list[str], tmp_path: Path
+) -> None:
     assert list(read(tmp_path, f"{given}\n{WORKLOAD}").sources) == expected
 
 
@@ -234,7 +313,12 @@ def test_a_recorded_source_as_a_table_replaces_nothing_either(tmp_path: Path) ->
 
 
 def test_what_stands_in_lists_and_named_tables_has_its_near_misses(tmp_path: Path) -> None:
-    said = {key: f"{wrong}; {allowed}" for _, key, wrong, allowed in problems(tmp_path, WORKLOAD + """
+    said = {
+        key: f"{wrong}; {allowed}"
+        for _, key, wrong, allowed in problems(
+            tmp_path,
+            WORKLOAD
+            + """
 [[actions]]
 at = "1s"
 markk = "x"
@@ -242,7 +326,11 @@ markk = "x"
 targett = {}
 [hooks.run]
 befor = "true"
-""")}
-    assert said["actions.0.markk"] == "is unknown; did you mean 'mark'? there are: at, mark, command"
+""",
+        )
+    }
+    assert (
+        said["actions.0.markk"] == "is unknown; did you mean 'mark'? there are: at, mark, command"
+    )
     assert said["variants.a.targett"].startswith("is unknown; did you mean 'target'?")
     assert said["hooks.run.befor"].startswith("is unknown; did you mean 'before'?")

@@ -24,22 +24,39 @@ def study(tmp_path: Path) -> Study:
 
 
 def test_two_variants_go_ab_ba_ba_ab() -> None:
-    assert ["".join(variant_order("AB", block)) for block in range(1, 9)] == ["AB", "BA", "BA", "AB"] * 2
+    assert ["".join(variant_order("AB", block)) for block in range(1, 9)] == [
+        "AB",
+        "BA",
+        "BA",
+        "AB",
+    ] * 2
 
 
 def test_three_variants_pass_through_all_orders() -> None:
-    assert {"".join(variant_order("ABC", block)) for block in range(1, 7)} == {"ABC", "ACB", "BAC", "BCA", "CAB", "CBA"}
+    assert {"".join(variant_order("ABC", block)) for block in range(1, 7)} == {
+        "ABC",
+        "ACB",
+        "BAC",
+        "BCA",
+        "CAB",
+        "CBA",
+    }
 
 
 @given(st.integers(1, 6))
 def test_over_a_cycle_every_variant_stands_equally_often_in_every_place(count: int) -> None:
-    places = Counter((variant, place) for block in range(1, 2 * count + 1)
-                     for place, variant in enumerate(variant_order(range(count), block)))
+    places = Counter(
+        (variant, place)
+        for block in range(1, 2 * count + 1)
+        for place, variant in enumerate(variant_order(range(count), block))
+    )
     assert set(places.values()) == {2}
 
 
 @given(st.integers(2, 20), st.integers(0, 1000), st.integers(1, 50))
-def test_cells_are_each_there_once_and_two_blocks_mirror_each_other(count: int, seed: int, pair: int) -> None:
+def test_cells_are_each_there_once_and_two_blocks_mirror_each_other(
+    count: int, seed: int, pair: int
+) -> None:
     first, second = (cell_order(range(count), 2 * pair - 1 + offset, seed) for offset in (0, 1))
     assert sorted(first) == list(range(count))
     assert first == second[::-1]
@@ -50,15 +67,22 @@ def test_seeds_give_different_orders() -> None:
     assert len({tuple(cell_order(range(10), 1, seed)) for seed in range(20)}) > 15
 
 
-def test_a_block_holds_each_cell_of_each_variant_once_and_compares_close_together(study: Study) -> None:
+def test_a_block_holds_each_cell_of_each_variant_once_and_compares_close_together(
+    study: Study,
+) -> None:
     plan = plan_runs(study, lambda cell: 1.0)
     assert [run.number for run in plan.runs] == list(range(1, 17))
     for block in range(1, 5):
         runs = [run for run in plan.runs if run.block == block]
-        assert Counter(id(run.cell) for run in runs) == Counter({id(cell): 1 for cell in study.cells})
+        assert Counter(id(run.cell) for run in runs) == Counter(
+            {id(cell): 1 for cell in study.cells}
+        )
         assert runs[0].cell.factors == runs[1].cell.factors
         assert [run.cell.variant for run in runs[:2]] == variant_order(study.variants, block)
-    assert any(plan.runs[at].cell.factors["numjobs"] > plan.runs[at + 2].cell.factors["numjobs"] for at in (0, 4))
+    assert any(
+        plan.runs[at].cell.factors["numjobs"] > plan.runs[at + 2].cell.factors["numjobs"]
+        for at in (0, 4)
+    )
 
 
 def test_as_written_is_as_written(tmp_path: Path) -> None:
@@ -96,7 +120,27 @@ def test_overriding_leaves_both_tables_alone() -> None:
 
 
 def test_filling_keeps_types_and_unknown_names() -> None:
-    table = {"a": "{n}", "b": "x{n}y{m}", "c": ["{n}", "{{n}}"], "d": 3, "e": " {n} ", "f": "{flag}1"}
-    assert filled(table, {"n": 4, "flag": True}) == {"a": 4, "b": "x4y{m}", "c": [4, "{n}"], "d": 3, "e": 4, "f": "11"}
+    table = {
+        "a": "{n}",
+        "b": "x{n}y{m}",
+        "c": ["{n}", "{{n}}"],
+        "d": 3,
+        "e": " {n} ",
+        "f": "{flag}1",
+    }
+    assert filled(table, {"n": 4, "flag": True}) == {
+        "a": 4,
+        "b": "x4y{m}",
+        "c": [4, "{n}"],
+        "d": 3,
+        "e": 4,
+        "f": "11",
+    }
     assert sorted(mentions(table)) == [
-        (("a",), "n"), (("b",), "m"), (("b",), "n"), (("c", "0"), "n"), (("e",), "n"), (("f",), "flag")]
+        (("a",), "n"),
+        (("b",), "m"),
+        (("b",), "n"),
+        (("c", "0"), "n"),
+        (("e",), "n"),
+        (("f",), "flag"),
+    ]

@@ -13,9 +13,13 @@ from iolab.study.problems import StudyProblems
 from support.acting import study_text
 
 
-def loaded(tmp_path: Path, table: str, *, runtime: str = "20s", changes: Changes | None = None) -> Study:
+def loaded(
+    tmp_path: Path, table: str, *, runtime: str = "20s", changes: Changes | None = None
+) -> Study:
     path = tmp_path / "s.toml"
-    path.write_text(study_text(extra=table).replace('runtime = "2s"', f'runtime = "{runtime}"'), "utf-8")
+    path.write_text(
+        study_text(extra=table).replace('runtime = "2s"', f'runtime = "{runtime}"'), "utf-8"
+    )
     return load_study(path, changes)
 
 
@@ -29,7 +33,8 @@ def test_profiling_runs_stand_behind_all_blocks_and_change_nothing_of_them(tmp_p
     plan = plan_runs(loaded(tmp_path, "[profile]\ncells = [{numjobs = 4}]\n"), lambda cell: 1.0)
     without = plan_runs(loaded(tmp_path, ""), lambda cell: 1.0)
     assert [(run.number, run.block, run.cell.identity()) for run in plan.measured] == [
-        (run.number, run.block, run.cell.identity()) for run in without.runs]
+        (run.number, run.block, run.cell.identity()) for run in without.runs
+    ]
     assert [(run.number, run.block) for run in plan.profiles] == [(9, 3), (10, 3)]
     assert plan.runs[-2:] == plan.profiles
     assert {run.cell.variant for run in plan.profiles} == {"plain", "synced"}
@@ -45,15 +50,30 @@ def test_all_cells_unless_some_are_named_and_none_where_none_is_wanted(tmp_path:
 
 
 def test_cells_that_only_leaves_out_are_not_profiled(tmp_path: Path) -> None:
-    study = loaded(tmp_path, "[profile]\ncells = [{numjobs = [1, 4]}]\n", changes=Changes(only={"numjobs": ("1",)}))
-    assert [run.cell.factors for run in plan_runs(study, lambda cell: 1.0).profiles] == [{"numjobs": 1}] * 2
+    study = loaded(
+        tmp_path,
+        "[profile]\ncells = [{numjobs = [1, 4]}]\n",
+        changes=Changes(only={"numjobs": ("1",)}),
+    )
+    assert [run.cell.factors for run in plan_runs(study, lambda cell: 1.0).profiles] == [
+        {"numjobs": 1}
+    ] * 2
 
 
-@pytest.mark.parametrize(("keys", "runtime", "span"), [
-    ("", 20.0, (2.0, 16.0)), ("", 100.0, (10.0, 30.0)), ("", 5.0, (0.5, 3.5)), ("after = 3\n", 20.0, (3.0, 15.0)),
-    ('seconds = "5s"\n', 20.0, (2.0, 5.0)), ("after = 0\nseconds = 20\n", 20.0, (0.0, 20.0))])
-def test_the_middle_of_a_window_is_sampled_unless_said_otherwise(tmp_path: Path, keys: str, runtime: float,
-                                                                 span: tuple[float, float]) -> None:
+@pytest.mark.parametrize(
+    ("keys", "runtime", "span"),
+    [
+        ("", 20.0, (2.0, 16.0)),
+        ("", 100.0, (10.0, 30.0)),
+        ("", 5.0, (0.5, 3.5)),
+        ("after = 3\n", 20.0, (3.0, 15.0)),
+        ('seconds = "5s"\n', 20.0, (2.0, 5.0)),
+        ("after = 0\nseconds = 20\n", 20.0, (0.0, 20.0)),
+    ],
+)
+def test_the_middle_of_a_window_is_sampled_unless_said_otherwise(
+    tmp_path: Path, keys: str, runtime: float, span: tuple[float, float]
+) -> None:
     study = loaded(tmp_path, f"[profile]\n{keys}")
     assert study.profiling is not None
     assert study.profiling.span(runtime) == pytest.approx(span)
@@ -63,8 +83,11 @@ def test_the_middle_of_a_window_is_sampled_unless_said_otherwise(tmp_path: Path,
 def test_what_is_wrong_is_said_with_its_key(tmp_path: Path) -> None:
     assert refused(tmp_path, "[profile]\ncells = [{numjobs = 5}, {jobs = 1}]\n") == [
         "profile.cells.0.numjobs: is 5, which is not a level of it; one of 1, 4",
-        "profile.cells.1.jobs: is not a factor of the study; did you mean 'numjobs'? there are: numjobs"]
-    assert refused(tmp_path, "[profile]\nfrequency = 0\n") == ["profile.frequency: is 0; at least 1"]
+        "profile.cells.1.jobs: is not a factor of the study; did you mean 'numjobs'? there are: numjobs",
+    ]
+    assert refused(tmp_path, "[profile]\nfrequency = 0\n") == [
+        "profile.frequency: is 0; at least 1"
+    ]
     for cells in ('"some"', "[]", "[{}]", "3"):
         [problem] = refused(tmp_path, f"[profile]\ncells = {cells}\n")
         assert problem.startswith("profile.cells: is ")
@@ -74,12 +97,20 @@ def test_what_is_wrong_is_said_with_its_key(tmp_path: Path) -> None:
 def test_what_is_sampled_must_lie_within_the_window(tmp_path: Path) -> None:
     allowed = "what is sampled must lie within 20 s"
     assert refused(tmp_path, "[profile]\nafter = 15\nseconds = 6\n") == [
-        f"profile.seconds: leads past the end of the measured window; {allowed}"]
-    assert refused(tmp_path, "[profile]\nafter = 19\n") == [f"profile.after: leads past the end of the measured window; {allowed}"]
+        f"profile.seconds: leads past the end of the measured window; {allowed}"
+    ]
+    assert refused(tmp_path, "[profile]\nafter = 19\n") == [
+        f"profile.after: leads past the end of the measured window; {allowed}"
+    ]
     assert refused(tmp_path, "[profile]\n", runtime="1s")
 
 
 def test_the_manifest_has_it_and_one_without_stays_as_it_was(tmp_path: Path) -> None:
     resolved = loaded(tmp_path, "[profile]\ncells = [{numjobs = 4}]\nseconds = 5\n").resolved()
-    assert resolved["profile"] == {"cells": [{"numjobs": 4}], "after": None, "seconds": 5.0, "frequency": 99}
+    assert resolved["profile"] == {
+        "cells": [{"numjobs": 4}],
+        "after": None,
+        "seconds": 5.0,
+        "frequency": 99,
+    }
     assert "profile" not in loaded(tmp_path, "").resolved()

@@ -44,9 +44,15 @@ def test_every_shipped_study_is_accepted_by_reader_and_schema(root: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", [
-    "[studdy]\nname = 'x'\n", "[target]\nkind = 'directory'\npaht = '/x'\n", "[sources.diskstat]\n",
-    "[sources.diskstats]\nevery = 1\n"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "[studdy]\nname = 'x'\n",
+        "[target]\nkind = 'directory'\npaht = '/x'\n",
+        "[sources.diskstat]\n",
+        "[sources.diskstats]\nevery = 1\n",
+    ],
+)
 def test_schema_and_reader_refuse_the_same(tmp_path: Path, wrong: str) -> None:
     path = tmp_path / "s.toml"
     path.write_text(study_text() + wrong, "utf-8")
@@ -56,13 +62,19 @@ def test_schema_and_reader_refuse_the_same(tmp_path: Path, wrong: str) -> None:
         jsonschema.validate(tomllib.loads(path.read_text("utf-8")), json_schema())
 
 
-@pytest.mark.parametrize("right", [
-    "[target]\npath = '/tmp/{numjobs}'\n", "[sources]\n", "[sources.diskstats]\ninterval = '500ms'\n",
-    "[variants.third]\nworkload.ramp = '{numjobs}s'\n",
-    "[target]\nkind = 'filesystem'\nfs = 'ext4'\nloop = {size = 'memory / 8'}\n",
-    "[target]\nkind = 'filesystem'\nfs = 'ext4'\nloop = {size = '{numjobs}g', count = 1}\n",
-    "[variants.third]\nsetup = 'true'\nteardown = [['true'], 'false']\nworkload.options.size = 'memory / numjobs'\n",
-    "[hooks.run]\nbefore = ['x']\n[[actions]]\nat = '1s'\nmark = 'm'\ncommand = ['true']\n"])
+@pytest.mark.parametrize(
+    "right",
+    [
+        "[target]\npath = '/tmp/{numjobs}'\n",
+        "[sources]\n",
+        "[sources.diskstats]\ninterval = '500ms'\n",
+        "[variants.third]\nworkload.ramp = '{numjobs}s'\n",
+        "[target]\nkind = 'filesystem'\nfs = 'ext4'\nloop = {size = 'memory / 8'}\n",
+        "[target]\nkind = 'filesystem'\nfs = 'ext4'\nloop = {size = '{numjobs}g', count = 1}\n",
+        "[variants.third]\nsetup = 'true'\nteardown = [['true'], 'false']\nworkload.options.size = 'memory / numjobs'\n",
+        "[hooks.run]\nbefore = ['x']\n[[actions]]\nat = '1s'\nmark = 'm'\ncommand = ['true']\n",
+    ],
+)
 def test_schema_accepts_what_the_reader_does(tmp_path: Path, right: str) -> None:
     path = tmp_path / "s.toml"
     path.write_text(study_text() + right, "utf-8")
@@ -72,14 +84,22 @@ def test_schema_accepts_what_the_reader_does(tmp_path: Path, right: str) -> None
 
 def test_schema_accepts_sets_of_factors(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
-    path.write_text(study_text().replace("[factors]\nnumjobs = [1, 4]", "[[factors]]\nnumjobs = [1, 4]\niodepth = [1, 2]\n"
-                                         "zip = [['numjobs', 'iodepth']]\n[[factors]]\nnumjobs = [1, 4]\nexclude = [{numjobs = [4]}]"))
+    path.write_text(
+        study_text().replace(
+            "[factors]\nnumjobs = [1, 4]",
+            "[[factors]]\nnumjobs = [1, 4]\niodepth = [1, 2]\n"
+            "zip = [['numjobs', 'iodepth']]\n[[factors]]\nnumjobs = [1, 4]\nexclude = [{numjobs = [4]}]",
+        )
+    )
     assert len(load_study(path).cells) == 6
     jsonschema.validate(tomllib.loads(path.read_text("utf-8")), json_schema())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", ["[hooks.cell]\nbefore = 'x'\n", "[[actions]]\nmark = 'x'\n", "[variants.third]\nsetup = 3\n"])
+@pytest.mark.parametrize(
+    "wrong",
+    ["[hooks.cell]\nbefore = 'x'\n", "[[actions]]\nmark = 'x'\n", "[variants.third]\nsetup = 3\n"],
+)
 def test_schema_and_reader_refuse_wrong_commands(tmp_path: Path, wrong: str) -> None:
     path = tmp_path / "s.toml"
     path.write_text(study_text() + wrong, "utf-8")
@@ -102,7 +122,11 @@ def _keys(schema: Any, names: bool = False) -> Iterator[str]:
 
 def test_the_reference_page_has_every_key(root: Path) -> None:
     page = (root / "docs" / "reference" / "study.md").read_text("utf-8")
-    missing = {key for key in _keys(json_schema()) if f"`{key}`" not in page and f".{key}`" not in page and f"[{key}" not in page}
+    missing = {
+        key
+        for key in _keys(json_schema())
+        if f"`{key}`" not in page and f".{key}`" not in page and f"[{key}" not in page
+    }
     assert not missing
 
 

@@ -33,8 +33,10 @@ def test_a_study_without_commands_needs_no_trust(tmp_path: Path) -> None:
 def test_commands_need_trust_and_are_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         require_trust(study(tmp_path), False)
-    assert str(caught.value) == (f"{tmp_path}/s.toml: runs commands: 'sync', 'echo 3'; read them; then say --trust "
-                                 "(trusted=True from Python)")
+    assert str(caught.value) == (
+        f"{tmp_path}/s.toml: runs commands: 'sync', 'echo 3'; read them; then say --trust "
+        "(trusted=True from Python)"
+    )
     require_trust(study(tmp_path), True)
 
 
@@ -46,7 +48,9 @@ def test_an_agreed_text_is_remembered_and_a_changed_one_is_not(tmp_path: Path) -
     assert not is_trusted(study(tmp_path, HOOK.replace("echo 3", "echo 4")))
 
 
-def test_a_state_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_directory_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     assert not remember(study(tmp_path))
@@ -55,7 +59,9 @@ def test_a_state_directory_that_cannot_be_written(tmp_path: Path, monkeypatch: p
 
 def test_the_state_directory_is_the_users() -> None:
     assert trust_file({"HOME": "/home/ann"}) == Path("/home/ann/.local/state/iolab/trusted")
-    assert trust_file({"HOME": "/home/ann", "XDG_STATE_HOME": "relative"}) == Path("/home/ann/.local/state/iolab/trusted")
+    assert trust_file({"HOME": "/home/ann", "XDG_STATE_HOME": "relative"}) == Path(
+        "/home/ann/.local/state/iolab/trusted"
+    )
     assert trust_file({"XDG_STATE_HOME": "/s"}) == Path("/s/iolab/trusted")
 
 

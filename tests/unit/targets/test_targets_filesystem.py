@@ -24,31 +24,59 @@ from support.waiting import until
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"fs": "ext4"}, "loop: is missing"),
-    ({"fs": "ext4", "loop": {"size": "1g"}, "device": "/dev/x"}, "one of both"),
-    ({"fs": "zfs", "loop": {"size": "1g"}}, "ext4"),
-    ({"fs": "xfs", "loop": {"size": "100m"}}, "at least 300m"),
-    ({"fs": "ext4", "loop": {"size": "1g", "count": 2}}, "btrfs takes several"),
-    ({"fs": "ext4", "loop": {"size": "1000001"}}, "not a multiple of 4k"),
-    ({"fs": "ext4", "loop": {"size": "1g"}, "mkfs_options": "-O 'x"}, "close the quotes"),
-    ({"fs": "ext4", "loop": {"size": "1g"}, "mkfs_options": {"m": 0}}, "not a list of options"),
-    ({"fs": "ext4", "loop": {"size": "1g"}, "mount_options": "noatime, nodiratime"}, "blanks"),
-    ({"fs": "ext4", "device": "sda"}, "starts with /dev/"),
-    ({"fs": "btrfs", "device": ["/dev/a", "/dev/a"]}, "twice"),
-    ({"fs": "btrfs", "device": []}, "names no device"),
-    ({"fs": "ext4", "loop": {"size": "1g"}, "fresh": "always"}, "'block'")])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"fs": "ext4"}, "loop: is missing"),
+        ({"fs": "ext4", "loop": {"size": "1g"}, "device": "/dev/x"}, "one of both"),
+        ({"fs": "zfs", "loop": {"size": "1g"}}, "ext4"),
+        ({"fs": "xfs", "loop": {"size": "100m"}}, "at least 300m"),
+        ({"fs": "ext4", "loop": {"size": "1g", "count": 2}}, "btrfs takes several"),
+        ({"fs": "ext4", "loop": {"size": "1000001"}}, "not a multiple of 4k"),
+        ({"fs": "ext4", "loop": {"size": "1g"}, "mkfs_options": "-O 'x"}, "close the quotes"),
+        ({"fs": "ext4", "loop": {"size": "1g"}, "mkfs_options": {"m": 0}}, "not a list of options"),
+        ({"fs": "ext4", "loop": {"size": "1g"}, "mount_options": "noatime, nodiratime"}, "blanks"),
+        ({"fs": "ext4", "device": "sda"}, "starts with /dev/"),
+        ({"fs": "btrfs", "device": ["/dev/a", "/dev/a"]}, "twice"),
+        ({"fs": "btrfs", "device": []}, "names no device"),
+        ({"fs": "ext4", "loop": {"size": "1g"}, "fresh": "always"}, "'block'"),
+    ],
+)
 def test_nonsense_is_refused_with_what_would_be_right(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         FilesystemOptions.model_validate(given)
 
 
 def test_mkfs_gets_the_studys_options_last_and_one_e() -> None:
-    assert mkfs_command("ext4", ["/dev/x"], ["-E", "stride=4", "-m0", "-Elazy_itable_init=0"], "u", keep=True) == [
-        "mkfs.ext4", "-q", "-F", "-U", "u", "-E", "nodiscard,stride=4,lazy_itable_init=0", "-m0", "/dev/x"]
+    assert mkfs_command(
+        "ext4", ["/dev/x"], ["-E", "stride=4", "-m0", "-Elazy_itable_init=0"], "u", keep=True
+    ) == [
+        "mkfs.ext4",
+        "-q",
+        "-F",
+        "-U",
+        "u",
+        "-E",
+        "nodiscard,stride=4,lazy_itable_init=0",
+        "-m0",
+        "/dev/x",
+    ]
     assert mkfs_command("xfs", ["/dev/x"], ["-m", "crc=1"], "u", keep=False) == [
-        "mkfs.xfs", "-q", "-f", "-m", "uuid=u", "-m", "crc=1", "/dev/x"]
-    assert mkfs_command("btrfs", ["/dev/x", "/dev/y"], ["-d", "raid1"], "u", keep=True)[-4:] == ["-d", "raid1", "/dev/x", "/dev/y"]
+        "mkfs.xfs",
+        "-q",
+        "-f",
+        "-m",
+        "uuid=u",
+        "-m",
+        "crc=1",
+        "/dev/x",
+    ]
+    assert mkfs_command("btrfs", ["/dev/x", "/dev/y"], ["-d", "raid1"], "u", keep=True)[-4:] == [
+        "-d",
+        "raid1",
+        "/dev/x",
+        "/dev/y",
+    ]
     assert mount_options("ext4", "noatime") == "noatime,noinit_itable"
     assert mount_options("ext4", "init_itable=0") == "init_itable=0"
     assert mount_options("btrfs", "") == ""
@@ -77,7 +105,9 @@ def uuid_of(target: FilesystemTarget) -> str:
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("fresh", "expected"), [("run", "0123"), ("cell", "0011"), ("block", "0001"), ("study", "0000")])
+@pytest.mark.parametrize(
+    ("fresh", "expected"), [("run", "0123"), ("cell", "0011"), ("block", "0001"), ("study", "0000")]
+)
 def test_a_new_file_system_comes_as_often_as_asked(area: Path, fresh: str, expected: str) -> None:
     target = make(area, fs="ext4", loop={"size": "16m", "allocate": "sparse"}, fresh=fresh)
     try:
@@ -119,12 +149,20 @@ def test_room_taken_is_what_was_written(area: Path, fs: str, size: str) -> None:
 def data(share: float) -> bytes:
     """16 MiB of which in every 4 KiB that share is zeros, as fio makes its compressible data."""
     random = round(4096 * (1 - share))
-    return b"".join(os.urandom(random) + bytes(4096 - random) for _ in range(16 * MIB // 4096)) if share < 1 else b"\xde\xad" * (8 * MIB)
+    return (
+        b"".join(os.urandom(random) + bytes(4096 - random) for _ in range(16 * MIB // 4096))
+        if share < 1
+        else b"\xde\xad" * (8 * MIB)
+    )
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("share", "ratio"), [(0.0, (0.97, 1.03)), (0.5, (1.8, 2.0)), (1.0, (20.0, 33.0))])
-def test_btrfs_with_zstd_achieves_what_its_blocks_allow(area: Path, share: float, ratio: tuple[float, float]) -> None:
+@pytest.mark.parametrize(
+    ("share", "ratio"), [(0.0, (0.97, 1.03)), (0.5, (1.8, 2.0)), (1.0, (20.0, 33.0))]
+)
+def test_btrfs_with_zstd_achieves_what_its_blocks_allow(
+    area: Path, share: float, ratio: tuple[float, float]
+) -> None:
     """Extents of 128 KiB in blocks of 4 KiB: 64 KiB and a little become 68 (1.88), and the least is one block (32)."""
     need_loops("mkfs.btrfs")
     target = make(area, fs="btrfs", loop={"size": "128m"}, mount_options="compress=zstd")
@@ -141,7 +179,12 @@ def test_btrfs_with_zstd_achieves_what_its_blocks_allow(area: Path, share: float
 @pytest.mark.real
 def test_btrfs_spans_several_devices_with_its_profiles(area: Path) -> None:
     need_loops("mkfs.btrfs")
-    target = make(area, fs="btrfs", loop={"size": "128m", "count": 2, "allocate": "sparse"}, mkfs_options="-d raid1 -m raid1")
+    target = make(
+        area,
+        fs="btrfs",
+        loop={"size": "128m", "count": 2, "allocate": "sparse"},
+        mkfs_options="-d raid1 -m raid1",
+    )
     try:
         target.open(MIB)
         assert len(target.devices()) == 2
@@ -164,9 +207,14 @@ def test_cold_means_that_no_page_of_a_run_is_in_memory(area: Path) -> None:
             check_cold(LocalHost(), str(file.parent))
         target.chill()
         check_cold(LocalHost(), str(file.parent))
-        assert call("fincore", "--bytes", "--raw", "--noheadings", "--output", "RES", str(file)) == "0"
+        assert (
+            call("fincore", "--bytes", "--raw", "--noheadings", "--output", "RES", str(file)) == "0"
+        )
         file.read_bytes()
-        assert int(call("fincore", "--bytes", "--raw", "--noheadings", "--output", "RES", str(file))) == 8 * MIB
+        assert (
+            int(call("fincore", "--bytes", "--raw", "--noheadings", "--output", "RES", str(file)))
+            == 8 * MIB
+        )
     finally:
         target.close()
 
@@ -179,12 +227,18 @@ def test_a_host_that_does_not_let_its_cache_go_says_so(monkeypatch: pytest.Monke
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("given", "words"), [
-    ({"mount_options": "no-such-option"}, "'mount' failed"),
-    ({"mkfs_options": "--no-such-option"}, "'mkfs.ext4' failed"),
-    ({"loop": {"size": "16m", "directory": "/no/such/place"}}, "is not a directory"),
-    ({"loop": {"size": "900t"}}, "is free")])
-def test_what_cannot_be_made_is_said_and_leaves_nothing(area: Path, given: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"mount_options": "no-such-option"}, "'mount' failed"),
+        ({"mkfs_options": "--no-such-option"}, "'mkfs.ext4' failed"),
+        ({"loop": {"size": "16m", "directory": "/no/such/place"}}, "is not a directory"),
+        ({"loop": {"size": "900t"}}, "is free"),
+    ],
+)
+def test_what_cannot_be_made_is_said_and_leaves_nothing(
+    area: Path, given: dict[str, Any], words: str
+) -> None:
     target = make(area, **{"fs": "ext4", "loop": {"size": "16m"}, **given})
     with pytest.raises(RunError, match=words) as caught:
         target.open(1)
@@ -194,19 +248,35 @@ def test_what_cannot_be_made_is_said_and_leaves_nothing(area: Path, given: dict[
 
 def test_a_missing_mkfs_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host = LocalHost()
-    monkeypatch.setattr(host, "which", lambda program: None if program.startswith("mkfs") else f"/bin/{program}")
+    monkeypatch.setattr(
+        host, "which", lambda program: None if program.startswith("mkfs") else f"/bin/{program}"
+    )
     monkeypatch.setattr("iolab.targets.filesystem.need_root", lambda host, what: None)
-    target = FilesystemTarget(FilesystemOptions.model_validate({"fs": "xfs", "loop": {"size": "300m"}}), host, f"{tmp_path}/scratch")
+    target = FilesystemTarget(
+        FilesystemOptions.model_validate({"fs": "xfs", "loop": {"size": "300m"}}),
+        host,
+        f"{tmp_path}/scratch",
+    )
     with pytest.raises(RunError, match="apt install xfsprogs"):
         target.open(1)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_root_the_way_out_is_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_the_way_out_is_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host = LocalHost()
     run = host.run
-    monkeypatch.setattr(host, "run", lambda command, **more: run(["echo", "1000"] if command[0] == "id" else command, **more))
-    target = FilesystemTarget(FilesystemOptions.model_validate({"fs": "ext4", "loop": {"size": "16m"}}), host, f"{tmp_path}/scratch")
+    monkeypatch.setattr(
+        host,
+        "run",
+        lambda command, **more: run(["echo", "1000"] if command[0] == "id" else command, **more),
+    )
+    target = FilesystemTarget(
+        FilesystemOptions.model_validate({"fs": "ext4", "loop": {"size": "16m"}}),
+        host,
+        f"{tmp_path}/scratch",
+    )
     with pytest.raises(RunError, match="needs root; call iolab with sudo"):
         target.open(1)
 

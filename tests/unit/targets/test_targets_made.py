@@ -94,8 +94,13 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 def test_a_record_alone_removes_no_tree(tmp_path: Path, name: str) -> None:
     theirs, results = tree(tmp_path / name), tmp_path / "results"
     (results / "scratch").mkdir(parents=True)
-    for line in ({"path": str(theirs)}, {"path": str(theirs), "token": TOKEN}, {"path": str(theirs), "token": "../below"},
-                 {"path": f"../../{name}"}, {"path": f"../../{name}/below", "token": TOKEN}):
+    for line in (
+        {"path": str(theirs)},
+        {"path": str(theirs), "token": TOKEN},
+        {"path": str(theirs), "token": "../below"},
+        {"path": f"../../{name}"},
+        {"path": f"../../{name}/below", "token": TOKEN},
+    ):
         record(results / "scratch.made", {"made": "directory", **line})
         left = clean_leftovers(HOST, results)
         assert len(left) == 1
@@ -108,8 +113,12 @@ def test_a_link_in_the_results_leads_nowhere(tmp_path: Path) -> None:
     results.mkdir()
     (theirs / f".iolab-{TOKEN}").mkdir()  # as though its owner had copied the mark
     (results / "scratch").symlink_to(theirs)
-    record(results / "scratch.made", {"made": "directory", "path": ".", "token": TOKEN},
-           {"made": "directory", "path": "below", "token": TOKEN}, {"made": "directory", "path": "empty", "token": TOKEN})
+    record(
+        results / "scratch.made",
+        {"made": "directory", "path": ".", "token": TOKEN},
+        {"made": "directory", "path": "below", "token": TOKEN},
+        {"made": "directory", "path": "empty", "token": TOKEN},
+    )
     (theirs / "empty").mkdir()
     left = clean_leftovers(HOST, results)
     assert len(left) == 3
@@ -118,7 +127,9 @@ def test_a_link_in_the_results_leads_nowhere(tmp_path: Path) -> None:
     assert (theirs / "empty").exists()
 
 
-def test_links_inside_of_what_was_made_are_removed_and_not_what_they_lead_to(tmp_path: Path) -> None:
+def test_links_inside_of_what_was_made_are_removed_and_not_what_they_lead_to(
+    tmp_path: Path,
+) -> None:
     theirs, results = tree(tmp_path / "home"), tmp_path / "results"
     results.mkdir()
     Made(f"{results}/scratch").make_directory(HOST, f"{results}/scratch")
@@ -164,21 +175,31 @@ def test_a_record_alone_unmounts_detaches_and_wipes_nothing(tmp_path: Path) -> N
     point.mkdir()
     with loop_device(tmp_path) as node:
         call("mkfs.ext4", "-q", node)
-        uuid = subprocess.run(["blkid", "-o", "value", "-s", "UUID", node], capture_output=True, text=True, check=True).stdout.strip()
+        uuid = subprocess.run(
+            ["blkid", "-o", "value", "-s", "UUID", node], capture_output=True, text=True, check=True
+        ).stdout.strip()
         image = next(tmp_path.glob("*.img"))
         call("mount", node, str(point))
         try:
             # a directory in the results that bears the mark, with a link to an image of theirs in it
             (results / "scratch" / f".iolab-{TOKEN}").mkdir(parents=True)
             (results / "scratch" / "disk-0.img").symlink_to(image)
-            record(results / "scratch.made", {"made": "directory", "path": ".", "token": TOKEN},
-                   {"made": "mount", "path": str(point), "sources": [node], "token": TOKEN},
-                   {"made": "filesystem", "device": node, "uuid": uuid},
-                   {"made": "filesystem", "devices": [node], "uuid": uuid, "token": TOKEN})
+            record(
+                results / "scratch.made",
+                {"made": "directory", "path": ".", "token": TOKEN},
+                {"made": "mount", "path": str(point), "sources": [node], "token": TOKEN},
+                {"made": "filesystem", "device": node, "uuid": uuid},
+                {"made": "filesystem", "devices": [node], "uuid": uuid, "token": TOKEN},
+            )
             clean_leftovers(HOST, results)
             assert mounted(tmp_path)
             assert attached(tmp_path)
-            assert uuid in subprocess.run(["wipefs", "--no-act", node], capture_output=True, text=True, check=True).stdout
+            assert (
+                uuid
+                in subprocess.run(
+                    ["wipefs", "--no-act", node], capture_output=True, text=True, check=True
+                ).stdout
+            )
         finally:
             call("umount", str(point))
 
@@ -221,7 +242,9 @@ def carrying(mark: str) -> list[str]:
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes().split(
+                b"\0"
+            ):
                 found.append(entry.name)
     return found
 
@@ -235,8 +258,15 @@ def test_after_a_kill_at_any_moment_nothing_is_left(tmp_path: Path, seconds: flo
     other.mkdir()
     python_path = str(Path(iolab.__file__).parent.parent)
     mark = f"IOLAB_TEST={tmp_path}"
-    worker = subprocess.Popen([sys.executable, "-c", _WORKER, f"{results}/scratch", str(other)], stdout=subprocess.PIPE,
-                              env={"PYTHONPATH": python_path, "PATH": "/usr/bin:/usr/sbin:/bin:/sbin", "IOLAB_TEST": str(tmp_path)})
+    worker = subprocess.Popen(
+        [sys.executable, "-c", _WORKER, f"{results}/scratch", str(other)],
+        stdout=subprocess.PIPE,
+        env={
+            "PYTHONPATH": python_path,
+            "PATH": "/usr/bin:/usr/sbin:/bin:/sbin",
+            "IOLAB_TEST": str(tmp_path),
+        },
+    )
     assert worker.stdout is not None
     assert worker.stdout.readline() == b"open\n"
     time.sleep(seconds)

@@ -37,7 +37,12 @@ def host() -> FakeHost:
     """A machine whose root is on sda1, with an empty disk sdb of two partitions and a stable name."""
     made = fake_host()
     made.programs["wipefs"] = wipefs()
-    for name, number in (("sdb", "8:16"), ("sdb/sdb1", "8:17"), ("sdb/sdb2", "8:18"), ("sdc", "8:32")):
+    for name, number in (
+        ("sdb", "8:16"),
+        ("sdb/sdb1", "8:17"),
+        ("sdb/sdb2", "8:18"),
+        ("sdc", "8:32"),
+    ):
         base = f"/sys/devices/pci/block/{name}"
         made.files[f"{base}/dev"] = number
         made.files[f"{base}/size"] = "2048"
@@ -55,11 +60,21 @@ def host() -> FakeHost:
     return made
 
 
-def check(host: FakeHost, named: str = DISK, permissions: Permissions = ALL, results: str = "/home/results") -> None:
+def check(
+    host: FakeHost,
+    named: str = DISK,
+    permissions: Permissions = ALL,
+    results: str = "/home/results",
+) -> None:
     check_may_overwrite(host, [find_device(host, named)], permissions, results)
 
 
-def refusal(host: FakeHost, named: str = DISK, permissions: Permissions = ALL, results: str = "/home/results") -> RunError:
+def refusal(
+    host: FakeHost,
+    named: str = DISK,
+    permissions: Permissions = ALL,
+    results: str = "/home/results",
+) -> RunError:
     with pytest.raises(RunError) as caught:
         check(host, named, permissions, results)
     assert caught.value.hint
@@ -93,8 +108,14 @@ def test_a_device_that_cannot_be_looked_at_is_refused(host: FakeHost) -> None:
         check(host)
 
 
-@pytest.mark.parametrize("source", ["8:16 / /mnt rw - ext4 /dev/sdb rw", "8:18 / /mnt rw - xfs /dev/other rw",
-                                    "0:44 / /mnt rw - btrfs /dev/sdb2 rw"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "8:16 / /mnt rw - ext4 /dev/sdb rw",
+        "8:18 / /mnt rw - xfs /dev/other rw",
+        "0:44 / /mnt rw - btrfs /dev/sdb2 rw",
+    ],
+)
 def test_what_is_mounted_stays_whatever_is_allowed(host: FakeHost, source: str) -> None:
     host.files["/proc/self/mountinfo"] += f"50 1 {source}\n"
     assert "mounted at /mnt" in str(refusal(host))
@@ -125,7 +146,9 @@ def test_the_disk_of_root_stays_its_free_partitions_do_not(host: FakeHost) -> No
     assert "holds the root file system" in str(refusal(host, "/dev/disk/by-id/ata-SYSTEM"))
     base = "/sys/devices/pci/block/sda/sda3"
     host.files.update({f"{base}/partition": "3", f"{base}/dev": "8:3"})
-    host.links.update({"/sys/class/block/sda3": base, "/dev/disk/by-id/ata-SYSTEM-part3": "/dev/sda3"})
+    host.links.update(
+        {"/sys/class/block/sda3": base, "/dev/disk/by-id/ata-SYSTEM-part3": "/dev/sda3"}
+    )
     check(host, "/dev/disk/by-id/ata-SYSTEM-part3", LEAVE)
 
 
@@ -137,17 +160,26 @@ def test_the_disk_of_the_results_stays(host: FakeHost) -> None:
     assert "holds the results" in str(refusal(host, results="/data/results"))
 
 
-@pytest.mark.parametrize(("named", "words", "hint"), [
-    ("/dev/sdb", "not a stable name", f"write {DISK}"),
-    ("/dev/disk/by-uuid/1234", "named by what is on it", f"write {DISK}"),
-    ("/dev/sdc", "not a stable name", "no stable name there")])
-def test_names_that_may_mean_another_disk_are_refused_with_a_better_one(host: FakeHost, named: str, words: str, hint: str) -> None:
+@pytest.mark.parametrize(
+    ("named", "words", "hint"),
+    [
+        ("/dev/sdb", "not a stable name", f"write {DISK}"),
+        ("/dev/disk/by-uuid/1234", "named by what is on it", f"write {DISK}"),
+        ("/dev/sdc", "not a stable name", "no stable name there"),
+    ],
+)
+def test_names_that_may_mean_another_disk_are_refused_with_a_better_one(
+    host: FakeHost, named: str, words: str, hint: str
+) -> None:
     error = refusal(host, named)
     assert words in error.message
     assert hint in str(error.hint)
 
 
-@pytest.mark.parametrize("named", ["/dev/disk/by-id/gone", "/etc/passwd", "/dev", "/dev/null", "sdb", "/dev/disk", "/tmp/sdb"])
+@pytest.mark.parametrize(
+    "named",
+    ["/dev/disk/by-id/gone", "/etc/passwd", "/dev", "/dev/null", "sdb", "/dev/disk", "/tmp/sdb"],
+)
 def test_what_is_no_device_is_said_to_be_none(host: FakeHost, named: str) -> None:
     with pytest.raises(RunError, match="not a block device"):
         check(host, named)
@@ -164,8 +196,16 @@ class Renamed(LocalHost):
         return self._node if path == "/dev/disk/by-id/mine" else super().resolve(path)
 
 
-def device(host: LocalHost, tmp_path: Path, permissions: Permissions, writes: bool = True) -> DeviceTarget:
-    return DeviceTarget(DeviceOptions(device="/dev/disk/by-id/mine"), host, f"{tmp_path}/scratch", permissions, writes)
+def device(
+    host: LocalHost, tmp_path: Path, permissions: Permissions, writes: bool = True
+) -> DeviceTarget:
+    return DeviceTarget(
+        DeviceOptions(device="/dev/disk/by-id/mine"),
+        host,
+        f"{tmp_path}/scratch",
+        permissions,
+        writes,
+    )
 
 
 @pytest.mark.real
@@ -197,7 +237,9 @@ def test_a_real_device_passes_through_the_same_checks(tmp_path: Path) -> None:
             assert only_reads.destroys() == ()
         finally:
             call("umount", str(point))
-        assert call("blkid", "-p", "-s", "TYPE", "-o", "value", node) == "ext4"  # none of that touched it
+        assert (
+            call("blkid", "-p", "-s", "TYPE", "-o", "value", node) == "ext4"
+        )  # none of that touched it
 
 
 @pytest.mark.real
@@ -212,6 +254,8 @@ def test_a_file_system_of_iolab_goes_off_a_users_device_again(tmp_path: Path) ->
         target.close()
         assert call("wipefs", "--no-act", "--noheadings", node) == ""
         call("mkfs.ext4", "-q", node)  # by somebody else, while a record of ours still stands
-        Path(f"{tmp_path}/scratch.made").write_text(f'{{"made": "filesystem", "device": "{node}", "uuid": "1c0e-not-theirs"}}\n')
+        Path(f"{tmp_path}/scratch.made").write_text(
+            f'{{"made": "filesystem", "device": "{node}", "uuid": "1c0e-not-theirs"}}\n'
+        )
         target.close()
         assert "ext4" in call("wipefs", "--no-act", "--noheadings", node)

@@ -26,7 +26,9 @@ ALL = "/dev/disk/by-id/virtio-*"
 MAY = Permissions(destructive=True)
 
 
-def make(zfs: FakeZfs, tmp_path: Path, number: int = 1, *, permissions: Permissions = MAY, **more: Any) -> ZpoolTarget:
+def make(
+    zfs: FakeZfs, tmp_path: Path, number: int = 1, *, permissions: Permissions = MAY, **more: Any
+) -> ZpoolTarget:
     options = ZpoolOptions.model_validate({"layout": "mirror:2", "devices": ALL, **more})
     host = zfs.machine if hasattr(zfs, "machine") else zfs.host()
     host.directories.update(str(parent) for parent in [tmp_path, *tmp_path.parents])
@@ -37,31 +39,62 @@ def context(run: str, cell: str = "c", block: int = 1) -> RunContext:
     return RunContext(run, cell, block, 1 << 20)
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("stripe:3", "a b c"), ("mirror:2 x 2", "mirror a b mirror c d"), ("raidz:3", "raidz1 a b c"),
-    ("raidz2:4 + log mirror:2 + cache stripe:1", "raidz2 a b c d log mirror e f cache g"),
-    ("mirror:2+special mirror:2x2", "mirror a b special mirror c d mirror e f")])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("stripe:3", "a b c"),
+        ("mirror:2 x 2", "mirror a b mirror c d"),
+        ("raidz:3", "raidz1 a b c"),
+        ("raidz2:4 + log mirror:2 + cache stripe:1", "raidz2 a b c d log mirror e f cache g"),
+        ("mirror:2+special mirror:2x2", "mirror a b special mirror c d mirror e f"),
+    ],
+)
 def test_layouts_become_words(text: str, words: str) -> None:
     layout = parse_layout(text)
     assert " ".join(layout.words(list("abcdefg"))) == words
     assert layout.devices == sum(len(word) == 1 for word in words.split())
 
 
-@pytest.mark.parametrize("text", ["", "mirror", "mirror:1", "raidz2:2", "raid5:4", "mirror:2 x 0", "log stripe:1", "mirror:2 +",
-                                  "mirror:2; rm", "cache mirror:2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "mirror",
+        "mirror:1",
+        "raidz2:2",
+        "raid5:4",
+        "mirror:2 x 0",
+        "log stripe:1",
+        "mirror:2 +",
+        "mirror:2; rm",
+        "cache mirror:2",
+    ],
+)
 def test_what_is_no_layout_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         ZpoolOptions.model_validate({"layout": text, "devices": ALL})
 
 
-GROUPS = st.tuples(st.sampled_from(["", *CLASSES]), st.sampled_from(KINDS), st.integers(4, 12), st.integers(1, 5))
+GROUPS = st.tuples(
+    st.sampled_from(["", *CLASSES]), st.sampled_from(KINDS), st.integers(4, 12), st.integers(1, 5)
+)
 
 
 @given(st.lists(GROUPS, min_size=1, max_size=4))
-def test_every_device_of_a_layout_is_used_once_and_in_order(groups: list[tuple[str, str, int, int]]) -> None:
+def test_every_device_of_a_layout_is_used_once_and_in_order(
+    groups: list[tuple[str, str, int, int]],
+) -> None:
     flat = ("cache", "spare")
-    wanted = [("", "stripe", 1, 1), *((of, "stripe" if of in flat else kind, width, count) for of, kind, width, count in groups)]
-    layout = parse_layout(" + ".join(f"{of} {kind}:{width} x {count}".strip() for of, kind, width, count in wanted))
+    wanted = [
+        ("", "stripe", 1, 1),
+        *(
+            (of, "stripe" if of in flat else kind, width, count)
+            for of, kind, width, count in groups
+        ),
+    ]
+    layout = parse_layout(
+        " + ".join(f"{of} {kind}:{width} x {count}".strip() for of, kind, width, count in wanted)
+    )
     devices = [f"/dev/d{number}" for number in range(layout.devices)]
     assert [word for word in layout.words(devices) if word.startswith("/")] == devices
 
@@ -73,7 +106,7 @@ def test_devices_come_in_natural_order_and_without_partitions(tmp_path: Path) ->
     zfs.machine.files["/sys/class/block/vdb1/partition"] = "1"
     target.open(1)
     target.begin(context("0001-aa"))
-    (_, words), = zfs.pools.values()
+    ((_, words),) = zfs.pools.values()
     assert words == ["raidz2", *(f"/dev/disk/by-id/virtio-disk{number}" for number in range(10))]
     assert target.devices() == tuple(f"vd{letter}" for letter in "bcdefghijk")
     target.close()
@@ -81,14 +114,16 @@ def test_devices_come_in_natural_order_and_without_partitions(tmp_path: Path) ->
 
 def test_a_run_gets_a_file_system_and_says_what_it_took(tmp_path: Path) -> None:
     zfs = FakeZfs()
-    target = make(zfs, tmp_path, pool={"ashift": 12}, properties={"recordsize": "8k", "atime": False})
+    target = make(
+        zfs, tmp_path, pool={"ashift": 12}, properties={"recordsize": "8k", "atime": False}
+    )
     target.open(1)
     assert not zfs.pools
     place = target.begin(context("0001-aa"))
-    (name, (point, _)), = zfs.pools.items()
+    ((name, (point, _)),) = zfs.pools.items()
     assert place.path == f"{point}/0001-aa"
     assert zfs.datasets == {f"{name}/0001-aa"}
-    create, = [words for words in zfs.said if words[:2] == ["zpool", "create"]]
+    (create,) = [words for words in zfs.said if words[:2] == ["zpool", "create"]]
     assert {"ashift=12", "cachefile=none", "recordsize=8k", "atime=off"} <= set(create)
     said = target.observe()
     assert (said["taken_bytes"], said["compressratio"], said["fill"]) == (1000, 1.96, 0.25)
@@ -116,7 +151,14 @@ def test_pools_are_made_anew_as_often_as_asked(tmp_path: Path, fresh: str, count
 def test_two_builds_take_turns_on_the_same_devices(tmp_path: Path) -> None:
     zfs = FakeZfs()
     old = make(zfs, tmp_path, 1, build="2.1", fresh="study")
-    new = make(zfs, tmp_path, 2, build="2.3", fresh="study", module_parameters={"zfs_dirty_data_max": 1 << 26})
+    new = make(
+        zfs,
+        tmp_path,
+        2,
+        build="2.3",
+        fresh="study",
+        module_parameters={"zfs_dirty_data_max": 1 << 26},
+    )
     for target in (old, new):
         target.open(1)
     seen = []
@@ -154,7 +196,9 @@ def test_a_cold_cache_exports_the_pool_and_brings_it_back(tmp_path: Path) -> Non
     target.open(1)
     target.begin(context("1"))
     target.chill()
-    assert [words[1] for words in zfs.said if words[0] == "zpool" and words[1] in ("export", "import")] == ["export", "import"]
+    assert [
+        words[1] for words in zfs.said if words[0] == "zpool" and words[1] in ("export", "import")
+    ] == ["export", "import"]
     assert not zfs.exported
     target.close()
 
@@ -189,7 +233,9 @@ def test_a_record_that_names_a_pool_of_others_touches_nothing(tmp_path: Path) ->
     zfs = FakeZfs()
     host = zfs.host()
     zfs.pools["tank"] = ("/tank", [])
-    (tmp_path / "scratch.made").write_text('{"made": "pool", "name": "tank", "devices": ["/dev/disk/by-id/virtio-disk0"]}\n')
+    (tmp_path / "scratch.made").write_text(
+        '{"made": "pool", "name": "tank", "devices": ["/dev/disk/by-id/virtio-disk0"]}\n'
+    )
     clean_leftovers(host, tmp_path)
     assert "tank" in zfs.pools
 
@@ -207,14 +253,20 @@ def test_pools_of_others_stand_in_nobodys_way_and_stay(tmp_path: Path) -> None:
 
 def test_refusals(tmp_path: Path) -> None:
     zfs = FakeZfs()
-    for wrong, words in (({"layout": "raidz2:12"}, "takes 12 devices.*are 11"), ({"build": "9.9"}, r"has no OpenZFS 9\.9.*2\.1, 2\.3"),
-                         ({"devices": "/dev/vdb"}, "takes 2 devices"), ({"devices": ["/dev/vdb", "/dev/vdc"]}, "is not a stable name"),
-                         ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "is not a block device")):
+    for wrong, words in (
+        ({"layout": "raidz2:12"}, "takes 12 devices.*are 11"),
+        ({"build": "9.9"}, r"has no OpenZFS 9\.9.*2\.1, 2\.3"),
+        ({"devices": "/dev/vdb"}, "takes 2 devices"),
+        ({"devices": ["/dev/vdb", "/dev/vdc"]}, "is not a stable name"),
+        ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "is not a block device"),
+    ):
         with pytest.raises(RunError, match=words):
             make(zfs, tmp_path, **wrong).open(1)  # type: ignore[arg-type]
     zfs.machine.links["/dev/disk/by-path/pci-1"] = "/dev/vdb"
     with pytest.raises(RunError, match="names the same device as"):
-        make(zfs, tmp_path, devices=["/dev/disk/by-id/virtio-disk0", "/dev/disk/by-path/pci-1"]).open(1)
+        make(
+            zfs, tmp_path, devices=["/dev/disk/by-id/virtio-disk0", "/dev/disk/by-path/pci-1"]
+        ).open(1)
     with pytest.raises(RunError, match="--destructive"):
         make(zfs, tmp_path, permissions=Permissions()).open(1)
     with pytest.raises(RunError, match="free"):
@@ -236,10 +288,20 @@ def test_a_pool_that_cannot_be_made_says_zpools_words(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("wrong", [
-    {"devices": []}, {"layout": ["mirror", "/dev/disk/by-id/a", "/dev/disk/by-id/b"]}, {"properties": {"mountpoint": "/x"}},
-    {"pool": {"-f": 1}}, {"module_parameters": {"a": "b c"}}, {"delay": "5us"}, {"build": "../x"}, {"build": "/a b"},
-    {"layout": ["-f", "/dev/x"], "devices": []}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"devices": []},
+        {"layout": ["mirror", "/dev/disk/by-id/a", "/dev/disk/by-id/b"]},
+        {"properties": {"mountpoint": "/x"}},
+        {"pool": {"-f": 1}},
+        {"module_parameters": {"a": "b c"}},
+        {"delay": "5us"},
+        {"build": "../x"},
+        {"build": "/a b"},
+        {"layout": ["-f", "/dev/x"], "devices": []},
+    ],
+)
 def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ZpoolOptions.model_validate({"layout": "mirror:2", "devices": ALL, **wrong})
@@ -274,7 +336,9 @@ def test_a_host_of_one_build_loads_its_own_modules_anew(tmp_path: Path) -> None:
     loading = [words for words in zfs.said if words[0] == "modprobe"]
     assert loading == [["modprobe", "-r", "zfs"], ["modprobe", "zfs", "zfs_dirty_data_max=1"]]
     target.end("2")
-    zfs.machine.files["/sys/module/zfs/parameters/zfs_dirty_data_max"] = "2\n"  # a module that keeps limits of its own
+    zfs.machine.files["/sys/module/zfs/parameters/zfs_dirty_data_max"] = (
+        "2\n"  # a module that keeps limits of its own
+    )
     other = make(zfs, tmp_path, 2, module_parameters={"zfs_dirty_data_max": 3})
     other.open(1)
     with pytest.raises(RunError, match="is 2 instead of 3"):
@@ -292,7 +356,10 @@ def test_what_a_setup_loaded_is_never_replaced_by_the_installed_build(tmp_path: 
     target = make(zfs, tmp_path, reload=True)
     target.open(1)
     zfs.load("PATCHED")  # a set-up
-    with pytest.raises(RunError, match=r"is not the installed one, which would be loaded in its place.*target\.build"):
+    with pytest.raises(
+        RunError,
+        match=r"is not the installed one, which would be loaded in its place.*target\.build",
+    ):
         target.begin(context("1"))
     assert zfs.loaded == "PATCHED"
     plain = make(zfs, tmp_path, 2)
@@ -324,7 +391,9 @@ def test_a_directory_of_modules_is_a_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("fresh", "count"), [("run", 3), ("cell", 3), ("block", 1), ("study", 1)])
-def test_a_pool_that_outlives_a_run_is_exported_while_modules_may_change(tmp_path: Path, fresh: str, count: int) -> None:
+def test_a_pool_that_outlives_a_run_is_exported_while_modules_may_change(
+    tmp_path: Path, fresh: str, count: int
+) -> None:
     zfs = FakeZfs()
     target = make(zfs, tmp_path, fresh=fresh)
     target.open(1)
@@ -382,13 +451,36 @@ def test_the_order_of_a_change_of_variant(tmp_path: Path, fresh: str) -> None:
             zfs.load(command[-1].removeprefix("use "))
 
     host.programs["sh"].work = shell
-    host.programs["fio"].work = lambda command, directory: (zfs.said.append(["fio", zfs.loaded]), write_result(command, directory))[0]
+    host.programs["fio"].work = lambda command, directory: (
+        zfs.said.append(["fio", zfs.loaded]),
+        write_result(command, directory),
+    )[0]
     (tmp_path / "study.toml").write_text(STUDY.format(fresh=fresh, more=""))
     heard = Listener()
-    run_study(tmp_path / "study.toml", tmp_path / "out", listener=heard, clock=host.clock, host=host, trusted=True, destructive=True)
+    run_study(
+        tmp_path / "study.toml",
+        tmp_path / "out",
+        listener=heard,
+        clock=host.clock,
+        host=host,
+        trusted=True,
+        destructive=True,
+    )
     assert [run[1:] for run in heard.runs] == [("finished", "")] * 4, heard.notes
-    said = [words[:2] for words in zfs.said if words[0] in ("hook", "fio") or words[:2] in (
-        ["zpool", "create"], ["zpool", "destroy"], ["zpool", "export"], ["zpool", "import"], ["zfs", "create"], ["zfs", "destroy"])]
+    said = [
+        words[:2]
+        for words in zfs.said
+        if words[0] in ("hook", "fio")
+        or words[:2]
+        in (
+            ["zpool", "create"],
+            ["zpool", "destroy"],
+            ["zpool", "export"],
+            ["zpool", "import"],
+            ["zfs", "create"],
+            ["zfs", "destroy"],
+        )
+    ]
     made, kept = [["zpool", "create"]], fresh == "study"
 
     def stay(variant: str, runs: int, first: bool = False, last: bool = False) -> list[list[str]]:
@@ -396,8 +488,16 @@ def test_the_order_of_a_change_of_variant(tmp_path: Path, fresh: str) -> None:
         again = [] if kept else [["zpool", "destroy"], *made]
         come = made if first or not kept else [["zpool", "import"]]
         leave = ["zpool", "export"] if kept and not last else ["zpool", "destroy"]
-        return [["hook", "before"], ["hook", f"use {variant}"], *come, *each, *(again + each) * (runs - 1), leave,
-                ["hook", f"leave {variant}"], ["hook", "after"]]
+        return [
+            ["hook", "before"],
+            ["hook", f"use {variant}"],
+            *come,
+            *each,
+            *(again + each) * (runs - 1),
+            leave,
+            ["hook", f"leave {variant}"],
+            ["hook", "after"],
+        ]
 
     # base, patched in block 1, patched, base in block 2: patched is not left between them
     assert said == [*stay("base", 1, first=True), *stay("patched", 2), *stay("base", 1, last=True)]

@@ -18,7 +18,13 @@ from iolab.errors import RunError
 from iolab.hosts.base.target_path import Place
 from iolab.workloads.picture import CALIBRATION, PictureWorkload
 from iolab.workloads.picture_bitmap import Bitmap
-from iolab.workloads.picture_job import CALIBRATING, SMALLEST, awk_text, calibrate_text, calibrated_sizes
+from iolab.workloads.picture_job import (
+    CALIBRATING,
+    SMALLEST,
+    awk_text,
+    calibrate_text,
+    calibrated_sizes,
+)
 from iolab.workloads.picture_model import PictureOptions
 from iolab.workloads.picture_plan import Canvas, canvas_of
 
@@ -45,7 +51,9 @@ def entries(workload: PictureWorkload) -> list[tuple[int, str, int, int]]:
 
 @pytest.mark.parametrize(("kind", "value"), [("offset", 2), ("size", 3)])
 @pytest.mark.parametrize("inverse", [False, True])
-def test_every_i_o_lies_in_its_pixel_and_every_lit_pixel_has_as_many(kind: str, value: int, inverse: bool) -> None:
+def test_every_i_o_lies_in_its_pixel_and_every_lit_pixel_has_as_many(
+    kind: str, value: int, inverse: bool
+) -> None:
     given = options(map=kind, inverse=inverse, per_pixel=20)
     canvas = given.canvas()
     seen: dict[tuple[int, int], int] = {}
@@ -53,22 +61,37 @@ def test_every_i_o_lies_in_its_pixel_and_every_lit_pixel_has_as_many(kind: str, 
         assert entry[2] % given.step == entry[3] % given.step == 0
         assert entry[2] + entry[3] <= given.room
         column = math.floor((entry[0] / 1000 + 0.0005 - canvas.start) / canvas.slot)
-        row = next(row for row in range(canvas.bitmap.height) if canvas.edges[row] <= entry[value] < canvas.edges[row + 1])
+        row = next(
+            row
+            for row in range(canvas.bitmap.height)
+            if canvas.edges[row] <= entry[value] < canvas.edges[row + 1]
+        )
         seen[column, row] = seen.get((column, row), 0) + 1
-    assert set(seen) <= set(canvas.bitmap.lit) | {(column + by, row) for column, row in canvas.bitmap.lit for by in (-1, 1)}
-    assert sum(seen.get(pixel, 0) for pixel in canvas.bitmap.lit) >= 0.98 * 20 * len(canvas.bitmap.lit)  # times are whole milliseconds
+    assert set(seen) <= set(canvas.bitmap.lit) | {
+        (column + by, row) for column, row in canvas.bitmap.lit for by in (-1, 1)
+    }
+    assert sum(seen.get(pixel, 0) for pixel in canvas.bitmap.lit) >= 0.98 * 20 * len(
+        canvas.bitmap.lit
+    )  # times are whole milliseconds
     assert all(abs(seen[pixel] - 20) <= 2 for pixel in canvas.bitmap.lit)
 
 
 def test_rows_are_equally_high_on_the_scale_of_their_map() -> None:
     bitmap = Bitmap(("#", ".", "#", "."))
     assert Canvas("offset", bitmap, 0, 400, 0, 1).edges == (0, 100, 200, 300, 400)
-    assert Canvas("size", bitmap, 1024, 16384, 0, 1).edges == pytest.approx((1024, 2048, 4096, 8192, 16384))
+    assert Canvas("size", bitmap, 1024, 16384, 0, 1).edges == pytest.approx(
+        (1024, 2048, 4096, 8192, 16384)
+    )
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.text(alphabet="#.", min_size=3, max_size=3), min_size=1, max_size=5).filter(lambda rows: "#" in "".join(rows)),
-       st.sampled_from(["offset", "size", "latency"]), st.integers(1, 30))
+@given(
+    st.lists(st.text(alphabet="#.", min_size=3, max_size=3), min_size=1, max_size=5).filter(
+        lambda rows: "#" in "".join(rows)
+    ),
+    st.sampled_from(["offset", "size", "latency"]),
+    st.integers(1, 30),
+)
 def test_a_plan_is_in_order_and_even(rows: list[str], kind: Any, per_pixel: int) -> None:
     canvas = Canvas(kind, Bitmap(tuple(rows)), 1000, 9000, 0.4, 0.5)
     plan = canvas.plan(per_pixel)
@@ -78,24 +101,43 @@ def test_a_plan_is_in_order_and_even(rows: list[str], kind: Any, per_pixel: int)
     assert canvas_of(json.loads(json.dumps(canvas.as_data()))) == canvas
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"text": None}, "text: is missing"), ({"bitmap": "#"}, "set as well"), ({"text": "ä"}, "no letter"), ({"runtime": "1s"}, "runtime"),
-    ({"text": "x" * 60, "runtime": "3s"}, "ms"), ({"low": "1m", "high": "1k"}, "not below high"),
-    ({"map": "size", "low": 0}, "not below high"),
-    ({"low": "10us"}, "low"), ({"high": "1g"}, "beyond size"), ({"high": "16k"}, "hold no multiple"), ({"bs": 1000}, "multiple of 512"),
-    ({"map": "size", "bs": "64k"}, "hold no multiple"), ({"map": "latency", "op": "write"}, "can't be set"),
-    ({"map": "latency", "direct": True}, "can't be set"), ({"map": "latency", "per_pixel": 5000}, "of a column's time"),
-    ({"per_pixel": 10000, "inverse": True}, "at most 1000000"), ({"bitmap_file": "absent.png", "text": None}, "can't be read"),
-    ({"map": "time"}, "map"), ({"size": "4k"}, "room for two"), ({"map": "latency", "high": "1s"}, "of a column's time"),
-])
-def test_what_can_t_be_drawn_is_told_before_anything_runs(given: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"text": None}, "text: is missing"),
+        ({"bitmap": "#"}, "set as well"),
+        ({"text": "ä"}, "no letter"),
+        ({"runtime": "1s"}, "runtime"),
+        ({"text": "x" * 60, "runtime": "3s"}, "ms"),
+        ({"low": "1m", "high": "1k"}, "not below high"),
+        ({"map": "size", "low": 0}, "not below high"),
+        ({"low": "10us"}, "low"),
+        ({"high": "1g"}, "beyond size"),
+        ({"high": "16k"}, "hold no multiple"),
+        ({"bs": 1000}, "multiple of 512"),
+        ({"map": "size", "bs": "64k"}, "hold no multiple"),
+        ({"map": "latency", "op": "write"}, "can't be set"),
+        ({"map": "latency", "direct": True}, "can't be set"),
+        ({"map": "latency", "per_pixel": 5000}, "of a column's time"),
+        ({"per_pixel": 10000, "inverse": True}, "at most 1000000"),
+        ({"bitmap_file": "absent.png", "text": None}, "can't be read"),
+        ({"map": "time"}, "map"),
+        ({"size": "4k"}, "room for two"),
+        ({"map": "latency", "high": "1s"}, "of a column's time"),
+    ],
+)
+def test_what_can_t_be_drawn_is_told_before_anything_runs(
+    given: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ValidationError, match=words):
         options(**given)
 
 
 def test_an_image_stays_with_the_study(tmp_path: Path) -> None:
     (tmp_path / "card.pbm").write_bytes(b"P1 3 2 1 0 1 0 1 0")
-    read = PictureOptions.model_validate({"runtime": 3, "bitmap_file": "card.pbm"}, context={"directory": str(tmp_path)})
+    read = PictureOptions.model_validate(
+        {"runtime": 3, "bitmap_file": "card.pbm"}, context={"directory": str(tmp_path)}
+    )
     (tmp_path / "card.pbm").unlink()
     assert PictureOptions.model_validate(read.model_dump(mode="json")) == read
     assert read.canvas().bitmap.rows == ("#####", ".....", ".#.#.", "..#..", ".....", "#####")
@@ -106,7 +148,9 @@ def test_load_and_window_of_a_latency_picture() -> None:
     load = workload.load()
     assert (load.ramp, load.writes, load.options["direct"]) == (CALIBRATION, False, 0)
     assert load.offered_iops is not None
-    assert load.offered_iops * 30 == pytest.approx(len(workload.job(DIRECTORY).files["picture.plan"].splitlines()))
+    assert load.offered_iops * 30 == pytest.approx(
+        len(workload.job(DIRECTORY).files["picture.plan"].splitlines())
+    )
     assert options(map="latency").canvas().busiest(options(map="latency").ios_per_pixel) <= 0.55
 
 
@@ -133,7 +177,9 @@ def test_each_size_is_measured_as_often_and_in_time() -> None:
     sizes = calibrated_sizes(32 << 20)
     assert sizes[0] == SMALLEST
     assert 0.7 * (32 << 20) < sizes[-1] <= 32 << 20
-    waits = [int(line.split()[2]) for line in calibrate_text(32 << 20).splitlines() if " wait " in line]
+    waits = [
+        int(line.split()[2]) for line in calibrate_text(32 << 20).splitlines() if " wait " in line
+    ]
     assert waits == sorted(waits)
     assert waits[-1] / 1000 < CALIBRATION
     assert (waits[-1] - waits[0]) / 1000 == pytest.approx(CALIBRATING, rel=0.05)
@@ -145,25 +191,46 @@ def run_awk(directory: Path, log: str, plan: str, size: int) -> subprocess.Compl
     (directory / "sizes.awk").write_text(awk_text(size, 4096, 5.0))
     (directory / "log").write_text(log)
     (directory / "plan").write_text(plan)
-    return subprocess.run(["awk", "-f", "sizes.awk", "log", "plan"], cwd=directory, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["awk", "-f", "sizes.awk", "log", "plan"],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_sizes_are_chosen_by_the_median_of_what_was_measured(tmp_path: Path) -> None:
     """Reads that take a nanosecond a byte, but for one in five that takes a hundred times as long."""
     size = 4 << 20
     warm = "".join(f"0, 999999999, 0, {1 << 20}, 0\n" for _ in range(4))
-    reads = [(length, 100 * length if turn == 3 else length + turn) for turn in range(5) for length in reversed(calibrated_sizes(size))]
-    done = run_awk(tmp_path, warm + "".join(f"{at}, {took}, 0, {length}, 0\n" for at, (length, took) in enumerate(reads)),
-                   "400 40000\n400 1000000\n1500 3000000\n1700 900000000\n", size)
+    reads = [
+        (length, 100 * length if turn == 3 else length + turn)
+        for turn in range(5)
+        for length in reversed(calibrated_sizes(size))
+    ]
+    done = run_awk(
+        tmp_path,
+        warm
+        + "".join(f"{at}, {took}, 0, {length}, 0\n" for at, (length, took) in enumerate(reads)),
+        "400 40000\n400 1000000\n1500 3000000\n1700 900000000\n",
+        size,
+    )
     assert done.returncode == 0, done.stderr
     assert "1 of 4 latencies" in done.stderr
     lines = done.stdout.splitlines()
     assert lines[:3] == ["fio version 2 iolog", "picture add", "picture open"]
-    assert [line for line in lines if " wait " in line] == [f"picture wait {at} 0" for at in (400, 1500, 1700, 5300)]
+    assert [line for line in lines if " wait " in line] == [
+        f"picture wait {at} 0" for at in (400, 1500, 1700, 5300)
+    ]
     assert lines[-1] == "picture close"
     chosen = [tuple(map(int, line.split()[2:])) for line in lines if "read" in line]
-    assert [length for _, length in chosen] == pytest.approx([40960, 1000000, 3000000, size], rel=0.01)
-    assert all(offset % 4096 == length % 4096 == 0 and offset + length <= size for offset, length in chosen)
+    assert [length for _, length in chosen] == pytest.approx(
+        [40960, 1000000, 3000000, size], rel=0.01
+    )
+    assert all(
+        offset % 4096 == length % 4096 == 0 and offset + length <= size for offset, length in chosen
+    )
 
 
 @pytest.mark.parametrize("log", ["", "0, 5, 0, 4096, 0\n", "noise\n" * 10])

@@ -35,11 +35,18 @@ def counted(kind: Map, planned: list[Planned], t0_ns: int = 0) -> HeatCounts:
 
 def anywhere(chance: np.random.Generator, ios: int, until_ms: int) -> list[Planned]:
     """I/Os at random times and offsets."""
-    return [Planned(int(at), float(value))
-            for at, value in zip(chance.integers(0, until_ms, ios), chance.integers(0, 64 << 20, ios), strict=True)]
+    return [
+        Planned(int(at), float(value))
+        for at, value in zip(
+            chance.integers(0, until_ms, ios), chance.integers(0, 64 << 20, ios), strict=True
+        )
+    ]
 
 
-@pytest.mark.parametrize(("kind", "low", "high"), [("offset", 0, 64 << 20), ("size", 32768, 262144), ("latency", 6e4, 5e6)])
+@pytest.mark.parametrize(
+    ("kind", "low", "high"),
+    [("offset", 0, 64 << 20), ("size", 32768, 262144), ("latency", 6e4, 5e6)],
+)
 def test_what_was_planned_is_read_back(kind: Map, low: float, high: float) -> None:
     canvas = Canvas(kind, BITMAP, low, high, 0.4, 0.3)
     found = read_back(counted(kind, canvas.plan(40), t0_ns=7_000_000_000), canvas)
@@ -79,8 +86,15 @@ def test_a_wrong_time_or_place_shows() -> None:
     assert read_back(counts, OFFSETS, origin_ns=400_000_000).correlation > 0.99
     assert read_back(counts, OFFSETS, origin_ns=1_300_000_000).correlation < 0.9
     assert read_back(counts, moved(OFFSETS, 8 << 20), origin_ns=400_000_000).correlation < 0.5
-    assert read_back(counted("offset", [Planned(each.at_ms, each.value + (8 << 20)) for each in OFFSETS.plan(40)]),
-                     moved(OFFSETS, 8 << 20)).correlation > 0.99
+    assert (
+        read_back(
+            counted(
+                "offset", [Planned(each.at_ms, each.value + (8 << 20)) for each in OFFSETS.plan(40)]
+            ),
+            moved(OFFSETS, 8 << 20),
+        ).correlation
+        > 0.99
+    )
 
 
 def test_nothing_recorded_is_no_number() -> None:
@@ -101,8 +115,23 @@ def changed(**fields: object) -> bytes:
     return json.dumps({**OFFSETS.as_data(), **fields}).encode()
 
 
-@pytest.mark.parametrize("left", [None, b"", b"\xff", b"[]", b"{}", b'{"map": "offset"}', changed(rows=["x"]), changed(slot=0),
-                                  changed(low="a"), changed(rows=[]), changed(high=-1), changed(map="time")])
+@pytest.mark.parametrize(
+    "left",
+    [
+        None,
+        b"",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b'{"map": "offset"}',
+        changed(rows=["x"]),
+        changed(slot=0),
+        changed(low="a"),
+        changed(rows=[]),
+        changed(high=-1),
+        changed(map="time"),
+    ],
+)
 def test_a_damaged_file_of_a_run_is_told(tmp_path: Path, left: bytes | None) -> None:
     if left is not None:
         (tmp_path / "picture.json").write_bytes(left)

@@ -32,27 +32,36 @@ kind = "picture"
 def drawn(tmp_path: Path, options: str) -> ReadBack:
     """Draw, and read back from the recording that the run left."""
     (tmp_path / "target").mkdir()
-    (tmp_path / "study.toml").write_text(STUDY.format(path=tmp_path / "target", options=options), "utf-8")
+    (tmp_path / "study.toml").write_text(
+        STUDY.format(path=tmp_path / "target", options=options), "utf-8"
+    )
     results = run_study(tmp_path / "study.toml", tmp_path / "out")
-    run, = Results(results).runs
+    (run,) = Results(results).runs
     assert run.verdict.level is not Level.INVALID, [reason.text for reason in run.verdict.reasons]
     assert list((tmp_path / "target").iterdir()) == []
     canvas = drawn_in(run.evidence)
-    recording, = (results / "recordings").iterdir()
+    (recording,) = (results / "recordings").iterdir()
     buckets = {"buckets": 4096} if canvas.map == "offset" else {}
-    found = read_back(heat(Recording(recording), canvas.map, interval_ns=10_000_000, **buckets), canvas)
+    found = read_back(
+        heat(Recording(recording), canvas.map, interval_ns=10_000_000, **buckets), canvas
+    )
     print(f"picture in the {canvas.map} map: {found.words()}")
     return found
 
 
 def test_the_offset_picture_is_read_back(fio: str, tmp_path: Path) -> None:
-    found = drawn(tmp_path, 'map = "offset"\ntext = "iolab"\nruntime = "8s"\nper_pixel = 40\nsize = "16m"')
+    found = drawn(
+        tmp_path, 'map = "offset"\ntext = "iolab"\nruntime = "8s"\nper_pixel = 40\nsize = "16m"'
+    )
     assert found.correlation > FAIR
     assert found.share > FAIR
 
 
 def test_the_size_picture_is_read_back(fio: str, tmp_path: Path) -> None:
-    found = drawn(tmp_path, 'map = "size"\ntext = "iolab"\nruntime = "8s"\nper_pixel = 30\nsize = "16m"\nop = "write"')
+    found = drawn(
+        tmp_path,
+        'map = "size"\ntext = "iolab"\nruntime = "8s"\nper_pixel = 30\nsize = "16m"\nop = "write"',
+    )
     assert found.correlation > FAIR
     assert found.share > FAIR
 
@@ -68,5 +77,8 @@ def test_the_latency_picture_stands_out(fio: str, tmp_path: Path) -> None:
 def test_a_bitmap_in_a_place_with_a_strange_name(fio: str, tmp_path: Path) -> None:
     odd = tmp_path / "a b:c"
     odd.mkdir()
-    found = drawn(odd, 'bitmap = """\n#.#\n.#.\n"""\nruntime = "2s"\nper_pixel = 30\nsize = "4m"\ninverse = true\ndirect = false')
+    found = drawn(
+        odd,
+        'bitmap = """\n#.#\n.#.\n"""\nruntime = "2s"\nper_pixel = 30\nsize = "4m"\ninverse = true\ndirect = false',
+    )
     assert found.correlation > FAIR

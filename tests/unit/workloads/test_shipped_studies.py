@@ -30,14 +30,25 @@ def study(request: pytest.FixtureRequest) -> Study:
 
 def test_those_that_were_promised_are_there() -> None:
     assert {path.stem for path in STUDIES} >= {
-        "quickstart", "openzfs-447-max-rate", "openzfs-447-fixed-rate", "write-throttle-4045", "compressibility", "step-load", "picture",
-        "parallel-allocators-9112", "file-sets", "disks-one-by-one"}
+        "quickstart",
+        "openzfs-447-max-rate",
+        "openzfs-447-fixed-rate",
+        "write-throttle-4045",
+        "compressibility",
+        "step-load",
+        "picture",
+        "parallel-allocators-9112",
+        "file-sets",
+        "disks-one-by-one",
+    }
 
 
 def test_it_loads_and_says_what_it_is_and_how_to_run_it(study: Study) -> None:
     assert study.cells
     assert study.description
-    assert re.search(rf"^#     iolab run studies/{re.escape(study.file.name)}", study.text, re.MULTILINE)
+    assert re.search(
+        rf"^#     iolab run studies/{re.escape(study.file.name)}", study.text, re.MULTILINE
+    )
 
 
 def test_each_cell_is_a_load(study: Study) -> None:
@@ -52,7 +63,10 @@ def test_each_cell_is_a_load(study: Study) -> None:
 def test_the_installed_fio_accepts_every_job(fio: str, study: Study) -> None:
     kind = study.cells[0].workload_kind
     plugin = registry.load("workload", kind)
-    plugin.check(LocalHost(), {cell.label(): plugin(cell.workload) for cell in study.cells if cell.workload_kind == kind})
+    plugin.check(
+        LocalHost(),
+        {cell.label(): plugin(cell.workload) for cell in study.cells if cell.workload_kind == kind},
+    )
 
 
 def _loads(name: str) -> list[tuple[dict[str, object], FioWorkload]]:
@@ -65,7 +79,9 @@ def test_the_447_studies_divide_a_tebibyte_among_1_to_1024_threads() -> None:
     assert [factors["numjobs"] for factors, _ in closed] == [2**power for power in range(11)]
     assert {load.load().space_bytes for _, load in closed + opened} == {1 << 40}
     assert {load.load().offered_iops for _, load in closed} == {None}
-    assert [load.load().offered_iops for _, load in opened] == [64.0 * 2**power for power in range(11)]
+    assert [load.load().offered_iops for _, load in opened] == [
+        64.0 * 2**power for power in range(11)
+    ]
 
 
 def test_the_4045_study_leaves_out_what_fio_no_longer_knows() -> None:
@@ -78,7 +94,11 @@ def test_the_compressibility_study_writes_a_sixth_of_memory_per_process() -> Non
     loads = _loads("compressibility")
     assert len(loads) == 27
     memory = max(load.load().space_bytes for _, load in loads) / 9 * 6
-    total = next(int(line.split()[1]) * 1024 for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    total = next(
+        int(line.split()[1]) * 1024
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("MemTotal")
+    )
     assert memory == pytest.approx(total, rel=0.01)
     assert {load.load().facts["time_based"] for _, load in loads} == {False}
 
@@ -91,7 +111,9 @@ def test_any_of_them_that_fio_drives_can_be_made_small(study: Study) -> None:
         pytest.skip("its load is not a fio option of the study")
     # a study that does something at a time can't be shorter than that
     seconds = max([16.0, *(action.at + 10 for action in study.actions)])
-    small = load_study(study.file, Changes(runtime=f"{seconds:g}s", repetitions=1, workload=REDUCED))
+    small = load_study(
+        study.file, Changes(runtime=f"{seconds:g}s", repetitions=1, workload=REDUCED)
+    )
     for cell in small.cells:
         load = FioWorkload(cell.workload).load()
         assert load.runtime == seconds
@@ -103,8 +125,10 @@ def test_any_of_them_that_fio_drives_can_be_made_small(study: Study) -> None:
 @pytest.mark.real
 def test_the_447_study_runs_reduced(fio: str, tmp_path: Path) -> None:
     changes = Changes(only={"numjobs": ("2",)}, runtime="2s", repetitions=1, workload=REDUCED)
-    opened = Results(run_study(ROOT / "studies" / "openzfs-447-max-rate.toml", tmp_path / "out", changes=changes))
-    run, = opened.runs
+    opened = Results(
+        run_study(ROOT / "studies" / "openzfs-447-max-rate.toml", tmp_path / "out", changes=changes)
+    )
+    (run,) = opened.runs
     assert run.verdict.level is not Level.INVALID, [reason.text for reason in run.verdict.reasons]
     assert run.value("write.iops") > 0
     assert run.options["sync"] == "1"
@@ -114,7 +138,9 @@ def test_the_447_study_runs_reduced(fio: str, tmp_path: Path) -> None:
 def test_disks_join_one_by_one_with_reads_of_their_own(fio: str, tmp_path: Path) -> None:
     need_loops("losetup")
     changes = Changes(runtime="8s", workload=REDUCED, target={"loop.size": "8m"})
-    run, = Results(run_study(ROOT / "studies" / "disks-one-by-one.toml", tmp_path / "out", changes=changes)).runs
+    (run,) = Results(
+        run_study(ROOT / "studies" / "disks-one-by-one.toml", tmp_path / "out", changes=changes)
+    ).runs
     steps = read_steps(run)
     assert [step.levels["devices"] for step in steps] == [1, 2, 3, 4]
     for step in steps:

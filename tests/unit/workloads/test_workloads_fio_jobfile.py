@@ -55,24 +55,37 @@ def sections(load: FioWorkload) -> dict[str, dict[str, str]]:
 def wrong(**given: Any) -> list[str]:
     with pytest.raises(ValidationError) as caught:
         FioOptions.model_validate(given)
-    return [".".join((*map(str, each["loc"]), *problem.key)) + ": " + problem.wrong
-            for each in caught.value.errors() for problem in each["ctx"]["option_problems"]]
+    return [
+        ".".join((*map(str, each["loc"]), *problem.key)) + ": " + problem.wrong
+        for each in caught.value.errors()
+        for problem in each["ctx"]["option_problems"]
+    ]
 
 
 def test_sections_have_what_the_globals_before_them_say() -> None:
     read, problems = read_job_file(
-        "[global]\nbs=4k ; small\n# a comment\n[a]\nrw = write\nstonewall\n[global]\nsize=1m\n[b b]\nblocksize=8k\n")
+        "[global]\nbs=4k ; small\n# a comment\n[a]\nrw = write\nstonewall\n[global]\nsize=1m\n[b b]\nblocksize=8k\n"
+    )
     assert problems == []
     assert [(each.name, dict(each.options)) for each in read] == [
-        ("a", {"bs": "4k", "rw": "write", "stonewall": 1}), ("b b", {"bs": "8k", "size": "1m"})]
+        ("a", {"bs": "4k", "rw": "write", "stonewall": 1}),
+        ("b b", {"bs": "8k", "size": "1m"}),
+    ]
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("", "line 1: has no section but [global]"), ("[global]\nbs=4k\n", "has no section"),
-    ("bs=4k\n[a]\n", "line 1: 'bs=4k' comes before"),
-    ("[a\nbs=4k\n", "line 1: '[a' is not a section's head"), ("[a]\ninclude x.fio\n", "line 2: includes another file"),
-    ("[a]\nsize=${SIZE}\n", "line 2: size is taken from the environment"), ("[a]\n=5\n", "line 2: '=5' is not an option"),
-    ("[a]\nbs=\n", "line 2: bs has no value")])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "line 1: has no section but [global]"),
+        ("[global]\nbs=4k\n", "has no section"),
+        ("bs=4k\n[a]\n", "line 1: 'bs=4k' comes before"),
+        ("[a\nbs=4k\n", "line 1: '[a' is not a section's head"),
+        ("[a]\ninclude x.fio\n", "line 2: includes another file"),
+        ("[a]\nsize=${SIZE}\n", "line 2: size is taken from the environment"),
+        ("[a]\n=5\n", "line 2: '=5' is not an option"),
+        ("[a]\nbs=\n", "line 2: bs has no value"),
+    ],
+)
 def test_what_is_wrong_with_a_job_file_is_told_with_its_line(text: str, said: str) -> None:
     assert any(said in problem for problem in wrong(job=text, runtime=1, options={"size": "1m"}))
 
@@ -87,28 +100,70 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 
 def test_a_published_job_runs_as_it_is_but_for_what_fio_and_the_target_decide() -> None:
     load = workload(WRITE_TEST)
-    assert sections(load) == {"test1": {
-        "directory": "/x", "runtime": "180s", "group_reporting": "1", "rw": "write", "kb_base": "1024", "bs": "128k", "size": "2m",
-        "iodepth": "1", "numjobs": "1", "buffer_compress_percentage": "100", "refill_buffers": "1", "buffer_compress_chunk": "131072",
-        "buffer_pattern": "0xdeadbeef", "end_fsync": "1", "write_bw_log": "fio", "write_iops_log": "fio", "log_avg_msec": "1000",
-        "log_unix_epoch": "1", "per_job_logs": "0", "write_lat_log": "fio", "disable_slat": "1"}}
+    assert sections(load) == {
+        "test1": {
+            "directory": "/x",
+            "runtime": "180s",
+            "group_reporting": "1",
+            "rw": "write",
+            "kb_base": "1024",
+            "bs": "128k",
+            "size": "2m",
+            "iodepth": "1",
+            "numjobs": "1",
+            "buffer_compress_percentage": "100",
+            "refill_buffers": "1",
+            "buffer_compress_chunk": "131072",
+            "buffer_pattern": "0xdeadbeef",
+            "end_fsync": "1",
+            "write_bw_log": "fio",
+            "write_iops_log": "fio",
+            "log_avg_msec": "1000",
+            "log_unix_epoch": "1",
+            "per_job_logs": "0",
+            "write_lat_log": "fio",
+            "disable_slat": "1",
+        }
+    }
     assert load.load().runtime == 180.0
     assert load.load().facts["time_based"] is False
     assert load.job(Place("/x")).files["given.fio"] == WRITE_TEST
-    assert [note.partition(" of the job file")[0] for note in load.notes()] == ["directory", "end_fsync=true"]
+    assert [note.partition(" of the job file")[0] for note in load.notes()] == [
+        "directory",
+        "end_fsync=true",
+    ]
 
 
 def test_what_the_study_says_goes_over_the_file() -> None:
-    options = sections(workload(WRITE_TEST, runtime="2s", ramp="1s", time_based=True, compressibility=50,
-                                options={"blocksize": "8k", "numjobs": 3}))["test1"]
-    assert [options[name] for name in ("bs", "numjobs", "runtime", "ramp_time", "time_based")] == ["8192", "3", "2s", "1s", "1"]
-    assert (options["buffer_compress_percentage"], options["buffer_compress_chunk"]) == ("50", "131072")
+    options = sections(
+        workload(
+            WRITE_TEST,
+            runtime="2s",
+            ramp="1s",
+            time_based=True,
+            compressibility=50,
+            options={"blocksize": "8k", "numjobs": 3},
+        )
+    )["test1"]
+    assert [options[name] for name in ("bs", "numjobs", "runtime", "ramp_time", "time_based")] == [
+        "8192",
+        "3",
+        "2s",
+        "1s",
+        "1",
+    ]
+    assert (options["buffer_compress_percentage"], options["buffer_compress_chunk"]) == (
+        "50",
+        "131072",
+    )
     assert "buffer_pattern" not in options
     assert "blocksize" not in options
 
 
 def test_several_sections_run_together_each_with_logs_and_a_group_of_its_own() -> None:
-    load = workload("[global]\nsize=1m\nruntime=5\n[r]\nrw=randread\nnumjobs=3\n[w]\nrw=write\nioengine=libaio\niodepth=4\nrate_iops=10\n")
+    load = workload(
+        "[global]\nsize=1m\nruntime=5\n[r]\nrw=randread\nnumjobs=3\n[w]\nrw=write\nioengine=libaio\niodepth=4\nrate_iops=10\n"
+    )
     made = sections(load)
     assert [options["write_bw_log"] for options in made.values()] == ["fio-r", "fio-w"]
     assert ["new_group" in options for options in made.values()] == [False, True]
@@ -130,16 +185,35 @@ def test_sections_that_follow_each_other_are_chosen_by_name() -> None:
     assert wrong(job=STONEWALLED, section="trim") == ["section: the job file has no section 'trim'"]
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    ("rw=write", "options.size: is missing, and so it is in [a]"), ("size=1m\nexec_prerun=ls", "job: [a]: exec_prerun can't be set"),
-    ("size=1m\nioengine=net", "job: [a]: ioengine 'net' can't be used"), ("size=1m\nfilename=../x", "job: [a]: filename"),
-    ("size=1m\nioengine=http", "job: [a]: ioengine 'http' can't be used: it talks to the network"),
-    ("size=1m\nioengine=libblkio", "job: [a]: ioengine 'libblkio' can't be used: it writes to devices"),
-    ("size=1m\nioengine=external:/tmp/x.so", "job: [a]: ioengine 'external:/tmp/x.so' can't be used: it loads code"),
-    ("size=1m\nioengine=/tmp/x.so", "job: [a]: ioengine '/tmp/x.so' can't be used: iolab doesn't know"),
-    ("size=1m\nread_iolog=/etc/passwd", "job: [a]: read_iolog can't be set"),
-    ("size=1m\nexec_postrun=ls", "job: [a]: exec_postrun can't be set"),
-    ("size=1m\nnumjobs=many", "job: [a]: numjobs is many"), ("size=1m\nruntime=soon", "job: runtime: 'soon'")])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("rw=write", "options.size: is missing, and so it is in [a]"),
+        ("size=1m\nexec_prerun=ls", "job: [a]: exec_prerun can't be set"),
+        ("size=1m\nioengine=net", "job: [a]: ioengine 'net' can't be used"),
+        ("size=1m\nfilename=../x", "job: [a]: filename"),
+        (
+            "size=1m\nioengine=http",
+            "job: [a]: ioengine 'http' can't be used: it talks to the network",
+        ),
+        (
+            "size=1m\nioengine=libblkio",
+            "job: [a]: ioengine 'libblkio' can't be used: it writes to devices",
+        ),
+        (
+            "size=1m\nioengine=external:/tmp/x.so",
+            "job: [a]: ioengine 'external:/tmp/x.so' can't be used: it loads code",
+        ),
+        (
+            "size=1m\nioengine=/tmp/x.so",
+            "job: [a]: ioengine '/tmp/x.so' can't be used: iolab doesn't know",
+        ),
+        ("size=1m\nread_iolog=/etc/passwd", "job: [a]: read_iolog can't be set"),
+        ("size=1m\nexec_postrun=ls", "job: [a]: exec_postrun can't be set"),
+        ("size=1m\nnumjobs=many", "job: [a]: numjobs is many"),
+        ("size=1m\nruntime=soon", "job: runtime: 'soon'"),
+    ],
+)
 def test_a_job_file_may_do_no_more_than_a_study(options: str, said: str) -> None:
     assert any(each.startswith(said) for each in wrong(job=f"[a]\n{options}\n", runtime=1))
 
@@ -147,7 +221,9 @@ def test_a_job_file_may_do_no_more_than_a_study(options: str, said: str) -> None
 def test_options_of_old_are_left_out_with_a_note_wherever_they_stand() -> None:
     load = FioWorkload(FioOptions(runtime=1, options={"size": "1m", "use_os_rand": 1}))
     assert "use_os_rand" not in sections(load)["iolab"]
-    assert load.notes() == ("use_os_rand is left out: fio knows it no longer, and does the same without; see random_generator",)
+    assert load.notes() == (
+        "use_os_rand is left out: fio knows it no longer, and does the same without; see random_generator",
+    )
     assert "use_os_rand" not in sections(workload("[a]\nsize=1m\nuse_os_rand=1\n", runtime=1))["a"]
 
 
@@ -166,8 +242,14 @@ def test_a_job_file_is_read_where_the_study_is_and_kept_in_the_options(tmp_path:
 
 def _file_problems(directory: Path, name: str) -> list[str]:
     with pytest.raises(ValidationError) as caught:
-        FioOptions.model_validate({"job_file": name, "runtime": 1}, context={"directory": directory})
-    return [f"{'.'.join(problem.key)}: {problem.wrong}" for each in caught.value.errors() for problem in each["ctx"]["option_problems"]]
+        FioOptions.model_validate(
+            {"job_file": name, "runtime": 1}, context={"directory": directory}
+        )
+    return [
+        f"{'.'.join(problem.key)}: {problem.wrong}"
+        for each in caught.value.errors()
+        for problem in each["ctx"]["option_problems"]
+    ]
 
 
 def test_without_any_runtime_it_is_asked_for() -> None:

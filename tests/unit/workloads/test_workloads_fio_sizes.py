@@ -18,24 +18,44 @@ def rendered(load: FioWorkload) -> str:
     return made.files[made.main]
 
 
-@pytest.mark.parametrize("size", ["4k", "4K", "4kb", "4KB", "4ki", "4KiB", "4kib", " 4 KiB ", 4096, "4096"])
+@pytest.mark.parametrize(
+    "size", ["4k", "4K", "4kb", "4KB", "4ki", "4KiB", "4kib", " 4 KiB ", 4096, "4096"]
+)
 def test_every_spelling_of_a_size_is_the_same_job(size: str | int) -> None:
-    load = FioWorkload(FioOptions(runtime=2, options={"size": "1MiB", "bs": size, "ba": size, "offset": size, "io_size": size}))
+    load = FioWorkload(
+        FioOptions(
+            runtime=2,
+            options={"size": "1MiB", "bs": size, "ba": size, "offset": size, "io_size": size},
+        )
+    )
     text = rendered(load)
-    assert {f"{name}={4096}" for name in ("bs", "ba", "offset", "io_size")} | {"size=1048576"} <= set(text.splitlines())
+    assert {f"{name}={4096}" for name in ("bs", "ba", "offset", "io_size")} | {
+        "size=1048576"
+    } <= set(text.splitlines())
     assert load.load().options["bs"] == size
     assert load.load().space_bytes == 1 << 20
 
 
-@pytest.mark.parametrize(("options", "found"), [
-    ({"bssplit": "4KiB/50:64k/50,1m/100"}, {"bssplit": "4096/50:65536/50,1048576/100"}),
-    ({"bsrange": "4KiB-64KiB"}, {"bsrange": "4096-65536"}),
-    ({"rate": "1MiB,500k"}, {"rate": "1048576,512000"}), ({"size": "50%"}, {"size": "50%"}),
-    ({"filesize": "1k-2Ki"}, {"filesize": "1024-2048"}),
-    ({"sync_file_range": "write:1MiB"}, {"sync_file_range": "write:1048576"}), ({"zonesize": "3z"}, {"zonesize": "3z"}),
-    ({"random_distribution": "zoned_abs:60/20GiB:40/0"}, {"random_distribution": f"zoned_abs:60/{20 << 30}:40/0"}),
-    ({"random_distribution": "zipf:1.2"}, {"random_distribution": "zipf:1.2"}), ({"description": "4KiB"}, {"description": "4KiB"}),
-    ({"kb_base": 1000, "bs": "4k", "ba": "4KiB"}, {"kb_base": 1000, "bs": 4000, "ba": 4096}), ({"direct": True}, {"direct": True})])
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"bssplit": "4KiB/50:64k/50,1m/100"}, {"bssplit": "4096/50:65536/50,1048576/100"}),
+        ({"bsrange": "4KiB-64KiB"}, {"bsrange": "4096-65536"}),
+        ({"rate": "1MiB,500k"}, {"rate": "1048576,512000"}),
+        ({"size": "50%"}, {"size": "50%"}),
+        ({"filesize": "1k-2Ki"}, {"filesize": "1024-2048"}),
+        ({"sync_file_range": "write:1MiB"}, {"sync_file_range": "write:1048576"}),
+        ({"zonesize": "3z"}, {"zonesize": "3z"}),
+        (
+            {"random_distribution": "zoned_abs:60/20GiB:40/0"},
+            {"random_distribution": f"zoned_abs:60/{20 << 30}:40/0"},
+        ),
+        ({"random_distribution": "zipf:1.2"}, {"random_distribution": "zipf:1.2"}),
+        ({"description": "4KiB"}, {"description": "4KiB"}),
+        ({"kb_base": 1000, "bs": "4k", "ba": "4KiB"}, {"kb_base": 1000, "bs": 4000, "ba": 4096}),
+        ({"direct": True}, {"direct": True}),
+    ],
+)
 def test_sizes_in_lists(options: dict[str, str | int], found: dict[str, str | int]) -> None:
     assert in_bytes(as_meant(options)) == found
     assert in_bytes(as_meant(found)) == found
@@ -43,13 +63,25 @@ def test_sizes_in_lists(options: dict[str, str | int], found: dict[str, str | in
 
 def test_a_job_file_means_what_fio_reads() -> None:
     assert as_fio_reads({"bs": "4KiB", "ba": "4k", "size": "1g", "bsrange": "4KiB-8k"}) == {
-        "bs": 4000, "ba": "4k", "size": "1g", "bsrange": "4000-8192"}
+        "bs": 4000,
+        "ba": "4k",
+        "size": "1g",
+        "bsrange": "4000-8192",
+    }
     assert as_fio_reads({"kb_base": "1000", "bs": "4KiB", "ba": "4k", "offset": "4ki"}) == {
-        "kb_base": "1000", "bs": "4KiB", "ba": 4000, "offset": 4000}
+        "kb_base": "1000",
+        "bs": "4KiB",
+        "ba": 4000,
+        "offset": 4000,
+    }
     load = FioWorkload(FioOptions.model_validate({"job": "[a]\nsize=1m\nbs=4KiB\n", "runtime": 1}))
     assert load.load().options["bs"] == 4000
     assert load.job(Place("/x")).files["given.fio"] == "[a]\nsize=1m\nbs=4KiB\n"
-    laid_over = FioWorkload(FioOptions.model_validate({"job": "[a]\nsize=1m\nbs=4KiB\nba=4k\n", "runtime": 1, "options": {"bs": "4KiB"}}))
+    laid_over = FioWorkload(
+        FioOptions.model_validate(
+            {"job": "[a]\nsize=1m\nbs=4KiB\nba=4k\n", "runtime": 1, "options": {"bs": "4KiB"}}
+        )
+    )
     assert laid_over.load().options["bs"] == 4096
     assert laid_over.load().options["ba"] == "4k"
 
@@ -69,7 +101,9 @@ def test_fio_reads_it_so(fio: str, tmp_path: Path, size: str, base: int | None) 
     def read(options: dict[str, str | int]) -> str:
         lines = "".join(f"{name}={value}\n" for name, value in options.items())
         (tmp_path / "job").write_text(f"[a]\nioengine=null\nsize=8m\nnumber_ios=1\n{lines}")
-        said = subprocess.run([fio, str(tmp_path / "job")], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run(
+            [fio, str(tmp_path / "job")], capture_output=True, text=True, check=True
+        ).stdout
         found = re.search(r"bs=\(R\) (\S+)-", said)
         assert found is not None
         return found[1]

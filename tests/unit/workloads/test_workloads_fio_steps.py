@@ -24,7 +24,10 @@ DIRECTORY = Place("/x")
 def sections(load: FioWorkload, place: Place = DIRECTORY) -> list[dict[str, str]]:
     made = load.job(place)
     text = made.files[made.main]
-    return [dict(line.split("=", 1) for line in part.splitlines()[1:]) for part in text.strip().split("\n\n")]
+    return [
+        dict(line.split("=", 1) for line in part.splitlines()[1:])
+        for part in text.strip().split("\n\n")
+    ]
 
 
 def test_more_threads_are_added_to_those_that_run() -> None:
@@ -37,10 +40,16 @@ def test_more_threads_are_added_to_those_that_run() -> None:
     found = load.load()
     assert (found.jobs, found.runtime, found.ramp, found.space_bytes) == (8, 30.0, 0.5, 8 << 20)
     assert found.facts["concurrency"] == pytest.approx((1 + 2 + 8) / 3)
-    assert [step["sections"] for step in found.facts["steps"]] == [["step1"], ["step1", "step2"], ["step1", "step2", "step3"]]
+    assert [step["sections"] for step in found.facts["steps"]] == [
+        ["step1"],
+        ["step1", "step2"],
+        ["step1", "step2", "step3"],
+    ]
 
 
-@pytest.mark.parametrize(("factor", "levels"), [("iodepth", [1, 4]), ("numjobs", [4, 1]), ("bs", [4096, 65536])])
+@pytest.mark.parametrize(
+    ("factor", "levels"), [("iodepth", [1, 4]), ("numjobs", [4, 1]), ("bs", [4096, 65536])]
+)
 def test_whatever_else_changes_takes_over_on_the_same_files(factor: str, levels: list[Any]) -> None:
     load = workload(factor, levels, options={"ioengine": "libaio"})
     made = sections(load)
@@ -68,7 +77,11 @@ def test_data_may_become_less_compressible() -> None:
 def test_devices_are_lit_up_one_after_the_other() -> None:
     load = workload("devices", [1, 2, 4], options={"size": "100%", "rw": "read"})
     place = Place("/dev/a:/dev/b:/dev/c:/dev/d", "device")
-    assert [each["filename"] for each in sections(load, place)] == ["/dev/a", "/dev/b", "/dev/c:/dev/d"]
+    assert [each["filename"] for each in sections(load, place)] == [
+        "/dev/a",
+        "/dev/b",
+        "/dev/c:/dev/d",
+    ]
     with pytest.raises(RunError, match="up to 4 devices, the target has 2"):
         load.job(Place("/dev/a:/dev/b", "device"))
     with pytest.raises(RunError, match="the target is a directory"):
@@ -78,23 +91,39 @@ def test_devices_are_lit_up_one_after_the_other() -> None:
 def test_steps_are_marks_in_the_window() -> None:
     marks = workload("numjobs", [1, 2]).marks((1_000_000_000, 21_000_000_000))
     assert [(mark.time_ns, mark.kind, mark.label, dict(mark.levels)) for mark in marks] == [
-        (1_000_000_000, "step", "numjobs=1", {"numjobs": 1}), (11_000_000_000, "step", "numjobs=2", {"numjobs": 2})]
+        (1_000_000_000, "step", "numjobs=1", {"numjobs": 1}),
+        (11_000_000_000, "step", "numjobs=2", {"numjobs": 2}),
+    ]
 
 
 def test_a_runtime_is_divided_among_the_steps() -> None:
-    assert [each["runtime"] for each in sections(workload("numjobs", [1, 2], runtime="6s"))] == ["6s", "3s"]
+    assert [each["runtime"] for each in sections(workload("numjobs", [1, 2], runtime="6s"))] == [
+        "6s",
+        "3s",
+    ]
     assert workload("numjobs", [1, 2], every=None, runtime="6s").load().runtime == 6.0
 
 
-@pytest.mark.parametrize(("factor", "levels", "more", "said"), [
-    ("numjobs", [1], {}, "levels"), ("numjobs", [0, 2], {}, "not numbers of jobs"), ("numjobs", [1, "x"], {}, "not numbers of jobs"),
-    ("numjobs", [2, 2], {}, "2 twice in a row"), ("runtime", [1, 2], {}, "'runtime' can't be raised"),
-    ("nonsense", [1, 2], {}, "can't be raised"),
-    ("devices", [2, 1], {}, "don't ascend"), ("compressibility", [0, 200], {}, "not shares"),
-    ("iodepth", [1, "x"], {}, "iodepth is x"),
-    ("bs", ["4k", "8k"], {"options": {"bs": "4k"}}, "raised by workload.steps"),
-    ("numjobs", [1, 2], {"runtime": "3s"}, "each step would last 1.5 s"), ("numjobs", [1, 2], {"every": None}, "every: is missing")])
-def test_steps_that_make_no_sense_are_told(factor: str, levels: list[Any], more: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(
+    ("factor", "levels", "more", "said"),
+    [
+        ("numjobs", [1], {}, "levels"),
+        ("numjobs", [0, 2], {}, "not numbers of jobs"),
+        ("numjobs", [1, "x"], {}, "not numbers of jobs"),
+        ("numjobs", [2, 2], {}, "2 twice in a row"),
+        ("runtime", [1, 2], {}, "'runtime' can't be raised"),
+        ("nonsense", [1, 2], {}, "can't be raised"),
+        ("devices", [2, 1], {}, "don't ascend"),
+        ("compressibility", [0, 200], {}, "not shares"),
+        ("iodepth", [1, "x"], {}, "iodepth is x"),
+        ("bs", ["4k", "8k"], {"options": {"bs": "4k"}}, "raised by workload.steps"),
+        ("numjobs", [1, 2], {"runtime": "3s"}, "each step would last 1.5 s"),
+        ("numjobs", [1, 2], {"every": None}, "every: is missing"),
+    ],
+)
+def test_steps_that_make_no_sense_are_told(
+    factor: str, levels: list[Any], more: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ValidationError, match=said.replace("(", r"\(")):
         workload(factor, levels, **more)
 
@@ -102,13 +131,20 @@ def test_steps_that_make_no_sense_are_told(factor: str, levels: list[Any], more:
 def test_only_one_section_of_a_job_file_can_rise() -> None:
     job = "[a]\nsize=1m\n[b]\nsize=1m\n"
     with pytest.raises(ValidationError, match="the job file has 2 sections"):
-        FioOptions.model_validate({"job": job, "steps": {"factor": "numjobs", "levels": [1, 2], "every": 5}})
+        FioOptions.model_validate(
+            {"job": job, "steps": {"factor": "numjobs", "levels": [1, 2], "every": 5}}
+        )
     steps = {"factor": "numjobs", "levels": [1, 2], "every": 5}
     load = FioWorkload(FioOptions.model_validate({"job": job, "section": "b", "steps": steps}))
     assert load.load().jobs == 2
 
 
 def test_options_survive_being_written_and_read() -> None:
-    given = FioOptions.model_validate({"steps": {"factor": "numjobs", "levels": [1, 2], "every": "5s"}, "options": {"size": "1m"},
-                                       "compressibility": 50})
+    given = FioOptions.model_validate(
+        {
+            "steps": {"factor": "numjobs", "levels": [1, 2], "every": "5s"},
+            "options": {"size": "1m"},
+            "compressibility": 50,
+        }
+    )
     assert FioOptions.model_validate(given.model_dump(mode="json")) == given

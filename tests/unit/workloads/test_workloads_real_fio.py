@@ -45,7 +45,9 @@ def study(tmp_path: Path, text: str) -> Results:
 
 def test_threads_are_added_and_each_step_is_measured(fio: str, tmp_path: Path) -> None:
     """Each thread is held to a rate, so that what each step must show is known."""
-    run = study(tmp_path, STEPS.format(factor="numjobs", levels="[1, 2, 4]", options="rate_iops = 100")).runs[0]
+    run = study(
+        tmp_path, STEPS.format(factor="numjobs", levels="[1, 2, 4]", options="rate_iops = 100")
+    ).runs[0]
     assert run.verdict.level is not Level.INVALID, [reason.text for reason in run.verdict.reasons]
     steps = read_steps(run)
     assert [dict(step.levels) for step in steps] == [{"numjobs": 1}, {"numjobs": 2}, {"numjobs": 4}]
@@ -78,7 +80,9 @@ def test_a_rising_rate_is_told_by_fio_itself_and_draws_a_curve(fio: str, tmp_pat
     assert [point.load for point in drawn.curves[0].points] == [50.0, 100.0, 200.0]
 
 
-def test_a_job_file_of_two_sections_runs_and_both_are_in_the_result(fio: str, tmp_path: Path) -> None:
+def test_a_job_file_of_two_sections_runs_and_both_are_in_the_result(
+    fio: str, tmp_path: Path
+) -> None:
     (tmp_path / "mixed.fio").write_text("""; two at once
 [global]
 directory=/nowhere
@@ -96,7 +100,9 @@ rate_iops=50
 rw=randwrite
 rate_iops=30
 """)
-    run = study(tmp_path, "[study]\nrepetitions = 1\n[workload]\nkind = \"fio\"\njob_file = \"mixed.fio\"\n").runs[0]
+    run = study(
+        tmp_path, '[study]\nrepetitions = 1\n[workload]\nkind = "fio"\njob_file = "mixed.fio"\n'
+    ).runs[0]
     assert run.verdict.level is not Level.INVALID, [reason.text for reason in run.verdict.reasons]
     assert run.value("read.iops") == pytest.approx(100, rel=0.1)
     assert run.value("write.iops") == pytest.approx(30, rel=0.15)
@@ -106,7 +112,9 @@ rate_iops=30
 
 
 def test_a_load_that_ends_by_its_size_is_no_short_run(fio: str, tmp_path: Path) -> None:
-    run = study(tmp_path, """
+    run = study(
+        tmp_path,
+        """
 [study]
 repetitions = 1
 [workload]
@@ -115,7 +123,8 @@ runtime = "20s"
 time_based = false
 options = {rw = "write", bs = "64k", size = "2m", end_fsync = 1}
 compressibility = 50
-""").runs[0]
+""",
+    ).runs[0]
     assert run.value("write.bytes") == 2 << 20
     assert "ended-by-size" in [reason.code for reason in run.verdict.reasons]
     assert run.verdict.level is not Level.INVALID
@@ -123,8 +132,10 @@ compressibility = 50
 
 def test_files_of_small_blocks_are_laid_out_in_large_ones(fio: str, tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
-    file.write_text('[study]\nrepetitions = 1\n[workload]\nkind = "fio"\nruntime = "1s"\n'
-                    'options = {size = "256m", rw = "randread", bs = "1"}\n')
+    file.write_text(
+        '[study]\nrepetitions = 1\n[workload]\nkind = "fio"\nruntime = "1s"\n'
+        'options = {size = "256m", rw = "randread", bs = "1"}\n'
+    )
     begin = time.monotonic()
     out = run_study(file, tmp_path / "out")
     assert time.monotonic() - begin < 60  # 268 million writes of a byte take some minutes

@@ -25,7 +25,10 @@ class BenchstatRenderer:
             lines.append(f"variant: {variant}")
             for cell in comparison.cells:
                 if cell.variant == variant:
-                    lines += [f"{_name(cell, comparison)} 1 {_number(value, precision)} {unit}" for value in cell.estimate.values]
+                    lines += [
+                        f"{_name(cell, comparison)} 1 {_number(value, precision)} {unit}"
+                        for value in cell.estimate.values
+                    ]
         return "\n".join(lines) + "\n"
 
 

@@ -25,11 +25,42 @@ class CsvRenderer:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         factors = [*comparison.tables, *comparison.rows, *comparison.cols]
-        writer.writerow([*factors, *comparison.fixed, "variant", "baseline", "metric", "unit", "value", "low", "high", "n", "verdict",
-                         "change", "change_low", "change_high", "change_unit", "pairs", "dropped", "p", "p_exact", "q", "decided",
-                         "footnotes"])
+        writer.writerow(
+            [
+                *factors,
+                *comparison.fixed,
+                "variant",
+                "baseline",
+                "metric",
+                "unit",
+                "value",
+                "low",
+                "high",
+                "n",
+                "verdict",
+                "change",
+                "change_low",
+                "change_high",
+                "change_unit",
+                "pairs",
+                "dropped",
+                "p",
+                "p_exact",
+                "q",
+                "decided",
+                "footnotes",
+            ]
+        )
         for cell in comparison.cells:
-            writer.writerow([*cell.table, *cell.row, *cell.col, *comparison.fixed.values(), *_fields(cell, comparison, precision)])
+            writer.writerow(
+                [
+                    *cell.table,
+                    *cell.row,
+                    *cell.col,
+                    *comparison.fixed.values(),
+                    *_fields(cell, comparison, precision),
+                ]
+            )
         return out.getvalue()
 
 
@@ -43,11 +74,27 @@ def _fields(cell: Cell, comparison: Comparison, precision: int | None) -> list[o
         return "" if value is None else repr(value)
 
     estimate, change = cell.estimate, cell.change
-    fields: list[object] = [cell.variant, comparison.baseline, comparison.metric.name, comparison.metric.unit,
-                            *(number(getattr(estimate, name)) for name in _CHANGE), len(estimate.values), estimate.level.value]
+    fields: list[object] = [
+        cell.variant,
+        comparison.baseline,
+        comparison.metric.name,
+        comparison.metric.unit,
+        *(number(getattr(estimate, name)) for name in _CHANGE),
+        len(estimate.values),
+        estimate.level.value,
+    ]
     if change is None:
         return [*fields, *[""] * 10, " ".join(cell.footnotes)]
     ends = [getattr(change, name) for name in _CHANGE]
-    return [*fields, *(number(None if end is None else change_number(end, comparison)) for end in ends), change_unit(comparison),
-            change.pairs, change.dropped, exact(change.p), exact(change.p_exact), exact(change.q), str(change.decided).lower(),
-            " ".join(cell.footnotes)]
+    return [
+        *fields,
+        *(number(None if end is None else change_number(end, comparison)) for end in ends),
+        change_unit(comparison),
+        change.pairs,
+        change.dropped,
+        exact(change.p),
+        exact(change.p_exact),
+        exact(change.q),
+        str(change.decided).lower(),
+        " ".join(cell.footnotes),
+    ]

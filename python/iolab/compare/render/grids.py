@@ -11,7 +11,10 @@ WIDTH = 120
 def grid(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of fields, right-aligned in columns two spaces apart."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return ["  ".join(field.rjust(width) for field, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return [
+        "  ".join(field.rjust(width) for field, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def beside(blocks: Sequence[list[str]], *, width: int = WIDTH, gap: str = "    ") -> list[str]:
@@ -32,5 +35,9 @@ def _width(block: Sequence[str]) -> int:
 
 def _joined(blocks: Sequence[list[str]], gap: str) -> list[str]:
     height = max((len(block) for block in blocks), default=0)
-    padded = [[line.ljust(_width(block)) for line in block] + [" " * _width(block)] * (height - len(block)) for block in blocks]
+    padded = [
+        [line.ljust(_width(block)) for line in block]
+        + [" " * _width(block)] * (height - len(block))
+        for block in blocks
+    ]
     return [gap.join(parts).rstrip() for parts in zip(*padded, strict=True)]

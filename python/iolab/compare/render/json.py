@@ -28,21 +28,49 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
     metric = comparison.metric
     floor = comparison.noise_floor
     return {
-        "schema": 1, "kind": "comparison",
-        "metric": {"name": metric.name, "title": metric.title, "unit": metric.unit, "better": metric.better, "change": metric.change},
-        "baseline": comparison.baseline, "variants": list(comparison.variants), "rows": list(comparison.rows),
-        "cols": list(comparison.cols), "tables": list(comparison.tables), "fixed": _plain(comparison.fixed),
-        "confidence": comparison.confidence, "alpha": comparison.alpha, "change_unit": change_unit(comparison),
+        "schema": 1,
+        "kind": "comparison",
+        "metric": {
+            "name": metric.name,
+            "title": metric.title,
+            "unit": metric.unit,
+            "better": metric.better,
+            "change": metric.change,
+        },
+        "baseline": comparison.baseline,
+        "variants": list(comparison.variants),
+        "rows": list(comparison.rows),
+        "cols": list(comparison.cols),
+        "tables": list(comparison.tables),
+        "fixed": _plain(comparison.fixed),
+        "confidence": comparison.confidence,
+        "alpha": comparison.alpha,
+        "change_unit": change_unit(comparison),
         "cells": [_cell(cell, comparison, precision) for cell in comparison.cells],
-        "summaries": [{
-            "factors": _factors(comparison, summary.table, (), summary.col), "variant": summary.variant, "cells": summary.cells,
-            "of": summary.of, "worst": None if summary.worst is None else _plain(dict(zip(comparison.rows, summary.worst, strict=True))),
-            "change": _change(summary.change, comparison, precision)} for summary in comparison.summaries],
-        "detectable": None if comparison.detectable is None else change_number(comparison.detectable, comparison),
+        "summaries": [
+            {
+                "factors": _factors(comparison, summary.table, (), summary.col),
+                "variant": summary.variant,
+                "cells": summary.cells,
+                "of": summary.of,
+                "worst": None
+                if summary.worst is None
+                else _plain(dict(zip(comparison.rows, summary.worst, strict=True))),
+                "change": _change(summary.change, comparison, precision),
+            }
+            for summary in comparison.summaries
+        ],
+        "detectable": None
+        if comparison.detectable is None
+        else change_number(comparison.detectable, comparison),
         "noise_floor": None if floor is None else [change_number(end, comparison) for end in floor],
-        "again": dict(zip(("false_alarms", "cells"), comparison.again, strict=True)) if floor is not None else None,
+        "again": dict(zip(("false_alarms", "cells"), comparison.again, strict=True))
+        if floor is not None
+        else None,
         "footnotes": comparison.footnotes,
-        "warnings": [{"code": warning.code, "text": warning.text} for warning in comparison.warnings],
+        "warnings": [
+            {"code": warning.code, "text": warning.text} for warning in comparison.warnings
+        ],
     }
 
 
@@ -52,30 +80,58 @@ def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str
 
 
 def _plain(levels: dict[str, object]) -> dict[str, object]:
-    return {name: level.asked if isinstance(level, AchievedLevel) else level for name, level in levels.items()}
+    return {
+        name: level.asked if isinstance(level, AchievedLevel) else level
+        for name, level in levels.items()
+    }
 
 
 def _cell(cell: Cell, comparison: Comparison, precision: int | None) -> dict[str, Any]:
     estimate = cell.estimate
     return {
-        "variant": cell.variant, "factors": _factors(comparison, cell.table, cell.row, cell.col),
+        "variant": cell.variant,
+        "factors": _factors(comparison, cell.table, cell.row, cell.col),
         "value": _round(estimate.value, precision),
-        "low": _round(estimate.low, precision), "high": _round(estimate.high, precision), "n": len(estimate.values),
-        "values": list(estimate.values), "runs": list(estimate.runs), "left_out": list(estimate.left_out), "verdict": estimate.level.value,
-        "saturated": cell.saturated, "footnotes": list(cell.footnotes), "change": _change(cell.change, comparison, precision)}
+        "low": _round(estimate.low, precision),
+        "high": _round(estimate.high, precision),
+        "n": len(estimate.values),
+        "values": list(estimate.values),
+        "runs": list(estimate.runs),
+        "left_out": list(estimate.left_out),
+        "verdict": estimate.level.value,
+        "saturated": cell.saturated,
+        "footnotes": list(cell.footnotes),
+        "change": _change(cell.change, comparison, precision),
+    }
 
 
-def _change(change: Change | None, comparison: Comparison, precision: int | None) -> dict[str, Any] | None:
+def _change(
+    change: Change | None, comparison: Comparison, precision: int | None
+) -> dict[str, Any] | None:
     if change is None:
         return None
 
     def end(value: float | None) -> float | None:
         return None if value is None else _round(change_number(value, comparison), precision)
 
-    return {"value": end(change.value), "low": end(change.low), "high": end(change.high), "unit": change_unit(comparison),
-            "pairs": change.pairs, "dropped": change.dropped, "without": change.without, "df": change.df, "pooled": change.pooled,
-            "p": change.p, "p_exact": change.p_exact, "q": change.q, "decided": change.decided, "improves": change.improves,
-            "blocks_needed": change.blocks_needed, "excluded": end(change.excluded)}
+    return {
+        "value": end(change.value),
+        "low": end(change.low),
+        "high": end(change.high),
+        "unit": change_unit(comparison),
+        "pairs": change.pairs,
+        "dropped": change.dropped,
+        "without": change.without,
+        "df": change.df,
+        "pooled": change.pooled,
+        "p": change.p,
+        "p_exact": change.p_exact,
+        "q": change.q,
+        "decided": change.decided,
+        "improves": change.improves,
+        "blocks_needed": change.blocks_needed,
+        "excluded": end(change.excluded),
+    }
 
 
 def _round(value: float | None, precision: int | None) -> float | None:

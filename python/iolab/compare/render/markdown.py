@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from ..axes import axis_text
 from ..model import Comparison, Key
-from .words import change_text, closing_lines, interval_text, key_text, mark, marks, scale_for, test_text, title_text
+from .words import (
+    change_text,
+    closing_lines,
+    interval_text,
+    key_text,
+    mark,
+    marks,
+    scale_for,
+    test_text,
+    title_text,
+)
 
 
 class MarkdownRenderer:
@@ -19,7 +29,11 @@ class MarkdownRenderer:
         for table in comparison.table_levels:
             for variant in comparison.variants[1:] or comparison.variants:
                 heading = axis_text(comparison.tables, table)
-                lines += ["", *([f"#### {escaped(heading)}", ""] if heading else []), *_table(comparison, table, variant, precision)]
+                lines += [
+                    "",
+                    *([f"#### {escaped(heading)}", ""] if heading else []),
+                    *_table(comparison, table, variant, precision),
+                ]
         closing = closing_lines(comparison)
         if closing:
             lines += ["", *(f"{escaped(line)}  " for line in closing)]
@@ -30,7 +44,11 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
     scale, signs = scale_for(comparison, precision), marks(comparison)
     single = variant == comparison.baseline
     names = [*comparison.rows, *comparison.cols]
-    heads = [*names, variant] if single else [*names, comparison.baseline, variant, "change", "interval", "test"]
+    heads = (
+        [*names, variant]
+        if single
+        else [*names, comparison.baseline, variant, "change", "interval", "test"]
+    )
     lines = [f"| {' | '.join(map(escaped, heads))} |", f"|{'|'.join(['---:'] * len(heads))}|"]
     for col in comparison.col_levels:
         for row in comparison.row_levels:
@@ -38,19 +56,39 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
             arm = comparison.cell(table, row, col, variant)
             if base is None and arm is None:
                 continue
-            values = ["" if cell is None else scale.value(cell.estimate.value) + mark(cell, signs) for cell in (base, arm)]
+            values = [
+                "" if cell is None else scale.value(cell.estimate.value) + mark(cell, signs)
+                for cell in (base, arm)
+            ]
             change = None if arm is None else arm.change
-            rest = values[:1] if single else [*values, change_text(change, comparison, precision),
-                                              interval_text(change, comparison, precision), test_text(change)]
+            rest = (
+                values[:1]
+                if single
+                else [
+                    *values,
+                    change_text(change, comparison, precision),
+                    interval_text(change, comparison, precision),
+                    test_text(change),
+                ]
+            )
             fields = [*(key_text((level,)) for level in (*row, *col)), *rest]
             lines.append(f"| {' | '.join(map(escaped, fields))} |")
     for summary in comparison.summaries:
         if summary.table == table and summary.variant == variant and not single:
             place = axis_text(comparison.cols, summary.col)
             kind = "geometric mean" if comparison.metric.change == "ratio" else "mean"
-            over = f"{kind} over {summary.cells} of {summary.of} cells{f', {place}' if place else ''}"
-            fields = [over, *[""] * (len(names) - 1), "", "", change_text(summary.change, comparison, precision),
-                      interval_text(summary.change, comparison, precision), ""]
+            over = (
+                f"{kind} over {summary.cells} of {summary.of} cells{f', {place}' if place else ''}"
+            )
+            fields = [
+                over,
+                *[""] * (len(names) - 1),
+                "",
+                "",
+                change_text(summary.change, comparison, precision),
+                interval_text(summary.change, comparison, precision),
+                "",
+            ]
             lines.append(f"| {' | '.join(map(escaped, fields))} |")
     return lines
 

@@ -18,7 +18,9 @@ from .words import cell_scale, closing_lines, key_text, mark, marks
 FORMATS = ("text", "markdown", "csv", "json")
 
 
-def render_matrix(first: Comparison, second: Comparison, style: str, *, precision: int | None = None) -> str:
+def render_matrix(
+    first: Comparison, second: Comparison, style: str, *, precision: int | None = None
+) -> str:
     """The matrix of two comparisons over the same runs and axes, a table per variant.
 
     Raises UsageError for a format that has no such shape.
@@ -26,10 +28,19 @@ def render_matrix(first: Comparison, second: Comparison, style: str, *, precisio
     if style == "json":
         import json
 
-        data = {"schema": 1, "kind": "matrix", "first": as_json(first, precision), "second": as_json(second, precision)}
+        data = {
+            "schema": 1,
+            "kind": "matrix",
+            "first": as_json(first, precision),
+            "second": as_json(second, precision),
+        }
         return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     if style not in FORMATS:
-        raise UsageError(f"a matrix of two metrics can't be written as {style}", where="--format", hint=f"one of {', '.join(FORMATS)}")
+        raise UsageError(
+            f"a matrix of two metrics can't be written as {style}",
+            where="--format",
+            hint=f"one of {', '.join(FORMATS)}",
+        )
     draw = {"text": _text, "markdown": _markdown, "csv": _csv}[style]
     return draw(first, second, _field(first, second, precision))
 
@@ -61,7 +72,10 @@ def _heads(first: Comparison, second: Comparison) -> list[str]:
 
 
 def _body(comparison: Comparison, table: Key, variant: str, field: Field) -> list[list[str]]:
-    return [[key_text(row), *(field(table, row, col, variant) for col in comparison.col_levels)] for row in comparison.row_levels]
+    return [
+        [key_text(row), *(field(table, row, col, variant) for col in comparison.col_levels)]
+        for row in comparison.row_levels
+    ]
 
 
 def _title(first: Comparison, second: Comparison) -> str:
@@ -74,7 +88,10 @@ def _text(first: Comparison, second: Comparison, field: Field) -> str:
     for table in first.table_levels:
         heading = axis_text(first.tables, table)
         lines += ["", *([heading] if heading else [])]
-        blocks = [[variant, *grid([_heads(first, second), *_body(first, table, variant, field)])] for variant in first.variants]
+        blocks = [
+            [variant, *grid([_heads(first, second), *_body(first, table, variant, field)])]
+            for variant in first.variants
+        ]
         lines += beside(blocks)
     notes = _notes(first, second)
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
@@ -82,12 +99,22 @@ def _text(first: Comparison, second: Comparison, field: Field) -> str:
 
 def _notes(first: Comparison, second: Comparison) -> list[str]:
     """What stands below: what holds for both once, what holds for one under its metric's name."""
-    of = {comparison.metric.name: [line for line in closing_lines(comparison)
-                                   if not line.startswith(("note: one run", f"{100 * first.confidence:.0f} %"))]
-          for comparison in (first, second)}
+    of = {
+        comparison.metric.name: [
+            line
+            for line in closing_lines(comparison)
+            if not line.startswith(("note: one run", f"{100 * first.confidence:.0f} %"))
+        ]
+        for comparison in (first, second)
+    }
     common = set.intersection(*(set(lines) for lines in of.values()))
-    return list(dict.fromkeys(line if line in common or name in line else f"{name}: {line}"
-                              for name, lines in of.items() for line in lines))
+    return list(
+        dict.fromkeys(
+            line if line in common or name in line else f"{name}: {line}"
+            for name, lines in of.items()
+            for line in lines
+        )
+    )
 
 
 def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
@@ -95,11 +122,22 @@ def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
     for table in first.table_levels:
         for variant in first.variants:
             heading = " ".join(part for part in (axis_text(first.tables, table), variant) if part)
-            lines += ["", f"#### {escaped(heading)}", "", f"| {' | '.join(map(escaped, _heads(first, second)))} |",
-                      f"|{'|'.join(['---:'] * (1 + len(first.col_levels)))}|"]
-            lines += [f"| {' | '.join(map(escaped, row))} |" for row in _body(first, table, variant, field)]
+            lines += [
+                "",
+                f"#### {escaped(heading)}",
+                "",
+                f"| {' | '.join(map(escaped, _heads(first, second)))} |",
+                f"|{'|'.join(['---:'] * (1 + len(first.col_levels)))}|",
+            ]
+            lines += [
+                f"| {' | '.join(map(escaped, row))} |"
+                for row in _body(first, table, variant, field)
+            ]
     notes = _notes(first, second)
-    return "\n".join([*lines, *([""] if notes else []), *(f"{escaped(note)}  " for note in notes)]) + "\n"
+    return (
+        "\n".join([*lines, *([""] if notes else []), *(f"{escaped(note)}  " for note in notes)])
+        + "\n"
+    )
 
 
 def _csv(first: Comparison, second: Comparison, field: Field) -> str:
@@ -112,8 +150,16 @@ def _csv(first: Comparison, second: Comparison, field: Field) -> str:
     writer.writerow([*first.tables, *first.rows, *first.cols, "variant", *names, *said])
     for cell in first.cells:
         pair = cell, second.cell(cell.table, cell.row, cell.col, cell.variant)
-        values = ["" if each is None or each.estimate.value is None else repr(each.estimate.value) for each in pair]
-        verdicts = [word for each in pair
-                    for word in (("", "") if each is None else (each.estimate.level.value, " ".join(each.footnotes)))]
+        values = [
+            "" if each is None or each.estimate.value is None else repr(each.estimate.value)
+            for each in pair
+        ]
+        verdicts = [
+            word
+            for each in pair
+            for word in (
+                ("", "") if each is None else (each.estimate.level.value, " ".join(each.footnotes))
+            )
+        ]
         writer.writerow([*cell.table, *cell.row, *cell.col, cell.variant, *values, *verdicts])
     return out.getvalue()

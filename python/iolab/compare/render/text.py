@@ -5,7 +5,18 @@ from __future__ import annotations
 from ..axes import axis_text
 from ..model import Cell, Comparison, Key, Summary
 from .grids import beside, grid
-from .words import change_text, closing_lines, interval_text, key_text, mark, marks, scale_for, test_text, title_text, undecided_text
+from .words import (
+    change_text,
+    closing_lines,
+    interval_text,
+    key_text,
+    mark,
+    marks,
+    scale_for,
+    test_text,
+    title_text,
+    undecided_text,
+)
 
 
 class TextRenderer:
@@ -21,8 +32,11 @@ class TextRenderer:
         """One block per table and variant."""
         lines = [title_text(comparison, scale_for(comparison, precision))]
         for table in comparison.table_levels:
-            cols = [col for col in comparison.col_levels
-                    if any(cell.table == table and cell.col == col for cell in comparison.cells)]
+            cols = [
+                col
+                for col in comparison.col_levels
+                if any(cell.table == table and cell.col == col for cell in comparison.cells)
+            ]
             heading = axis_text(comparison.tables, table)
             lines += ["", *([heading] if heading else [])]
             if len(cols) == 1:
@@ -40,7 +54,12 @@ def _rows_of(comparison: Comparison, table: Key) -> list[Key]:
 
 
 def _value(comparison: Comparison, cell: Cell | None, precision: int | None) -> str:
-    return "" if cell is None else scale_for(comparison, precision).value(cell.estimate.value) + mark(cell, marks(comparison))
+    return (
+        ""
+        if cell is None
+        else scale_for(comparison, precision).value(cell.estimate.value)
+        + mark(cell, marks(comparison))
+    )
 
 
 def _columns(comparison: Comparison, table: Key, col: Key, precision: int | None) -> list[str]:
@@ -51,33 +70,61 @@ def _columns(comparison: Comparison, table: Key, col: Key, precision: int | None
         heads += [variant, "change", "interval", "test"]
     body = [heads]
     for row in _rows_of(comparison, table):
-        line = [key_text(row), _value(comparison, comparison.cell(table, row, col, comparison.baseline), precision)]
+        line = [
+            key_text(row),
+            _value(comparison, comparison.cell(table, row, col, comparison.baseline), precision),
+        ]
         for variant in others:
             cell = comparison.cell(table, row, col, variant)
             change = None if cell is None else cell.change
-            line += [_value(comparison, cell, precision), change_text(change, comparison, precision) if cell else "",
-                     interval_text(change, comparison, precision), test_text(change)]
+            line += [
+                _value(comparison, cell, precision),
+                change_text(change, comparison, precision) if cell else "",
+                interval_text(change, comparison, precision),
+                test_text(change),
+            ]
         body.append(line)
-    found = {summary.variant: summary for summary in comparison.summaries if summary.table == table and summary.col == col}
+    found = {
+        summary.variant: summary
+        for summary in comparison.summaries
+        if summary.table == table and summary.col == col
+    }
     if found:
         line = [_mean_name(comparison), ""]
         for variant in others:
             change = found[variant].change if variant in found else None
-            line += [_cells_text(found.get(variant)), change_text(change, comparison, precision) if variant in found else "",
-                     interval_text(change, comparison, precision), ""]
+            line += [
+                _cells_text(found.get(variant)),
+                change_text(change, comparison, precision) if variant in found else "",
+                interval_text(change, comparison, precision),
+                "",
+            ]
         body.append(line)
     place = axis_text(comparison.cols, col)
     return [*([place] if place else []), *grid(body)]
 
 
-def _matrices(comparison: Comparison, table: Key, cols: list[Key], precision: int | None) -> list[str]:
+def _matrices(
+    comparison: Comparison, table: Key, cols: list[Key], precision: int | None
+) -> list[str]:
     """A matrix of values per variant, beside each other while they fit, then one of changes per variant."""
-    heads = [f"{' '.join(comparison.rows)} \\ {' '.join(comparison.cols)}", *(key_text(col) for col in cols)]
+    heads = [
+        f"{' '.join(comparison.rows)} \\ {' '.join(comparison.cols)}",
+        *(key_text(col) for col in cols),
+    ]
     rows = _rows_of(comparison, table)
     values = []
     for variant in comparison.variants:
-        body = [[key_text(row), *(_value(comparison, comparison.cell(table, row, col, variant), precision) for col in cols)]
-                for row in rows]
+        body = [
+            [
+                key_text(row),
+                *(
+                    _value(comparison, comparison.cell(table, row, col, variant), precision)
+                    for col in cols
+                ),
+            ]
+            for row in rows
+        ]
         values.append([variant, *grid([heads, *body])])
     lines = beside(values)
     for variant in comparison.variants[1:]:
@@ -85,9 +132,18 @@ def _matrices(comparison: Comparison, table: Key, cols: list[Key], precision: in
         for row in rows:
             cells = [comparison.cell(table, row, col, variant) for col in cols]
             body.append([key_text(row), *(_change(cell, comparison, precision) for cell in cells)])
-        found = {summary.col: summary for summary in comparison.summaries if summary.table == table and summary.variant == variant}
+        found = {
+            summary.col: summary
+            for summary in comparison.summaries
+            if summary.table == table and summary.variant == variant
+        }
         if found:
-            body.append([_mean_name(comparison), *(_summary(found.get(col), comparison, precision) for col in cols)])
+            body.append(
+                [
+                    _mean_name(comparison),
+                    *(_summary(found.get(col), comparison, precision) for col in cols),
+                ]
+            )
         lines += ["", f"change, {variant} against {comparison.baseline}", *grid([heads, *body])]
     return lines
 
@@ -98,8 +154,13 @@ def _change(cell: Cell | None, comparison: Comparison, precision: int | None) ->
     change = cell.change
     if change is None or change.low is None:
         return change_text(change, comparison, precision)
-    return " ".join((change_text(change, comparison, precision), interval_text(change, comparison, precision),
-                     "~" if not change.decided else " "))
+    return " ".join(
+        (
+            change_text(change, comparison, precision),
+            interval_text(change, comparison, precision),
+            "~" if not change.decided else " ",
+        )
+    )
 
 
 def _summary(summary: Summary | None, comparison: Comparison, precision: int | None) -> str:
@@ -114,7 +175,11 @@ def _summary(summary: Summary | None, comparison: Comparison, precision: int | N
 def _cells_text(summary: Summary | None) -> str:
     if summary is None:
         return ""
-    return f"{summary.cells} of {summary.of} cells" if summary.cells < summary.of else f"{summary.cells} cells"
+    return (
+        f"{summary.cells} of {summary.of} cells"
+        if summary.cells < summary.of
+        else f"{summary.cells} cells"
+    )
 
 
 def _mean_name(comparison: Comparison) -> str:
@@ -123,8 +188,11 @@ def _mean_name(comparison: Comparison) -> str:
 
 def _undecided(comparison: Comparison, most: int = 12) -> list[str]:
     """A line per undecided cell that has an interval: the change excluded, the blocks needed."""
-    told = [(cell, undecided_text(cell.change, comparison)) for cell in comparison.cells
-            if cell.change is not None and not cell.change.decided and cell.change.low is not None]
+    told = [
+        (cell, undecided_text(cell.change, comparison))
+        for cell in comparison.cells
+        if cell.change is not None and not cell.change.decided and cell.change.low is not None
+    ]
     if not told:
         return []
     lines = ["", "~ not significant:"]

@@ -61,7 +61,12 @@ def cell_scale(comparison: Comparison, precision: int | None) -> Scale:
     """
     chosen = scale_for(comparison, precision)
     values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value]
-    if comparison.shown_unit is None and comparison.metric.unit in ("B", "B/s") and values and min(values) / chosen.scale < 10:
+    if (
+        comparison.shown_unit is None
+        and comparison.metric.unit in ("B", "B/s")
+        and values
+        and min(values) / chosen.scale < 10
+    ):
         smaller, step = readable_unit([0.999 * chosen.scale], comparison.metric.unit)
         if step < chosen.scale and max(values) / step < 10_000:
             return Scale(smaller, step, precision)
@@ -96,10 +101,14 @@ def signed(number: float, digits: int) -> str:
     text = f"{number:+.{digits}f}"
     if not float(text):
         return text[1:]
-    return f"{text[0]}{format_number(abs(number))}" if digits == 0 and abs(number) >= 10_000 else text
+    return (
+        f"{text[0]}{format_number(abs(number))}" if digits == 0 and abs(number) >= 10_000 else text
+    )
 
 
-def interval_text(change: Change | None, comparison: Comparison, precision: int | None = None) -> str:
+def interval_text(
+    change: Change | None, comparison: Comparison, precision: int | None = None
+) -> str:
     """`[+10.2, +14.4]`; `no interval` for a single pair, nothing without a change."""
     if change is None:
         return ""
@@ -117,7 +126,12 @@ def factors_text(change: Change, comparison: Comparison) -> str:
 
     In per cent its lower end would round to an impossible -100.
     """
-    if comparison.metric.change != "ratio" or change.low is None or change.high is None or _tells(change.high, comparison):
+    if (
+        comparison.metric.change != "ratio"
+        or change.low is None
+        or change.high is None
+        or _tells(change.high, comparison)
+    ):
         return ""
     low, high = (short(1 + end, 2) for end in (change.low, change.high))
     return f"[x {low}, x {high}]"
@@ -137,7 +151,10 @@ def undecided_text(change: Change, comparison: Comparison) -> str:
     parts = []
     if change.excluded is not None and _tells(change.excluded, comparison):
         number = change_number(change.excluded, comparison)
-        parts.append(f"a change beyond ±{format_number(number, 2)} {change_unit(comparison)}".rstrip() + " is ruled out")
+        parts.append(
+            f"a change beyond ±{format_number(number, 2)} {change_unit(comparison)}".rstrip()
+            + " is ruled out"
+        )
     if change.blocks_needed is not None:
         parts.append(f"about {change.blocks_needed} blocks would confirm one of this size")
     elif change.low is not None:
@@ -159,7 +176,11 @@ def title_text(comparison: Comparison, scale: Scale) -> str:
     """`write.iops: IOPS, writes (1/s)`, with the factors that don't vary."""
     metric = comparison.metric
     symbol = f" ({scale.symbol})" if scale.symbol else ""
-    title = f"{metric.name}: {metric.title}{symbol}" if metric.title != metric.name else f"{metric.name}{symbol}"
+    title = (
+        f"{metric.name}: {metric.title}{symbol}"
+        if metric.title != metric.name
+        else f"{metric.name}{symbol}"
+    )
     fixed = axis_text(comparison.fixed.keys(), tuple(comparison.fixed.values()))
     return f"{title}, {fixed}" if fixed else title
 
@@ -174,7 +195,10 @@ _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def marks(comparison: Comparison) -> dict[str, str]:
     """Footnote code to its mark."""
-    return {code: str(number).translate(_SUPERSCRIPT) for number, code in enumerate(comparison.footnotes, 1)}
+    return {
+        code: str(number).translate(_SUPERSCRIPT)
+        for number, code in enumerate(comparison.footnotes, 1)
+    }
 
 
 def closing_lines(comparison: Comparison) -> list[str]:
@@ -189,8 +213,10 @@ def closing_lines(comparison: Comparison) -> list[str]:
     if any(change.low is not None for change in changes):
         pooled = sum(change.pooled for change in changes)
         decided = sum(change.decided for change in changes)
-        lines.append(f"{100 * comparison.confidence:.0f} % intervals, variance pooled over {pooled} of {len(changes)} cells; "
-                     f"{decided} of {len(changes)} changes significant at q <= {comparison.alpha:g} (Benjamini-Hochberg)")
+        lines.append(
+            f"{100 * comparison.confidence:.0f} % intervals, variance pooled over {pooled} of {len(changes)} cells; "
+            f"{decided} of {len(changes)} changes significant at q <= {comparison.alpha:g} (Benjamini-Hochberg)"
+        )
     if comparison.detectable is not None:
         size = format_number(change_number(comparison.detectable, comparison), 2)
         told = _tells(comparison.detectable, comparison)

@@ -18,7 +18,8 @@ _DISK = re.compile(
     r"|nvme\d+(c\d+)?n\d+|mmcblk\d+((boot|gp)\d+|rpmb)?|(pmem|rbd|nbd|ublkb|nullb|skd|mtdblock)\d+s?|(cciss|ida|rd)[/!]c\d+d\d+"
     r"|(ada|da|nda|nvd|vtbd|xbd|wd|ld|mfid|mfisyspd|aacd|amrd|twed)\d+"  # BSD
     r"|c\d+(t[0-9A-Za-z]+)?d\d+|(cmdk|ssd|sd|blkdev|vdc)\d+"  # illumos
-    r")([ps]?\d+)?")
+    r")([ps]?\d+)?"
+)
 
 PARTITION = "partitions of a disk that is listed"
 STACKED = "made of other devices"
@@ -47,14 +48,22 @@ def choose_devices(names: Iterable[str], *, are_kernel_names: bool = True) -> De
     """
     listed = list(dict.fromkeys(names))
     held = set(listed)
-    left_out = {name: PARTITION for name in listed if (match := _PARTITION.fullmatch(name)) and match[1] in held}
+    left_out = {
+        name: PARTITION
+        for name in listed
+        if (match := _PARTITION.fullmatch(name)) and match[1] in held
+    }
     whole = [name for name in listed if name not in left_out]
     layers: dict[str, list[str]] = {"": [], UNKNOWN: [], STACKED: [], NO_DISK: []}
     for name in whole:
         layers[_layer(name, are_kernel_names)].append(name)
     counted = next((members for members in layers.values() if members), [])
-    left_out |= {name: why for why, members in layers.items() if members is not counted for name in members}
-    return DeviceChoice(tuple(counted), {name: left_out[name] for name in listed if name in left_out})
+    left_out |= {
+        name: why for why, members in layers.items() if members is not counted for name in members
+    }
+    return DeviceChoice(
+        tuple(counted), {name: left_out[name] for name in listed if name in left_out}
+    )
 
 
 def _layer(name: str, are_kernel_names: bool) -> str:

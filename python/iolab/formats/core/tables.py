@@ -164,7 +164,10 @@ class DeviceSamples:
         """Seconds that reads and writes waited, and their count, each a sum of rates over the samples; None without their awaits."""
         spent = done = 0.0
         for operation in ("read", "write"):
-            latency, rate = self.columns.get(f"{operation}.await"), self.columns.get(f"{operation}.iops")
+            latency, rate = (
+                self.columns.get(f"{operation}.await"),
+                self.columns.get(f"{operation}.iops"),
+            )
             if latency is None or rate is None:
                 return None
             with np.errstate(all="ignore"):

@@ -98,13 +98,20 @@ def _size(value: Mapping[str, Any], runtime: float) -> tuple[int, bool]:
     return int(given) * 1024, True
 
 
-def _bandwidth(value: Mapping[str, Any], size_bytes: int, in_kibibytes: bool, runtime: float) -> Bandwidth:
+def _bandwidth(
+    value: Mapping[str, Any], size_bytes: int, in_kibibytes: bool, runtime: float
+) -> Bandwidth:
     exact = _counted(value.get("bw_bytes"))
     if exact is not None:
         return Bandwidth(exact, "bw_bytes", exact, "B/s")
     if runtime > 0 and size_bytes > 0:
         rate = size_bytes / runtime
-        return Bandwidth(rate, "io_bytes/runtime", rate / 1024 if in_kibibytes else rate, "KiB/s" if in_kibibytes else "B/s")
+        return Bandwidth(
+            rate,
+            "io_bytes/runtime",
+            rate / 1024 if in_kibibytes else rate,
+            "KiB/s" if in_kibibytes else "B/s",
+        )
     coarse = _counted(value.get("bw")) or 0.0
     return Bandwidth(coarse * 1024, "bw", coarse, "KiB/s")
 
@@ -119,5 +126,14 @@ def _sync(value: Mapping[str, Any], runtime: float) -> FioDirection | None:
     if total <= 0:
         return None
     iops = total / runtime if runtime else 0.0
-    return FioDirection(ios=int(total), size_bytes=0, runtime=runtime, iops=iops, bw=0.0, bw_field="", bw_source=0.0,
-                        bw_unit="", latencies=latencies)
+    return FioDirection(
+        ios=int(total),
+        size_bytes=0,
+        runtime=runtime,
+        iops=iops,
+        bw=0.0,
+        bw_field="",
+        bw_source=0.0,
+        bw_unit="",
+        latencies=latencies,
+    )

@@ -41,14 +41,17 @@ def read_documents(data: bytes, where: str) -> Documents:
 
     Raises FormatError: empty file, no JSON in it, JSON cut off or damaged (with the line).
     """
-    text = decode(data, where, when_empty="fio was killed before it could write, or refused its options")
+    text = decode(
+        data, where, when_empty="fio was killed before it could write, or refused its options"
+    )
     assumptions: list[str] = []
     first = _FIRST_BRACE.search(text) or _ANY_BRACE.search(text)
     if first is None:
         if is_normal_output(data):
             raise FormatError(NORMAL_OUTPUT, where=where)
         raise FormatError(
-            f"no JSON in the file; it begins with '{_start_of(text)}'", where=where,
+            f"no JSON in the file; it begins with '{_start_of(text)}'",
+            where=where,
             hint="was fio run with --output-format=json or json+?",
         )
     leading_text = text[: first.start()].strip()
@@ -61,12 +64,16 @@ def read_documents(data: bytes, where: str) -> Documents:
         except (ValueError, RecursionError) as error:
             rest, replaced = _NOT_FINITE.subn(r"\1null", text[begin:])
             if replaced:
-                assumptions.append(f"{replaced} values that are not numbers (nan, inf) taken as absent")
+                assumptions.append(
+                    f"{replaced} values that are not numbers (nan, inf) taken as absent"
+                )
                 text = text[:begin] + rest
                 continue
             if not documents:
                 raise _damaged(error, text, where) from None
-            assumptions.append(f"document {len(documents) + 1} is cut off: the one before it counts")
+            assumptions.append(
+                f"document {len(documents) + 1} is cut off: the one before it counts"
+            )
             break
         if isinstance(document, dict):
             documents.append(document)
@@ -83,10 +90,14 @@ def _start_of(text: str) -> str:
 
 def _damaged(error: Exception, text: str, where: str) -> FormatError:
     if not isinstance(error, json.JSONDecodeError):
-        return FormatError("the JSON is damaged: nested too deeply, or a number of absurd length", where=where)
+        return FormatError(
+            "the JSON is damaged: nested too deeply, or a number of absurd length", where=where
+        )
     line = text.count("\n", 0, error.pos) + 1
     lines = text.rstrip().count("\n") + 1
     if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-        return FormatError(f"JSON ends at line {lines}, before its last brace: fio was killed, or the disk was full",
-                           where=where)
+        return FormatError(
+            f"JSON ends at line {lines}, before its last brace: fio was killed, or the disk was full",
+            where=where,
+        )
     return FormatError(f"the JSON is damaged: {error.msg.lower()}", where=f"{where}:{line}")

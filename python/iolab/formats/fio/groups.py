@@ -60,7 +60,11 @@ class _Span:
     end: float
 
     def overlaps(self, other: _Span) -> bool:
-        if self.job.group == other.job.group and abs(self.start - other.start) <= _AT_ONCE and not (_waits(self.job) or _waits(other.job)):
+        if (
+            self.job.group == other.job.group
+            and abs(self.start - other.start) <= _AT_ONCE
+            and not (_waits(self.job) or _waits(other.job))
+        ):
             return True  # also where one of them did no I/O, or hardly any
         shorter = min(self.end - self.start, other.end - other.start)
         common = min(self.end, other.end) - max(self.start, other.start)
@@ -84,8 +88,10 @@ def groups_of(output: FioOutput) -> tuple[FioGroup, ...]:
             number = min(job.group or 0 for job in together)
             ordinal = seen[number] = seen.get(number, -1) + 1
             parts.setdefault((number, ordinal), []).extend(together)
-    groups = [FioGroup(index, _name(jobs), tuple(jobs), _shared(jobs), _window(jobs), tuple(assume))
-              for index, jobs in enumerate(parts.values())]
+    groups = [
+        FioGroup(index, _name(jobs), tuple(jobs), _shared(jobs), _window(jobs), tuple(assume))
+        for index, jobs in enumerate(parts.values())
+    ]
     return tuple(_numbered(groups))
 
 
@@ -98,12 +104,16 @@ def _by_host(jobs: Sequence[FioJob]) -> Iterable[Sequence[FioJob]]:
 
 def _clusters(jobs: Sequence[FioJob], assume: dict[str, None]) -> list[list[FioJob]]:
     """Jobs of one host that ran together, in the order of their start."""
-    if len({job.group for job in jobs}) == 1 and not any(_waits(job) or job.start_ns is not None for job in jobs):
+    if len({job.group for job in jobs}) == 1 and not any(
+        _waits(job) or job.start_ns is not None for job in jobs
+    ):
         return [list(jobs)]
     spans = sorted(_spans(jobs, assume), key=lambda span: span.start)
     found: list[list[_Span]] = []
     for span in spans:
-        home = next((one for one in reversed(found) if any(span.overlaps(other) for other in one)), None)
+        home = next(
+            (one for one in reversed(found) if any(span.overlaps(other) for other in one)), None
+        )
         if home is None:
             found.append([span])
         else:
@@ -120,8 +130,11 @@ def _spans(jobs: Sequence[FioJob], assume: dict[str, None]) -> list[_Span]:
     starts = [job.start_ns for job in jobs]
     if all(start is not None for start in starts):
         first = min(start for start in starts if start is not None)
-        return [_Span(job, (job.start_ns - first) / 1e9, (job.start_ns - first) / 1e9 + lasted(job))
-                for job in jobs if job.start_ns is not None]
+        return [
+            _Span(job, (job.start_ns - first) / 1e9, (job.start_ns - first) / 1e9 + lasted(job))
+            for job in jobs
+            if job.start_ns is not None
+        ]
     modelled = _model(jobs, apart=True)
     numbers = list(dict.fromkeys(job.group for job in jobs))
     walls = {job.group for job in jobs if _is_set(job, "stonewall") or "wait_for" in job.options}
@@ -162,7 +175,9 @@ def _model(jobs: Sequence[FioJob], *, apart: bool) -> list[_Span]:
 
 def lasted(job: FioJob) -> float:
     """Seconds from a job's start to its end: its longest operation, and the ramp where the echo names one."""
-    return max((direction.runtime for direction in job.directions.values()), default=0.0) + _seconds(job, "ramp_time")
+    return max(
+        (direction.runtime for direction in job.directions.values()), default=0.0
+    ) + _seconds(job, "ramp_time")
 
 
 def _is_set(job: FioJob, option: str) -> bool:
@@ -184,8 +199,16 @@ def _window(jobs: Sequence[FioJob]) -> tuple[int, int] | None:
     starts = [job.start_ns for job in jobs]
     if any(start is None for start in starts):
         return None
-    begins = [start + round(_seconds(job, "ramp_time") * 1e9) for start, job in zip(starts, jobs, strict=True) if start is not None]
-    ends = [start + round(lasted(job) * 1e9) for start, job in zip(starts, jobs, strict=True) if start is not None]
+    begins = [
+        start + round(_seconds(job, "ramp_time") * 1e9)
+        for start, job in zip(starts, jobs, strict=True)
+        if start is not None
+    ]
+    ends = [
+        start + round(lasted(job) * 1e9)
+        for start, job in zip(starts, jobs, strict=True)
+        if start is not None
+    ]
     return min(begins), max(ends)
 
 
@@ -202,7 +225,9 @@ def _numbered(groups: Sequence[FioGroup]) -> list[FioGroup]:
     for group in groups:
         name = group.name
         if names.count(name) > 1:
-            name = next(each for number in count(1) if (each := f"{group.name}-{number}") not in taken)
+            name = next(
+                each for number in count(1) if (each := f"{group.name}-{number}") not in taken
+            )
             taken.add(name)
         found.append(replace(group, name=name))
     return found
@@ -212,4 +237,8 @@ def _shared(jobs: Sequence[FioJob]) -> dict[str, str]:
     first = jobs[0].options
     if all(other.options == first for other in jobs[1:]):
         return dict(first)
-    return {key: value for key, value in first.items() if all(job.options.get(key) == value for job in jobs)}
+    return {
+        key: value
+        for key, value in first.items()
+        if all(job.options.get(key) == value for job in jobs)
+    }

@@ -48,9 +48,13 @@ class FioJson:
         clients = isinstance(document.get("client_stats"), list)
         entries = document["client_stats"] if clients else document.get("jobs")
         if not isinstance(entries, list):
-            raise FormatError("no fio output: it has neither 'jobs' nor 'client_stats'", where=where)
+            raise FormatError(
+                "no fio output: it has neither 'jobs' nor 'client_stats'", where=where
+            )
         if not all(isinstance(entry, dict) for entry in entries):
-            raise FormatError("the JSON is damaged: an entry of 'jobs' is not an object", where=where)
+            raise FormatError(
+                "the JSON is damaged: an entry of 'jobs' is not an object", where=where
+            )
         global_options = document.get("global options")
         hosts = _Hosts(global_options, entries)
         assume: set[str] = set()
@@ -86,7 +90,9 @@ class _Hosts:
             self.common = listed[0]
         else:
             self.common = {}
-            names = list(dict.fromkeys(host for entry in entries if (host := _text(entry.get("hostname")))))
+            names = list(
+                dict.fromkeys(host for entry in entries if (host := _text(entry.get("hostname"))))
+            )
             if len(names) == len(listed):
                 self._by_host = dict(zip(names, listed, strict=True))
 
@@ -115,7 +121,9 @@ def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: se
         group=None if group is None else int(group),
         job_runtime=ran / 1000 if ran and ran > 0 else None,
         deepest=_deepest(entry.get("iodepth_level")),
-        asked_depth=int(depth) if depth and depth > 0 and not finite(entry.get("latency_target")) else None,
+        asked_depth=int(depth)
+        if depth and depth > 0 and not finite(entry.get("latency_target"))
+        else None,
         is_steady=isinstance(steady, dict) and finite(steady.get("attained")) == 1,
     )
 
@@ -124,8 +132,12 @@ def _deepest(levels: Any) -> int | None:
     """The deepest class of `iodepth_level` that isn't empty; fio writes at least 0.1 for what isn't."""
     if not isinstance(levels, dict):
         return None
-    digits = [str(name).removeprefix(">=") for name, share in levels.items() if (finite(share) or 0) > 0]
-    reached = [int(each) for each in digits if each.isascii() and each.isdecimal() and len(each) < 9]
+    digits = [
+        str(name).removeprefix(">=") for name, share in levels.items() if (finite(share) or 0) > 0
+    ]
+    reached = [
+        int(each) for each in digits if each.isascii() and each.isdecimal() and len(each) < 9
+    ]
     return max(reached, default=None)
 
 

@@ -82,8 +82,15 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
     if bits is None and scale == 1e-9:
         # a healthy file of today, which is nearly every one: no key needs converting, and none clashes
         counts = value.values()
-        if (value and set(map(type, counts)) == {int} and min(counts) > 0 and max(counts) < 2**63
-                and all(value) and max(map(len, value)) < 19 and "".join(value).isdecimal()):
+        if (
+            value
+            and set(map(type, counts)) == {int}
+            and min(counts) > 0
+            and max(counts) < 2**63
+            and all(value)
+            and max(map(len, value)) < 19
+            and "".join(value).isdecimal()
+        ):
             found = dict(zip(map(int, value), counts, strict=True))
             if len(found) == len(value):
                 return found
@@ -100,7 +107,9 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
 
 
 def _middle(index: int, bits: int) -> float:
-    if index < 2 << bits or index > 64 << bits:  # beyond 64 octaves there is no bucket: keep the key as it stands
+    if (
+        index < 2 << bits or index > 64 << bits
+    ):  # beyond 64 octaves there is no bucket: keep the key as it stands
         return index
     width = (index >> bits) - 1
     start = 1 << (width + bits)

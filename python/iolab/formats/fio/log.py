@@ -19,7 +19,9 @@ from ..core.tables import FioLogTable
 from ..core.text import decode, looks_binary
 
 _ROW = re.compile(r"\s*-?\d+\s*(?:,\s*-?(?:0x[0-9a-fA-F]+|\d+)\s*){3,7}", re.ASCII)
-_BINARY_ROWS = re.compile(rb"(?:[ \t]*\d+(?:[ \t]*,[ \t]*-?(?:0x[0-9a-fA-F]+|\d+)){3,7}[ \t]*\r?\n)+")
+_BINARY_ROWS = re.compile(
+    rb"(?:[ \t]*\d+(?:[ \t]*,[ \t]*-?(?:0x[0-9a-fA-F]+|\d+)){3,7}[ \t]*\r?\n)+"
+)
 _PLAIN = re.compile(r"[-0-9, \t\r\n]*")
 _NAME = re.compile(r"_(?:bw|iops|lat|clat|slat)(?:\.\d+)?\.log$")
 _OPERATIONS = 7
@@ -58,7 +60,11 @@ class FioLog:
 
         Raises FormatError for a file that is empty or has no row at all.
         """
-        text = decode(data, where, when_empty="the job logged nothing, or fio was killed before it wrote its logs")
+        text = decode(
+            data,
+            where,
+            when_empty="the job logged nothing, or fio was killed before it wrote its logs",
+        )
         rows, layout, damaged = _fast(text) or _careful(text, where)
         block_size = rows[:, layout.block_size]
         return FioLogTable(
@@ -66,7 +72,9 @@ class FioLog:
             value=rows[:, 1].astype(np.float64),
             operation=rows[:, layout.operation].astype(np.int8),
             block_size_bytes=np.ascontiguousarray(block_size),
-            offset_bytes=None if layout.offset is None else np.ascontiguousarray(rows[:, layout.offset]),
+            offset_bytes=None
+            if layout.offset is None
+            else np.ascontiguousarray(rows[:, layout.offset]),
             averaged=_averaged(block_size),
             has_priority=layout.has_priority,
             damaged=damaged,
@@ -106,17 +114,32 @@ def _careful(text: str, where: str) -> tuple[Rows, _Layout, tuple[tuple[int, str
     found: list[tuple[int, list[int]]] = []
     for number, line in enumerate(lines[:-1], 1):
         if _ROW.fullmatch(line):
-            values = [int(field, 0) if "x" in field else int(field) for field in line.split(",") if len(field) < 30]
-            if all(-(2**63) <= value < 2**63 for value in values) and len(values) == line.count(",") + 1:
+            values = [
+                int(field, 0) if "x" in field else int(field)
+                for field in line.split(",")
+                if len(field) < 30
+            ]
+            if (
+                all(-(2**63) <= value < 2**63 for value in values)
+                and len(values) == line.count(",") + 1
+            ):
                 found.append((number, values))
                 continue
         if line.strip():
             damaged.append((number, "not a row of numbers"))
     if not found:
-        raise FormatError("no row of a fio log in the file", where=where, hint="rows are 'time, value, operation, ...'")
+        raise FormatError(
+            "no row of a fio log in the file",
+            where=where,
+            hint="rows are 'time, value, operation, ...'",
+        )
     widths = [len(values) for _, values in found]
     width = max(set(widths), key=widths.count)
-    damaged += [(number, f"{len(values)} columns instead of {width}") for number, values in found if len(values) != width]
+    damaged += [
+        (number, f"{len(values)} columns instead of {width}")
+        for number, values in found
+        if len(values) != width
+    ]
     found = [(number, values) for number, values in found if len(values) == width]
     rows = np.array([values for _, values in found], dtype=np.int64)
     hexadecimal = any("0x" in lines[number - 1] for number, _ in found)
@@ -124,7 +147,11 @@ def _careful(text: str, where: str) -> tuple[Rows, _Layout, tuple[tuple[int, str
     if layout is None:
         raise FormatError("no fio log: its third column is not an operation", where=where)
     good = _sensible(rows, layout)
-    damaged += [(number, "operation or time out of range") for (number, _), fine in zip(found, good, strict=True) if not fine]
+    damaged += [
+        (number, "operation or time out of range")
+        for (number, _), fine in zip(found, good, strict=True)
+        if not fine
+    ]
     if not good.any():
         raise FormatError("no row of a fio log in the file", where=where)
     return rows[good], layout, tuple(sorted(damaged))
@@ -132,7 +159,12 @@ def _careful(text: str, where: str) -> tuple[Rows, _Layout, tuple[tuple[int, str
 
 def _sensible(rows: Rows, layout: _Layout) -> NDArray[np.bool_]:
     operation = rows[:, layout.operation]
-    return (operation >= 0) & (operation < _OPERATIONS) & (rows[:, 0] >= 0) & (rows[:, layout.block_size] >= 0)
+    return (
+        (operation >= 0)
+        & (operation < _OPERATIONS)
+        & (rows[:, 0] >= 0)
+        & (rows[:, layout.block_size] >= 0)
+    )
 
 
 def _layout(rows: Rows, *, hexadecimal: bool = False) -> _Layout | None:
@@ -149,7 +181,9 @@ def _layout(rows: Rows, *, hexadecimal: bool = False) -> _Layout | None:
     if rest >= 2:
         offset = operation + 2
     elif rest == 1 and not hexadecimal and (rows[:, operation + 2] > 1).any():
-        offset = operation + 2  # before 3.19 there was no priority, which is 0 or 1 unless hexadecimal
+        offset = (
+            operation + 2
+        )  # before 3.19 there was no priority, which is 0 or 1 unless hexadecimal
     # a lone column of zeros may be either
     return _Layout(operation, operation + 1, offset, width, rest >= 2 or hexadecimal)
 

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import re
 
-NORMAL_OUTPUT = "is fio's normal output, which rounds its numbers: run fio with --output-format=json (or json+)"
+NORMAL_OUTPUT = (
+    "is fio's normal output, which rounds its numbers: run fio with --output-format=json (or json+)"
+)
 
 _HOST = re.compile(r"<[^<>]*> ")
 """What a client puts before the lines of its servers."""
 
-_ORDINARY = re.compile("|".join((
-    r"note: .*", r"fio-\d[-.\w]*", r"\.\.\.", r"Starting \d+ (?:process|thread).*", r".*: Laying out IO files? .*",
-    r".*: \(g=\d+\): rw=.*", r"hostname=.*\bfio=.*", r"Jobs: \d+ .*", r"(?:[345];fio-|2;).*;.*;.*")))
+_ORDINARY = re.compile(
+    "|".join(
+        (
+            r"note: .*",
+            r"fio-\d[-.\w]*",
+            r"\.\.\.",
+            r"Starting \d+ (?:process|thread).*",
+            r".*: Laying out IO files? .*",
+            r".*: \(g=\d+\): rw=.*",
+            r"hostname=.*\bfio=.*",
+            r"Jobs: \d+ .*",
+            r"(?:[345];fio-|2;).*;.*;.*",
+        )
+    )
+)
 """Lines that every run may have: notes, the banner of normal output and of clients, progress, terse lines of several formats at once."""
 
-_REPORT = re.compile(r".*: \(groupid=-?\d+, jobs=\d+\): err= 0\b.*|Run status group \d+ .*|Disk stats .*")
+_REPORT = re.compile(
+    r".*: \(groupid=-?\d+, jobs=\d+\): err= 0\b.*|Run status group \d+ .*|Disk stats .*"
+)
 """Lines after which fio's normal report goes on indented; that of a job with an error is none of them."""
 
 _NORMAL = re.compile(rb"^\S.*: \(groupid=-?\d+, jobs=\d+\): err=", re.MULTILINE)

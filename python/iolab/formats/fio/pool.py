@@ -15,7 +15,25 @@ from ... import _core
 from ...errors import UsageError
 from ..core.tables import FioDirection, FioJob, Latency
 
-_DEFAULT_PERCENTS = (1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99)
+_DEFAULT_PERCENTS = (
+    1.0,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    40.0,
+    50.0,
+    60.0,
+    70.0,
+    80.0,
+    90.0,
+    95.0,
+    99.0,
+    99.5,
+    99.9,
+    99.95,
+    99.99,
+)
 """fio's own list (fio(1), percentile_list)."""
 
 _T = TypeVar("_T")
@@ -39,11 +57,14 @@ def pool_jobs(jobs: Iterable[FioJob]) -> FioJob:
     operations = dict.fromkeys(operation for job in listed for operation in job.directions)
     starts = [job.start_ns for job in listed if job.start_ns is not None]
     return FioJob(
-        name=_shared([job.name for job in listed]) or "+".join(dict.fromkeys(job.name for job in listed)),
+        name=_shared([job.name for job in listed])
+        or "+".join(dict.fromkeys(job.name for job in listed)),
         error=next((job.error for job in listed if job.error), 0),
         options=_shared_options([job.options for job in listed]),
         directions={
-            operation: _pool_directions([job.directions[operation] for job in listed if operation in job.directions])
+            operation: _pool_directions(
+                [job.directions[operation] for job in listed if operation in job.directions]
+            )
             for operation in operations
         },
         total_errors=sum(job.total_errors for job in listed),
@@ -65,11 +86,15 @@ def pool_latencies(latencies: Sequence[tuple[Latency, int]]) -> Latency:
     mean = sum(latency.mean * count for latency, count in latencies) / total
     # fio's is the sample's standard deviation: squares within the jobs, and between their means (Chan et al. 1979)
     squares = sum(
-        latency.stddev**2 * max(count - 1, 0) + count * (latency.mean - mean) ** 2 for latency, count in latencies
+        latency.stddev**2 * max(count - 1, 0) + count * (latency.mean - mean) ** 2
+        for latency, count in latencies
     )
     complete = all(latency.bins for latency, _ in latencies)
     bins = _sum_bins(latency.bins for latency, _ in latencies) if complete else {}
-    percents = sorted({percent for latency, _ in latencies for percent in latency.percentiles}) or _DEFAULT_PERCENTS
+    percents = (
+        sorted({percent for latency, _ in latencies for percent in latency.percentiles})
+        or _DEFAULT_PERCENTS
+    )
     counts = [latency.count for latency, _ in latencies]
     return Latency(
         source_field=first.source_field,
@@ -93,7 +118,8 @@ def percentiles_of_bins(bins: Mapping[int, int], percents: Iterable[float]) -> d
     # the core answers with the end of a bucket; fio names a bucket by the value inside it that keys its bin
     return {
         percent: keys[bisect_right(keys, top) - 1] * 1e-9
-        for percent, top in zip(asked, tops, strict=True) if top is not None
+        for percent, top in zip(asked, tops, strict=True)
+        if top is not None
     }
 
 
@@ -116,7 +142,9 @@ def _pool_directions(parts: Sequence[FioDirection]) -> FioDirection:
         short_ios=sum(part.short_ios for part in parts),
         drop_ios=sum(part.drop_ios for part in parts),
         latencies={
-            kind: pool_latencies([(part.latencies[kind], _weight(part, part.latencies[kind])) for part in parts])
+            kind: pool_latencies(
+                [(part.latencies[kind], _weight(part, part.latencies[kind])) for part in parts]
+            )
             for kind in kinds
         },
     )
@@ -150,4 +178,8 @@ def _shared(values: Sequence[_T]) -> _T | None:
 
 
 def _shared_options(options: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    return {key: value for key, value in options[0].items() if all(other.get(key) == value for other in options)}
+    return {
+        key: value
+        for key, value in options[0].items()
+        if all(other.get(key) == value for other in options)
+    }

@@ -60,8 +60,10 @@ def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> Pe
     last = max(float(rows.end.max()) for rows in spans)
     origin = first if first > _SINCE_EPOCH else 0.0
     if last - origin > _LONGEST:
-        raise FormatError(f"the logs span {last - origin:.0f} s",
-                          hint="a time in them is damaged, or they are of different runs")
+        raise FormatError(
+            f"the logs span {last - origin:.0f} s",
+            hint="a time in them is damaged, or they are of different runs",
+        )
     seconds = int(_common_end(spans, last) - origin + 0.1)
     operations = sorted({int(number) for rows in spans for number in np.unique(rows.operation)})
     rates = {}
@@ -71,12 +73,16 @@ def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> Pe
         total = np.zeros(int(last - origin) + 2)
         for rows in spans:
             chosen = rows.operation == number
-            _spread(total, rows.start[chosen] - origin, rows.end[chosen] - origin, rows.amount[chosen])
+            _spread(
+                total, rows.start[chosen] - origin, rows.end[chosen] - origin, rows.amount[chosen]
+            )
         rates[OPERATION_NAMES[number]] = total[:seconds]
     return PerSecond(origin, np.arange(seconds, dtype=np.float64), rates)
 
 
-def rates_between(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"], begin: float, end: float) -> dict[str, float]:
+def rates_between(
+    tables: Iterable[FioLogTable], kind: Literal["bw", "iops"], begin: float, end: float
+) -> dict[str, float]:
     """Mean rate of all jobs together between two times of the logs' own clock, operation to B/s or 1/s.
 
     Rows count as in `per_second`. An end that lies in a last window that some job has no row of moves to before it.
@@ -93,7 +99,12 @@ def rates_between(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"], be
     for rows in spans:
         inside = np.clip(np.minimum(rows.end, until) - np.maximum(rows.start, begin), 0, None)
         length = rows.end - rows.start
-        share = np.divide(inside, length, out=((rows.end > begin) & (rows.end <= until)).astype(np.float64), where=length > 0)
+        share = np.divide(
+            inside,
+            length,
+            out=((rows.end > begin) & (rows.end <= until)).astype(np.float64),
+            where=length > 0,
+        )
         for number in np.unique(rows.operation[share > 0]):
             if number < len(OPERATION_NAMES):
                 amount = float(np.sum((rows.amount * share)[rows.operation == number]))
@@ -121,21 +132,31 @@ def latency_per_second(logs: Sequence[tuple[FioLogTable, FioLogTable | None]]) -
     last = max(float(rows.end.max()) for rows, _ in spans)
     origin = first if first > _SINCE_EPOCH else 0.0
     if last - origin > _LONGEST:
-        raise FormatError(f"the logs span {last - origin:.0f} s",
-                          hint="a time in them is damaged, or they are of different runs")
+        raise FormatError(
+            f"the logs span {last - origin:.0f} s",
+            hint="a time in them is damaged, or they are of different runs",
+        )
     seconds = int(last - origin + 0.1)
     means = {}
-    for number in sorted({int(number) for rows, _ in spans for number in np.unique(rows.operation)}):
+    for number in sorted(
+        {int(number) for rows, _ in spans for number in np.unique(rows.operation)}
+    ):
         if number >= len(OPERATION_NAMES):
             continue
         waited, ios = np.zeros((2, int(last - origin) + 2))
         for rows, weights in spans:
             chosen = rows.operation == number
-            start, end, amount = rows.start[chosen] - origin, rows.end[chosen] - origin, rows.amount[chosen]
+            start, end, amount = (
+                rows.start[chosen] - origin,
+                rows.end[chosen] - origin,
+                rows.amount[chosen],
+            )
             counted = weights[chosen] * np.where(end > start, end - start, 1.0)
             _spread(waited, start, end, amount * counted)
             _spread(ios, start, end, counted)
-        means[OPERATION_NAMES[number]] = np.divide(waited, ios, out=np.full_like(ios, np.nan), where=ios > 0)[:seconds]
+        means[OPERATION_NAMES[number]] = np.divide(
+            waited, ios, out=np.full_like(ios, np.nan), where=ios > 0
+        )[:seconds]
     return PerSecond(origin, np.arange(seconds, dtype=np.float64), means)
 
 
@@ -145,7 +166,10 @@ def _weights(table: FioLogTable, rates: FioLogTable | None) -> Floats:
     if rates is None or table.averaged is False or rates.averaged is False:
         return weights
     for number in np.unique(table.operation):
-        here, there = np.flatnonzero(table.operation == number), np.flatnonzero(rates.operation == number)
+        here, there = (
+            np.flatnonzero(table.operation == number),
+            np.flatnonzero(rates.operation == number),
+        )
         jobs, others = _jobs(here, table.time), _jobs(there, rates.time)
         if len(jobs) != len(others):
             continue
@@ -154,7 +178,11 @@ def _weights(table: FioLogTable, rates: FioLogTable | None) -> Floats:
             after = np.clip(np.searchsorted(times, table.time[rows]), 1, max(len(times) - 1, 1))
             before = after - 1
             after = np.minimum(after, len(times) - 1)
-            nearer = np.where(np.abs(times[after] - table.time[rows]) < np.abs(times[before] - table.time[rows]), after, before)
+            nearer = np.where(
+                np.abs(times[after] - table.time[rows]) < np.abs(times[before] - table.time[rows]),
+                after,
+                before,
+            )
             weights[rows] = rates.value[of_rates][nearer]
     return weights
 
@@ -183,7 +211,11 @@ class _Rows:
     def of(cls, table: FioLogTable, kind: Literal["bw", "iops", "lat"]) -> _Rows:
         scale = 1024.0 if kind == "bw" else 1.0
         if table.averaged is False:
-            amount = {"bw": table.block_size_bytes.astype(np.float64), "iops": np.ones(len(table.time)), "lat": table.value}[kind]
+            amount = {
+                "bw": table.block_size_bytes.astype(np.float64),
+                "iops": np.ones(len(table.time)),
+                "lat": table.value,
+            }[kind]
             return cls(table.time, table.time, amount, table.operation)
         start = np.empty_like(table.time)
         for number in np.unique(table.operation):
@@ -221,7 +253,9 @@ def _spread(total: Floats, start: Floats, end: Floats, amount: Floats) -> None:
     length = end - start
     at_once = length <= 0
     np.add.at(total, np.clip(end[at_once], 0, len(total) - 1).astype(np.int64), amount[at_once])
-    start, end, amount, length = (values[~at_once] for values in (np.maximum(start, 0), end, amount, length))
+    start, end, amount, length = (
+        values[~at_once] for values in (np.maximum(start, 0), end, amount, length)
+    )
     if not len(start):
         return
     second = np.floor(start).astype(np.int64)

@@ -39,7 +39,12 @@ class FioTerse:
         """Yes at a line that begins as terse output does; None while there is nothing to see."""
         if _HEAD.search(head):
             return True
-        return None if not head.strip() or (not looks_binary(head) and b";" not in head and b"{" not in head) else False
+        return (
+            None
+            if not head.strip()
+            or (not looks_binary(head) and b";" not in head and b"{" not in head)
+            else False
+        )
 
     def read(self, data: bytes, where: str) -> FioOutput:
         """One `FioJob` per line, in the file's order.
@@ -48,7 +53,9 @@ class FioTerse:
 
         Raises FormatError: nothing in the file, no terse line, a line cut short or damaged (with its number).
         """
-        text = decode(data, where, when_empty="fio was killed before it could write, or refused its options")
+        text = decode(
+            data, where, when_empty="fio was killed before it could write, or refused its options"
+        )
         jobs: list[FioJob] = []
         other: list[str] = []
         version = None
@@ -63,15 +70,30 @@ class FioTerse:
         if not jobs:
             if is_normal_output(data):
                 raise FormatError(NORMAL_OUTPUT, where=where)
-            raise FormatError("no terse line in the file", where=where, hint="terse lines begin like '3;fio-3.33;'")
+            raise FormatError(
+                "no terse line in the file",
+                where=where,
+                hint="terse lines begin like '3;fio-3.33;'",
+            )
         kept, reports = _last_report(jobs)
         assumptions = [_NO_COUNT]
-        if any(latency.percentiles for job in kept for one in job.directions.values() for latency in one.latencies.values()):
+        if any(
+            latency.percentiles
+            for job in kept
+            for one in job.directions.values()
+            for latency in one.latencies.values()
+        ):
             assumptions.append(_WHICH_PERCENTILES)
         if reports > 1:
             assumptions.append(f"{reports} cumulative reports (--status-interval): the last counts")
-        return FioOutput(version=version, end_ns=None, jobs=tuple(kept), leading_text="\n".join(other).strip(),
-                         documents=reports, assumptions=tuple(assumptions))
+        return FioOutput(
+            version=version,
+            end_ns=None,
+            jobs=tuple(kept),
+            leading_text="\n".join(other).strip(),
+            documents=reports,
+            assumptions=tuple(assumptions),
+        )
 
 
 def _job(fields: list[str], version: int, where: str) -> FioJob:
@@ -81,9 +103,16 @@ def _job(fields: list[str], version: int, where: str) -> FioJob:
     while (at := start + blocks * width) < len(fields) and not fields[at].endswith("%"):
         blocks += 1
     cpu = start + blocks * width
-    if not 1 <= blocks <= (3 if version == 3 else 4) or len(fields) < cpu + _TAIL or not fields[cpu + 1].endswith("%"):
-        raise FormatError(f"terse line cut short or damaged: {len(fields)} fields", where=where,
-                          hint="fio was killed while it wrote")
+    if (
+        not 1 <= blocks <= (3 if version == 3 else 4)
+        or len(fields) < cpu + _TAIL
+        or not fields[cpu + 1].endswith("%")
+    ):
+        raise FormatError(
+            f"terse line cut short or damaged: {len(fields)} fields",
+            where=where,
+            hint="fio was killed while it wrote",
+        )
     try:
         directions = {}
         for place, operation in enumerate(_operations(version, blocks)):
@@ -91,9 +120,15 @@ def _job(fields: list[str], version: int, where: str) -> FioJob:
             if direction is not None:
                 directions[operation] = direction
         return FioJob(
-            name=fields[start - 3], error=int(fields[start - 1]), options={}, directions=directions,
-            total_errors=_total_errors(fields[cpu + _TAIL :]), user_cpu=_share(fields[cpu]),
-            system_cpu=_share(fields[cpu + 1]), group=int(fields[start - 2]), deepest=_deepest(fields[cpu + 5 : cpu + 12]),
+            name=fields[start - 3],
+            error=int(fields[start - 1]),
+            options={},
+            directions=directions,
+            total_errors=_total_errors(fields[cpu + _TAIL :]),
+            user_cpu=_share(fields[cpu]),
+            system_cpu=_share(fields[cpu + 1]),
+            group=int(fields[start - 2]),
+            deepest=_deepest(fields[cpu + 5 : cpu + 12]),
         )
     except (ValueError, OverflowError) as error:
         raise FormatError(f"terse line damaged: {error}", where=where) from None
@@ -131,8 +166,15 @@ def _direction(block: Sequence[str]) -> FioDirection | None:
             latencies[kind] = latency
     return FioDirection(
         # below one I/O a second the cut-off IOPS are 0 although bytes moved
-        ios=max(ios, 1), size_bytes=kibibytes * 1024, runtime=runtime, iops=iops, bw=bandwidth * 1024,
-        bw_field=field, bw_source=bandwidth, bw_unit="KiB/s", latencies=latencies,
+        ios=max(ios, 1),
+        size_bytes=kibibytes * 1024,
+        runtime=runtime,
+        iops=iops,
+        bw=bandwidth * 1024,
+        bw_field=field,
+        bw_source=bandwidth,
+        bw_unit="KiB/s",
+        latencies=latencies,
     )
 
 
@@ -140,8 +182,15 @@ def _latency(kind: str, fields: Sequence[str], percentiles: dict[float, float]) 
     minimum, maximum, mean, stddev = (_finite(field) * 1e-6 for field in fields)
     if mean == 0 and maximum == 0:
         return None
-    return Latency(source_field=kind, source_scale=1e-6, mean=mean, minimum=minimum, maximum=maximum, stddev=stddev,
-                   percentiles=percentiles)
+    return Latency(
+        source_field=kind,
+        source_scale=1e-6,
+        mean=mean,
+        minimum=minimum,
+        maximum=maximum,
+        stddev=stddev,
+        percentiles=percentiles,
+    )
 
 
 def _percentiles(fields: Sequence[str]) -> dict[float, float]:
@@ -183,7 +232,9 @@ def _last_report(jobs: Sequence[FioJob]) -> tuple[list[FioJob], int]:
     """
     total = len(jobs)
     for size in range(1, total // 2 + 1):
-        if total % size == 0 and _grows([jobs[start : start + size] for start in range(0, total, size)]):
+        if total % size == 0 and _grows(
+            [jobs[start : start + size] for start in range(0, total, size)]
+        ):
             return list(jobs[-size:]), total // size
     return list(jobs), 1
 
@@ -193,7 +244,11 @@ def _grows(reports: Sequence[Sequence[FioJob]]) -> bool:
     names = [[(job.name, job.group) for job in report] for report in reports]
     if any(one != names[0] for one in names):
         return False
-    if not all(_continues(old, new) for before, after in pairwise(reports) for old, new in zip(before, after, strict=True)):
+    if not all(
+        _continues(old, new)
+        for before, after in pairwise(reports)
+        for old, new in zip(before, after, strict=True)
+    ):
         return False
     runtimes = [max(map(_runtime, report)) for report in reports]
     steps = [after - before for before, after in pairwise(runtimes)]

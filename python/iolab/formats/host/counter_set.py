@@ -20,7 +20,11 @@ from ..core.tables import Floats, HostTable
 from .counters_log import Reading, detect_log, read_log
 from .host_columns import Column, host_table
 
-_SUMMARIES: Mapping[str, Callable[[Floats], float]] = {"mean": np.mean, "min": np.min, "max": np.max}
+_SUMMARIES: Mapping[str, Callable[[Floats], float]] = {
+    "mean": np.mean,
+    "min": np.min,
+    "max": np.max,
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ class HostLog:
             if each.summary is not None and len(values):
                 field, unit = table.source_fields[each.column]
                 value = float(_SUMMARIES[each.summary](values))
-                yield Summary(each.metric.name, value, each.metric.unit, f"{each.summary} of {field}", unit)
+                yield Summary(
+                    each.metric.name, value, each.metric.unit, f"{each.summary} of {field}", unit
+                )
 
     def curves(self, table: HostTable) -> Iterator[Curve]:
         """A curve of each metric that is drawn."""
@@ -135,7 +141,9 @@ class CounterSet(HostLog, ABC):
         """What `live` needs of a reading, by a name of its own; ValueError or LookupError for odd lines."""
         return {}
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """Metrics for whoever watches the run, from two readings `passed` seconds apart, base units."""
         return {}
 

@@ -49,7 +49,9 @@ def detect_log(kind: str, head: bytes) -> bool | None:
     return None if mark.startswith(head) else False
 
 
-def read_log(kind: str, data: bytes, where: str, parse: Parse, what: str, end: str | None = None) -> tuple[list[Reading], Damage]:
+def read_log(
+    kind: str, data: bytes, where: str, parse: Parse, what: str, end: str | None = None
+) -> tuple[list[Reading], Damage]:
     """The whole readings of a log in order of time, and its damaged lines.
 
     Args:
@@ -62,8 +64,13 @@ def read_log(kind: str, data: bytes, where: str, parse: Parse, what: str, end: s
     first = text[: text.find("\n")] if "\n" in text else text
     if first.rstrip() != header(kind):
         newer = first.startswith(f"{_FAMILY}{kind} ")
-        raise FormatError(f"'{first[:60]}' is not a header of this log" if not newer else f"log of a newer kind: '{first[:60]}'",
-                          where=f"{where}:1", hint="a newer iolab reads it" if newer else f"it begins with '{header(kind)}'")
+        raise FormatError(
+            f"'{first[:60]}' is not a header of this log"
+            if not newer
+            else f"log of a newer kind: '{first[:60]}'",
+            where=f"{where}:1",
+            hint="a newer iolab reads it" if newer else f"it begins with '{header(kind)}'",
+        )
     readings, damaged = _readings(text, parse, what, end)
     if not readings:
         raise FormatError("no whole reading in the log", where=where)
@@ -92,7 +99,11 @@ def _readings(text: str, parse: Parse, what: str, end: str | None) -> tuple[list
             continue
         if line.strip():
             damaged.append((number, f"neither a reading's time nor {what}"))
-    whole = _without_torn_end(readings, damaged) if end is None else _without_unended(readings, ended, damaged)
+    whole = (
+        _without_torn_end(readings, damaged)
+        if end is None
+        else _without_unended(readings, ended, damaged)
+    )
     return _in_order(whole, damaged), damaged
 
 
@@ -120,7 +131,9 @@ def _in_order(readings: list[Reading], damaged: Damage) -> list[Reading]:
     kept: list[Reading] = []
     for reading in readings:
         if kept and reading.monotonic_ns <= kept[-1].monotonic_ns:
-            damaged.append((reading.line, "the reading's time is not after the one before it: left out"))
+            damaged.append(
+                (reading.line, "the reading's time is not after the one before it: left out")
+            )
         else:
             kept.append(reading)
     return kept
@@ -128,11 +141,15 @@ def _in_order(readings: list[Reading], damaged: Damage) -> list[Reading]:
 
 def times_of(readings: Sequence[Reading]) -> tuple[Floats, NDArray[np.int64]]:
     """Seconds between readings, and realtime at the end of each interval; shape (readings - 1,) both."""
-    steps = np.diff(np.array([reading.monotonic_ns for reading in readings], dtype=np.float64)) / 1e9
+    steps = (
+        np.diff(np.array([reading.monotonic_ns for reading in readings], dtype=np.float64)) / 1e9
+    )
     return steps, np.array([reading.realtime_ns for reading in readings[1:]], dtype=np.int64)
 
 
 def numbers_of(name: str, readings: Sequence[Reading], width: int) -> Floats:
     """The numbers of a name, shape (readings, width); nan where a reading lacks the name or has fewer numbers."""
     rows = [reading.counters.get(name, ()) for reading in readings]
-    return np.array([[*row[:width], *[np.nan] * (width - len(row))] for row in rows], dtype=np.float64).reshape(len(readings), width)
+    return np.array(
+        [[*row[:width], *[np.nan] * (width - len(row))] for row in rows], dtype=np.float64
+    ).reshape(len(readings), width)

@@ -26,7 +26,11 @@ _CHOSEN = ("cpu", "ctxt", "procs_running", "procs_blocked", "softirq")
 
 
 def _share(name: str, title: str, *, is_drawn: bool = True) -> Measured:
-    return Measured(Metric(f"host.cpu.{name}", title, "1", None, "difference", "mean"), f"cpu.{name}", is_drawn=is_drawn)
+    return Measured(
+        Metric(f"host.cpu.{name}", title, "1", None, "difference", "mean"),
+        f"cpu.{name}",
+        is_drawn=is_drawn,
+    )
 
 
 class CpuCounters(CounterSet):
@@ -41,12 +45,22 @@ class CpuCounters(CounterSet):
     name = "cpu"
     line = "a line of /proc/stat"
     metrics = (
-        _share("busy", "host CPU utilization"), _share("user", "host CPU, user"), _share("system", "host CPU, system"),
-        _share("iowait", "host CPU, iowait"), _share("steal", "host CPU, steal", is_drawn=False),
+        _share("busy", "host CPU utilization"),
+        _share("user", "host CPU, user"),
+        _share("system", "host CPU, system"),
+        _share("iowait", "host CPU, iowait"),
+        _share("steal", "host CPU, steal", is_drawn=False),
         _share("busiest", "utilization of the busiest CPU, mean"),
-        Measured(Metric("host.context_switches", "context switches, host", "1/s", None), "context_switches"),
+        Measured(
+            Metric("host.context_switches", "context switches, host", "1/s", None),
+            "context_switches",
+        ),
         Measured(Metric("host.interrupts", "interrupts, host", "1/s", None), "interrupts"),
-        Measured(Metric("host.tasks.blocked", "tasks blocked on I/O", "", None, "difference", "mean"), "tasks.blocked"))
+        Measured(
+            Metric("host.tasks.blocked", "tasks blocked on I/O", "", None, "difference", "mean"),
+            "tasks.blocked",
+        ),
+    )
 
     def lines(self, files: Files) -> list[str]:
         """The chosen lines; of `intr` the total alone, for the rest is a number per interrupt line, thousands on a server."""
@@ -73,13 +87,30 @@ class CpuCounters(CounterSet):
         share = _shares(readings, "cpu")
         columns: list[Column] = []
         if share is not None:
-            parts = (("user", (_USER, _NICE), "user, nice"), ("system", (_SYSTEM, _IRQ, _SOFTIRQ), "system, irq, softirq"),
-                     ("iowait", (_IOWAIT,), "iowait"), ("steal", (_STEAL,), "steal"))
-            columns.append(Column("cpu.busy", _busy(share), "1", "cpu: all but idle and iowait", "ticks"))
-            columns += [Column(f"cpu.{name}", share[:, places].sum(axis=1), "1", f"cpu: {words}", "ticks") for name, places, words in parts]
-        each = [busy for name in _cpus(readings) if (one := _shares(readings, name)) is not None and len(busy := _busy(one))]
+            parts = (
+                ("user", (_USER, _NICE), "user, nice"),
+                ("system", (_SYSTEM, _IRQ, _SOFTIRQ), "system, irq, softirq"),
+                ("iowait", (_IOWAIT,), "iowait"),
+                ("steal", (_STEAL,), "steal"),
+            )
+            columns.append(
+                Column("cpu.busy", _busy(share), "1", "cpu: all but idle and iowait", "ticks")
+            )
+            columns += [
+                Column(f"cpu.{name}", share[:, places].sum(axis=1), "1", f"cpu: {words}", "ticks")
+                for name, places, words in parts
+            ]
+        each = [
+            busy
+            for name in _cpus(readings)
+            if (one := _shares(readings, name)) is not None and len(busy := _busy(one))
+        ]
         if each:
-            columns.append(Column("cpu.busiest", np.fmax.reduce(each), "1", "busiest of cpu0, cpu1...", "ticks"))
+            columns.append(
+                Column(
+                    "cpu.busiest", np.fmax.reduce(each), "1", "busiest of cpu0, cpu1...", "ticks"
+                )
+            )
         columns += [
             Column("context_switches", rate(readings, "ctxt"), "1/s", "ctxt"),
             Column("interrupts", rate(readings, "intr"), "1/s", "intr"),
@@ -93,14 +124,20 @@ class CpuCounters(CounterSet):
         ticks = [int(field) for field in lines[0].split()[1:9]]
         return {"all": sum(ticks), "idle": ticks[3] + ticks[4]}
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """Share of all CPUs' time that was busy."""
         spent = now["all"] - before["all"]
         return {"host.cpu.busy": 1 - (now["idle"] - before["idle"]) / spent} if spent > 0 else {}
 
 
 def _cpus(readings: Sequence[Reading]) -> list[str]:
-    return [name for name in dict.fromkeys(name for reading in readings for name in reading.counters) if _ONE_CPU.fullmatch(name)]
+    return [
+        name
+        for name in dict.fromkeys(name for reading in readings for name in reading.counters)
+        if _ONE_CPU.fullmatch(name)
+    ]
 
 
 def _shares(readings: Sequence[Reading], name: str) -> Floats | None:
@@ -111,8 +148,12 @@ def _shares(readings: Sequence[Reading], name: str) -> Floats | None:
     if not any(name in reading.counters for reading in readings):
         return None
     ticks = numbers_of(name, readings, 8)
-    ticks[:, _IRQ:] = np.where(np.isnan(ticks[:, _USER, None]), np.nan, np.nan_to_num(ticks[:, _IRQ:]))  # kernels before 2.6.11
-    ticks[:, _IOWAIT] = np.where(np.isnan(ticks[:, _USER]), np.nan, np.nan_to_num(ticks[:, _IOWAIT]))
+    ticks[:, _IRQ:] = np.where(
+        np.isnan(ticks[:, _USER, None]), np.nan, np.nan_to_num(ticks[:, _IRQ:])
+    )  # kernels before 2.6.11
+    ticks[:, _IOWAIT] = np.where(
+        np.isnan(ticks[:, _USER]), np.nan, np.nan_to_num(ticks[:, _IOWAIT])
+    )
     spent = np.clip(np.diff(ticks, axis=0), 0, None)
     total = spent.sum(axis=1, keepdims=True)
     shares: Floats = np.divide(spent, total, out=np.full_like(spent, np.nan), where=total > 0)

@@ -26,12 +26,17 @@ _COUNTERS = (11, 15, 17)
 """How many numbers a line has after the name: since 2.6, 4.18 and 5.5."""
 
 _SOURCES = {
-    "read.iops": ("reads completed", "1"), "write.iops": ("writes completed", "1"),
-    "discard.iops": ("discards completed", "1"), "flush.iops": ("flushes completed", "1"),
-    "read.bw": ("sectors read", "512 B"), "write.bw": ("sectors written", "512 B"),
+    "read.iops": ("reads completed", "1"),
+    "write.iops": ("writes completed", "1"),
+    "discard.iops": ("discards completed", "1"),
+    "flush.iops": ("flushes completed", "1"),
+    "read.bw": ("sectors read", "512 B"),
+    "write.bw": ("sectors written", "512 B"),
     "discard.bw": ("sectors discarded", "512 B"),
-    "read.await": ("ms reading / reads completed", "ms"), "write.await": ("ms writing / writes completed", "ms"),
-    "await": ("ms of I/Os / I/Os completed", "ms"), "queue": ("weighted ms doing I/O", "ms"),
+    "read.await": ("ms reading / reads completed", "ms"),
+    "write.await": ("ms writing / writes completed", "ms"),
+    "await": ("ms of I/Os / I/Os completed", "ms"),
+    "queue": ("weighted ms doing I/O", "ms"),
     "util": ("ms doing I/O", "ms"),
 }
 
@@ -59,8 +64,11 @@ class DiskstatsLog:
         for device in dict.fromkeys(name for reading in readings for name in reading.counters):
             columns = _rates(_counters_of(device, readings), steps)
             devices[device] = DeviceSamples(
-                device=device, interval=float(np.median(steps)) if len(steps) else 1.0, columns=columns,
-                source_fields={name: _SOURCES[name] for name in columns}, time_ns=times,
+                device=device,
+                interval=float(np.median(steps)) if len(steps) else 1.0,
+                columns=columns,
+                source_fields={name: _SOURCES[name] for name in columns},
+                time_ns=times,
             )
         return DeviceTable(devices=devices, damaged=tuple(damaged))
 
@@ -77,7 +85,9 @@ def _counters_of(device: str, readings: list[Reading]) -> Floats:
     rows = [reading.counters.get(device) for reading in readings]
     fewest = min(len(row) for row in rows if row is not None)
     width = max(number for number in _COUNTERS if number <= fewest)
-    return np.array([row[:width] if row is not None else [np.nan] * width for row in rows], dtype=np.float64)
+    return np.array(
+        [row[:width] if row is not None else [np.nan] * width for row in rows], dtype=np.float64
+    )
 
 
 def _rates(counters: Floats, steps: Floats) -> dict[str, Floats]:

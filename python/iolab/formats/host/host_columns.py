@@ -25,14 +25,21 @@ class Column:
     source_unit: str = ""
 
 
-def host_table(kind: str, readings: Sequence[Reading], columns: Sequence[Column], damaged: Damage) -> HostTable:
+def host_table(
+    kind: str, readings: Sequence[Reading], columns: Sequence[Column], damaged: Damage
+) -> HostTable:
     """The table of those columns that the kernel had (`values` not None)."""
     steps, times = times_of(readings)
     known = [column for column in columns if column.values is not None]
-    return HostTable(kind=kind, interval=float(np.median(steps)) if len(steps) else 1.0, time_ns=times,
-                     columns={column.name: column.values for column in known if column.values is not None},
-                     units={column.name: column.unit for column in known},
-                     source_fields={column.name: (column.source, column.source_unit) for column in known}, damaged=tuple(damaged))
+    return HostTable(
+        kind=kind,
+        interval=float(np.median(steps)) if len(steps) else 1.0,
+        time_ns=times,
+        columns={column.name: column.values for column in known if column.values is not None},
+        units={column.name: column.unit for column in known},
+        source_fields={column.name: (column.source, column.source_unit) for column in known},
+        damaged=tuple(damaged),
+    )
 
 
 def gauge(readings: Sequence[Reading], name: str, scale: float = 1.0) -> Floats | None:
@@ -55,6 +62,8 @@ def rate(readings: Sequence[Reading], *names: str, scale: float = 1.0) -> Floats
 
 def whole_numbers(fields: Sequence[str]) -> list[int] | None:
     """The fields as counters; None where one is none, or there is none at all."""
-    if not fields or not all(one.isascii() and one.isdecimal() and len(one) <= _LONGEST for one in fields):
+    if not fields or not all(
+        one.isascii() and one.isdecimal() and len(one) <= _LONGEST for one in fields
+    ):
         return None
     return [int(one) for one in fields]

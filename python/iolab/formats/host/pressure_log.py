@@ -27,15 +27,30 @@ class PressureCounters(CounterSet):
     name = "pressure"
     line = "a line of /proc/pressure"
     metrics = tuple(
-        Measured(Metric(f"host.pressure.{resource}.{share}", f"{name} pressure, {whose} waiting", "1", None, "difference", "mean"),
-                 f"pressure.{resource}.{share}", is_drawn=resource == "io")
-        for resource, name in _RESOURCES.items() for share, whose in (("some", "some tasks"), ("full", "all tasks"))
-        if (resource, share) != ("cpu", "full"))  # undefined for a whole machine, and 0 (psi.rst)
+        Measured(
+            Metric(
+                f"host.pressure.{resource}.{share}",
+                f"{name} pressure, {whose} waiting",
+                "1",
+                None,
+                "difference",
+                "mean",
+            ),
+            f"pressure.{resource}.{share}",
+            is_drawn=resource == "io",
+        )
+        for resource, name in _RESOURCES.items()
+        for share, whose in (("some", "some tasks"), ("full", "all tasks"))
+        if (resource, share) != ("cpu", "full")
+    )  # undefined for a whole machine, and 0 (psi.rst)
 
     def lines(self, files: Files) -> list[str]:
         """The lines of the three files, each with its resource's name in front."""
-        return [f"{resource} {line}" for resource in _RESOURCES
-                for line in files.read_text(f"{_PROC}/{resource}").splitlines(keepends=True)]
+        return [
+            f"{resource} {line}"
+            for resource in _RESOURCES
+            for line in files.read_text(f"{_PROC}/{resource}").splitlines(keepends=True)
+        ]
 
     def parse(self, line: str) -> tuple[str, list[int]] | None:
         """`io.some` and its total in microseconds."""
@@ -47,5 +62,13 @@ class PressureCounters(CounterSet):
         columns = []
         for name in dict.fromkeys(name for reading in readings for name in reading.counters):
             share = rate(readings, name, scale=_MICRO)
-            columns.append(Column(f"pressure.{name}", None if share is None else np.clip(share, 0, 1), "1", f"{name} total", "us"))
+            columns.append(
+                Column(
+                    f"pressure.{name}",
+                    None if share is None else np.clip(share, 0, 1),
+                    "1",
+                    f"{name} total",
+                    "us",
+                )
+            )
         return columns

@@ -17,8 +17,10 @@ class RecorderLog(HostLog):
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
         readings, damaged = read_log(self.name, data, where, _parse, "a count of events")
-        columns = [Column(f"{self.name}.events", rate(readings, "events"), "1/s", "events", ""),
-                   Column(f"{self.name}.lost", rate(readings, "lost"), "1/s", "lost", "")]
+        columns = [
+            Column(f"{self.name}.events", rate(readings, "events"), "1/s", "events", ""),
+            Column(f"{self.name}.lost", rate(readings, "lost"), "1/s", "lost", ""),
+        ]
         return host_table(self.name, readings, columns, damaged)
 
 
@@ -42,10 +44,19 @@ class CountersLog(HostLog):
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
         readings, damaged = read_log(self.name, data, where, _parse, "a count of readings")
-        return host_table(self.name, readings, [Column("counters.samples", rate(readings, "samples"), "1/s", "samples", "")], damaged)
+        return host_table(
+            self.name,
+            readings,
+            [Column("counters.samples", rate(readings, "samples"), "1/s", "samples", "")],
+            damaged,
+        )
 
 
 def _parse(line: str) -> tuple[str, list[int]] | None:
     fields = line.split()
     numbers = whole_numbers(fields[1:])
-    return None if numbers is None or len(numbers) != 1 or fields[0] not in ("events", "lost", "samples") else (fields[0], numbers)
+    return (
+        None
+        if numbers is None or len(numbers) != 1 or fields[0] not in ("events", "lost", "samples")
+        else (fields[0], numbers)
+    )

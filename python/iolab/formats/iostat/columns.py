@@ -33,7 +33,11 @@ def _sysstat() -> dict[str, Column]:
         "%util": Column("util", 0.01, "%"),
         "util": Column("util", 0.01, "%"),  # JSON
     }
-    for letter, word, old in (("r", "read", "read"), ("w", "write", "wrtn"), ("d", "discard", "dscd")):
+    for letter, word, old in (
+        ("r", "read", "read"),
+        ("w", "write", "wrtn"),
+        ("d", "discard", "dscd"),
+    ):
         columns[f"{letter}/s"] = Column(f"{word}.iops", 1.0, "1/s")
         for prefix, scale, unit in (("kB", KIB, "KiB/s"), ("MB", MIB, "MiB/s")):
             columns[f"{letter}{prefix}/s"] = Column(f"{word}.bw", scale, unit)
@@ -83,9 +87,14 @@ def true_bandwidths(fields: Sequence[str], values: Floats) -> list[str] | None:
     """
     place = {name: index for index, name in enumerate(fields)}
     for size_name, letters, size_unit in _SIZES:
-        if size_name not in place or any(f"{one}/s" not in place or f"{one}kB/s" not in place for one in letters):
+        if size_name not in place or any(
+            f"{one}/s" not in place or f"{one}kB/s" not in place for one in letters
+        ):
             continue
-        iops, bandwidth = (reduce(add, [values[:, place[f"{letter}{unit}"]] for letter in letters]) for unit in ("/s", "kB/s"))
+        iops, bandwidth = (
+            reduce(add, [values[:, place[f"{letter}{unit}"]] for letter in letters])
+            for unit in ("/s", "kB/s")
+        )
         size = values[:, place[size_name]]
         busy = (iops >= 1) & (size > 0) & (bandwidth >= 0.05)
         if busy.any():

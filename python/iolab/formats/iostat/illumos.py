@@ -20,7 +20,11 @@ from .stamps import is_stamp
 _HEADING = re.compile(r"^\s*extended device statistics|^extended device statistics", re.MULTILINE)
 _HEADER = re.compile(r"^[ \t]*(?=[^\n]*\b(?:actv|qlen)\b)(?=[^\n]*\bdevice\b)[^\n]*$", re.MULTILINE)
 _SPLIT = re.compile(r"[\s,]+")
-_COLUMNS = {**ILLUMOS, "wait+actv": Column("queue", 1.0, ""), "wsvc_t+asvc_t": Column("await", 1e-3, "ms")}
+_COLUMNS = {
+    **ILLUMOS,
+    "wait+actv": Column("queue", 1.0, ""),
+    "wsvc_t+asvc_t": Column("await", 1e-3, "ms"),
+}
 
 
 class IostatIllumos:
@@ -46,10 +50,15 @@ class IostatIllumos:
 
         Raises FormatError: nothing in the file, no header, no reading left.
         """
-        text = decode(data, where, when_empty="iostat was killed before its first report, or printed nothing")
+        text = decode(
+            data, where, when_empty="iostat was killed before its first report, or printed nothing"
+        )
         if _HEADER.search(text) is None:
-            raise FormatError("no header of extended device statistics", where=where,
-                              hint="run iostat with -xn (FreeBSD: -x); its header names 'device' and 'actv' (FreeBSD: 'qlen')")
+            raise FormatError(
+                "no header of extended device statistics",
+                where=where,
+                hint="run iostat with -xn (FreeBSD: -x); its header names 'device' and 'actv' (FreeBSD: 'qlen')",
+            )
         readings: list[Reading] = []
         damaged: list[tuple[int, str]] = []
         fields: list[str] = []
@@ -68,7 +77,11 @@ class IostatIllumos:
                     damaged.append((number, "a header with other columns: its report is left out"))
             elif is_stamp(line):
                 stamp, inside = line.strip(), False
-            elif not words or "statistics" in words or words[0] in ("cpu", "us", "tty", "tin", "errors"):
+            elif (
+                not words
+                or "statistics" in words
+                or words[0] in ("cpu", "us", "tty", "tin", "errors")
+            ):
                 inside = False
             elif inside:
                 device, row = _row(words, fields, name_first)
@@ -80,7 +93,9 @@ class IostatIllumos:
             readings.pop()
         names = _add_sums(readings, fields)
         if fields and not any(name.endswith("/s") for name in fields):
-            return left_out(f"columns {', '.join(fields)} (iostat -I counts since boot, and tells no rates)")
+            return left_out(
+                f"columns {', '.join(fields)} (iostat -I counts since boot, and tells no rates)"
+            )
         return build_table(readings, names, _COLUMNS, where=where, damaged=damaged)
 
 

@@ -45,30 +45,49 @@ class IostatJson:
         text = decode(data, where, when_empty="iostat was killed before its first report")
         match = _STATISTICS.search(text)
         if match is None:
-            raise FormatError("no list of reports ('statistics') in the file", where=where,
-                              hint="iostat was killed at its start, or the file isn't its JSON")
+            raise FormatError(
+                "no list of reports ('statistics') in the file",
+                where=where,
+                hint="iostat was killed at its start, or the file isn't its JSON",
+            )
         reports, assumptions, damaged = _reports(text, match.end())
         disks = [disk for report in reports for disk in _disks(report)]
         if reports and not any("disk" in report for report in reports):
-            kinds = dict.fromkeys(name for report in reports for name in report if name != "timestamp")
+            kinds = dict.fromkeys(
+                name for report in reports for name in report if name != "timestamp"
+            )
             return left_out(f"{', '.join(kinds)} alone (iostat without -d)")
         # sysstat drops columns now and then where there are many disks (its issue 396): unknown there, not 0
-        fields = list(dict.fromkeys(name for disk in disks for name, value in disk.items() if _is_number(value)))
+        fields = list(
+            dict.fromkeys(
+                name for disk in disks for name, value in disk.items() if _is_number(value)
+            )
+        )
         readings = []
         for report in reports:
-            reading = Reading(stamp=report["timestamp"] if isinstance(report.get("timestamp"), str) else "")
+            reading = Reading(
+                stamp=report["timestamp"] if isinstance(report.get("timestamp"), str) else ""
+            )
             for disk in _disks(report):
                 values = [disk.get(name) for name in fields]
-                reading.rows[disk["disk_device"]] = [float(one) if _is_number(one) else math.nan for one in values]
+                reading.rows[disk["disk_device"]] = [
+                    float(one) if _is_number(one) else math.nan for one in values
+                ]
             readings.append(reading)
         every = [row for reading in readings for row in reading.rows.values()]
         names = (true_bandwidths(fields, np.array(every)) if every else None) or fields
         if names != fields:
-            assumptions.append("bandwidth is in another unit than its name says, as the request sizes beside it show")
-        return build_table(readings, names, SYSSTAT, where=where, damaged=damaged, assumptions=assumptions)
+            assumptions.append(
+                "bandwidth is in another unit than its name says, as the request sizes beside it show"
+            )
+        return build_table(
+            readings, names, SYSSTAT, where=where, damaged=damaged, assumptions=assumptions
+        )
 
 
-def _reports(text: str, start: int) -> tuple[list[dict[str, Any]], list[str], list[tuple[int, str]]]:
+def _reports(
+    text: str, start: int
+) -> tuple[list[dict[str, Any]], list[str], list[tuple[int, str]]]:
     """Whole reports from `start` on, what was mended, and the line at which the last one is cut off."""
     reports: list[dict[str, Any]] = []
     mended: list[str] = []
@@ -78,7 +97,9 @@ def _reports(text: str, start: int) -> tuple[list[dict[str, Any]], list[str], li
         separator = _SEPARATOR.match(text, at)
         at = separator.end() if separator else at
         if separator and "," in separator.group() and not reports:
-            mended.append("a comma before the first report is passed over (sysstat up to 12.1.4 with -y)")
+            mended.append(
+                "a comma before the first report is passed over (sysstat up to 12.1.4 with -y)"
+            )
         if text[at : at + 1] == "]":
             break
         try:
@@ -86,7 +107,9 @@ def _reports(text: str, start: int) -> tuple[list[dict[str, Any]], list[str], li
         except (ValueError, RecursionError):
             line = text.count("\n", 0, at) + 1
             if text[at:].strip():
-                torn.append((line, "the report that begins here is cut off or damaged, and left out"))
+                torn.append(
+                    (line, "the report that begins here is cut off or damaged, and left out")
+                )
             mended.append("the JSON isn't closed: iostat was killed; its whole reports count")
             break
         if isinstance(report, dict):
@@ -97,7 +120,9 @@ def _reports(text: str, start: int) -> tuple[list[dict[str, Any]], list[str], li
 def _disks(report: dict[str, Any]) -> list[dict[str, Any]]:
     listed = report.get("disk")
     rows = listed if isinstance(listed, list) else []
-    return [row for row in rows if isinstance(row, dict) and isinstance(row.get("disk_device"), str)]
+    return [
+        row for row in rows if isinstance(row, dict) and isinstance(row.get("disk_device"), str)
+    ]
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

@@ -7,8 +7,14 @@ import re
 from ..core.tables import DeviceTable
 
 _KINDS = (
-    (re.compile(r"^\s*capacity\s+operations\s+bandwidth", re.MULTILINE), "zpool iostat; sources of a study read it"),
-    (re.compile(r"^(?:Filesystem|nfs|.* mounted on )", re.MULTILINE), "statistics of a network file system"),
+    (
+        re.compile(r"^\s*capacity\s+operations\s+bandwidth", re.MULTILINE),
+        "zpool iostat; sources of a study read it",
+    ),
+    (
+        re.compile(r"^(?:Filesystem|nfs|.* mounted on )", re.MULTILINE),
+        "statistics of a network file system",
+    ),
     (re.compile(r"\bKB/t\s+(?:tps|xfrs)\b"), "iostat of a BSD or macOS without -x"),
     (re.compile(r"%\s*tm_act"), "iostat of AIX"),
     (re.compile(r"\bkps\s+tps\s+serv\b"), "iostat of illumos or Solaris without -x"),
@@ -20,7 +26,9 @@ _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?%?")
 
 def left_out(what: str) -> DeviceTable:
     """A table without devices, which says what the file is instead."""
-    return DeviceTable(devices={}, assumptions=(f"left out, as it tells of no device that can be read: {what}",))
+    return DeviceTable(
+        devices={}, assumptions=(f"left out, as it tells of no device that can be read: {what}",)
+    )
 
 
 def other_kind(text: str) -> str:
@@ -32,5 +40,7 @@ def other_kind(text: str) -> str:
     widths = [len(words) for words in lines if all(_NUMBER.fullmatch(word) for word in words)]
     if widths and 2 * len(widths) > len(lines):
         width = max(set(widths), key=widths.count)
-        return f"bare columns: rows of {width} numbers, without a header and without a device's name"
+        return (
+            f"bare columns: rows of {width} numbers, without a header and without a device's name"
+        )
     return "no output of iostat that is known"

@@ -13,7 +13,9 @@ from ..core.tables import DeviceSamples, DeviceTable, Floats
 from .columns import Column
 from .stamps import epoch_ns, interval_of
 
-SINCE_BOOT = "the first of {n} reports is taken as the mean since boot and left out (iostat without -y)"
+SINCE_BOOT = (
+    "the first of {n} reports is taken as the mean since boot and left out (iostat without -y)"
+)
 ONLY_ONE = "the only report may be the mean since boot (iostat without -y)"
 NO_INTERVAL = "no time stamps: the file doesn't say the time between reports"
 IDLE = "{device} is missing from {n} reports: taken as idle (iostat -z)"
@@ -31,8 +33,13 @@ class Reading:
 
 
 def build_table(
-    readings: Sequence[Reading], fields: Sequence[str], columns: Mapping[str, Column], *, where: str,
-    damaged: Sequence[tuple[int, str]] = (), assumptions: Sequence[str] = (),
+    readings: Sequence[Reading],
+    fields: Sequence[str],
+    columns: Mapping[str, Column],
+    *,
+    where: str,
+    damaged: Sequence[tuple[int, str]] = (),
+    assumptions: Sequence[str] = (),
 ) -> DeviceTable:
     """The table of all reports but the first, which without -y is the mean since boot.
 
@@ -77,11 +84,17 @@ def build_table(
         devices[device] = device_samples(device, values, fields, columns, interval, time_ns)
     if not devices:
         raise FormatError("no reading of a device after the one since boot", where=where)
-    return DeviceTable(devices=devices, skipped_first=skipped, damaged=tuple(damaged), assumptions=tuple(notes))
+    return DeviceTable(
+        devices=devices, skipped_first=skipped, damaged=tuple(damaged), assumptions=tuple(notes)
+    )
 
 
 def device_samples(
-    device: str, values: Floats, fields: Sequence[str], columns: Mapping[str, Column], interval: float | None,
+    device: str,
+    values: Floats,
+    fields: Sequence[str],
+    columns: Mapping[str, Column],
+    interval: float | None,
     time_ns: NDArray[np.int64] | None = None,
 ) -> DeviceSamples:
     """A device's values, shape (readings, fields), under canonical names in base units.
@@ -92,9 +105,18 @@ def device_samples(
     known = [(place, name, columns[name]) for place, name in enumerate(fields) if name in columns]
     found = {column.canonical: values[:, place] * column.scale for place, _, column in known}
     sources = {column.canonical: (name, column.unit) for _, name, column in known}
-    if "await" not in found and {"read.await", "write.await", "read.iops", "write.iops"} <= found.keys():
+    if (
+        "await" not in found
+        and {"read.await", "write.await", "read.iops", "write.iops"} <= found.keys()
+    ):
         total = found["read.iops"] + found["write.iops"]
-        spent = found["read.iops"] * found["read.await"] + found["write.iops"] * found["write.await"]
-        found["await"] = np.divide(spent, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0)
+        spent = (
+            found["read.iops"] * found["read.await"] + found["write.iops"] * found["write.await"]
+        )
+        found["await"] = np.divide(
+            spent, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0
+        )
         sources["await"] = ("r_await, w_await", "ms")
-    return DeviceSamples(device, 1.0 if interval is None else interval, found, sources, time_ns, interval is not None)
+    return DeviceSamples(
+        device, 1.0 if interval is None else interval, found, sources, time_ns, interval is not None
+    )

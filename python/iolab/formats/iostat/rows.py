@@ -25,8 +25,10 @@ _COMMA = re.compile(r"(?<=\d),(?=\d)")
 
 _OLDEST = "rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await"
 _SEPARATE = "r/s w/s rkB/s wkB/s rrqm/s wrqm/s %rrqm %wrqm r_await w_await aqu-sz rareq-sz wareq-sz"
-_GROUPED = ("r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz "
-            "d/s dkB/s drqm/s %drqm d_await dareq-sz")
+_GROUPED = (
+    "r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz "
+    "d/s dkB/s drqm/s %drqm d_await dareq-sz"
+)
 LAYOUTS = {
     12: (f"{_OLDEST} svctm %util".split(), "before 9.1.2"),
     14: (f"{_OLDEST} r_await w_await svctm %util".split(), "9.1.2 to 11.5.6"),
@@ -93,7 +95,10 @@ def read_rows(text: str, where: str) -> DeviceTable:
     assumptions = [f"no header: {width} fields are the columns of {meaning}", NO_INTERVAL, NO_BOOT]
     if true_names is None:
         assumptions.append("no header, and no request sizes to tell by: bandwidth is taken as kB/s")
-    devices = {device: device_samples(device, values, true_names or names, SYSSTAT, None) for device, values in series.items()}
+    devices = {
+        device: device_samples(device, values, true_names or names, SYSSTAT, None)
+        for device, values in series.items()
+    }
     return DeviceTable(devices=devices, damaged=tuple(damaged), assumptions=tuple(assumptions))
 
 
@@ -102,7 +107,9 @@ def _names_of(width: int, text: str) -> tuple[list[str], str]:
         names, versions = LAYOUTS[width]
         return names, f"iostat -x, sysstat {versions}"
     last = next(line.split()[-1] for line in text.split("\n") if _width(line, [width]))
-    return (_SHORT, "iostat -s") if width == 8 and "." in last else (BASIC[width], "iostat without -x")
+    return (
+        (_SHORT, "iostat -s") if width == 8 and "." in last else (BASIC[width], "iostat without -x")
+    )
 
 
 def _one_device(text: str) -> tuple[int, dict[str, Floats]] | None:
@@ -128,8 +135,11 @@ def _line_by_line(text: str, where: str) -> tuple[int, dict[str, Floats], list[t
     layouts: Iterable[int] = LAYOUTS if any(layout_of(line) for line in lines) else BASIC
     widths = [width for line in lines[:-1] if (width := _width(line, layouts)) is not None]
     if not widths:
-        raise FormatError("no whole row of iostat in the file", where=where,
-                          hint=f"a row without header has {', '.join(map(str, [*LAYOUTS, *BASIC]))} fields")
+        raise FormatError(
+            "no whole row of iostat in the file",
+            where=where,
+            hint=f"a row without header has {', '.join(map(str, [*LAYOUTS, *BASIC]))} fields",
+        )
     width = max(set(widths), key=widths.count)
     series: dict[str, list[list[float]]] = {}
     damaged: list[tuple[int, str]] = []
@@ -138,9 +148,13 @@ def _line_by_line(text: str, where: str) -> tuple[int, dict[str, Floats], list[t
         if _width(line, [width]) and (number < len(lines) or _is_whole(fields[-1])):
             series.setdefault(fields[0], []).append([float(field) for field in fields[1:]])
         elif fields:
-            damaged.append((number, f"no row of {width} fields" if number < len(lines) else "cut off"))
+            damaged.append(
+                (number, f"no row of {width} fields" if number < len(lines) else "cut off")
+            )
             if fields[0] in series and number < len(lines):
-                series[fields[0]].append([np.nan] * (width - 1))  # that second is unknown, the next ones stay in place
+                series[fields[0]].append(
+                    [np.nan] * (width - 1)
+                )  # that second is unknown, the next ones stay in place
     return width, {device: np.array(rows) for device, rows in series.items()}, damaged
 
 

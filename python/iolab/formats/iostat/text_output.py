@@ -17,7 +17,15 @@ from .stamps import is_stamp
 
 _HEADER = re.compile(r"^(?:Device:?\s+.*|.*\sDevice:?)\s*$", re.MULTILINE)
 _BANNER = re.compile(r"^(?:Linux|GNU/Linux) \S+ \(.*\)", re.MULTILINE)
-_HUMAN = {"B": 1.0, "k": 1024.0, "K": 1024.0, "M": 1024.0**2, "G": 1024.0**3, "T": 1024.0**4, "P": 1024.0**5}
+_HUMAN = {
+    "B": 1.0,
+    "k": 1024.0,
+    "K": 1024.0,
+    "M": 1024.0**2,
+    "G": 1024.0**3,
+    "T": 1024.0**4,
+    "P": 1024.0**5,
+}
 
 _SAMPLE = 8
 """Lines that detection without a header looks at: one damaged row among them decides nothing."""
@@ -59,13 +67,19 @@ class IostatText:
 
         Raises FormatError: nothing in the file, no reading left.
         """
-        text = decode(data, where, when_empty="iostat was killed before its first report, or printed nothing")
+        text = decode(
+            data, where, when_empty="iostat was killed before its first report, or printed nothing"
+        )
         if "Device" in text and any(_is_known(match.group()) for match in _HEADER.finditer(text)):
             return _read_reports(text, where)
         if has_rows(text):
             return read_rows(text, where)
         if _BANNER.search(text) and "avg-cpu" not in text:
-            raise FormatError("nothing but iostat's first line", where=where, hint="iostat was killed at its start")
+            raise FormatError(
+                "nothing but iostat's first line",
+                where=where,
+                hint="iostat was killed at its start",
+            )
         return left_out(other_kind(text))
 
 
@@ -85,7 +99,11 @@ def _read_reports(text: str, where: str) -> DeviceTable:
     lines = text.split("\n")
     layout = _layout_of(lines)
     if not layout:
-        raise FormatError("the file ends within its first header", where=where, hint="iostat was killed at its start")
+        raise FormatError(
+            "the file ends within its first header",
+            where=where,
+            hint="iostat was killed at its start",
+        )
     fields = [name for section in layout for name in section.fields]
     readings: list[Reading] = []
     damaged: list[tuple[int, str]] = []
@@ -133,7 +151,9 @@ def _layout_of(lines: list[str]) -> list[_Section]:
         found = _section_of(line) if _HEADER.match(line) else None
         if found is None or not found.fields:
             continue
-        if layout and (found.fields == layout[0].fields or layout[0].fields[:1] == found.fields[:1]):
+        if layout and (
+            found.fields == layout[0].fields or layout[0].fields[:1] == found.fields[:1]
+        ):
             break
         if _find(found, layout) is None:
             layout.append(replace(found, start=sum(len(section.fields) for section in layout)))
@@ -182,7 +202,9 @@ def _number(word: str, name: str) -> float:
     return size / column.scale if column is not None and column.canonical.endswith(".bw") else size
 
 
-def _is_cut_off(text: str, readings: list[Reading], decimals: list[int], layout: list[_Section]) -> bool:
+def _is_cut_off(
+    text: str, readings: list[Reading], decimals: list[int], layout: list[_Section]
+) -> bool:
     """Whether the file ends within its last report: within a number, or before a section or device that it should have.
 
     A whole report ends with an empty line, but shells and editors take trailing lines away, so that one without may be

@@ -34,7 +34,9 @@ class Folded:
         """All lines that can be read; FormatError where none can."""
         stacks: Counter[str] = Counter()
         damaged, first = 0, None
-        for number, line in enumerate(decode(data, where, when_empty="no stack was sampled").split("\n"), 1):
+        for number, line in enumerate(
+            decode(data, where, when_empty="no stack was sampled").split("\n"), 1
+        ):
             text = line.strip()
             if not text:
                 continue

@@ -20,10 +20,16 @@ from ...errors import FormatError
 from ..core.text import decode, looks_binary
 from .stacks import KERNEL, StackTable
 
-_SAMPLE = re.compile(r"(\S.*?)\s+-?\d+(?:/-?\d+)?(?:\s+\[\d+\])?(?:\s+(\d{1,12}\.\d{1,9}):)?(?:\s+\d+)?\s+([A-Za-z][^\s]*?):\s*", re.ASCII)
+_SAMPLE = re.compile(
+    r"(\S.*?)\s+-?\d+(?:/-?\d+)?(?:\s+\[\d+\])?(?:\s+(\d{1,12}\.\d{1,9}):)?(?:\s+\d+)?\s+([A-Za-z][^\s]*?):\s*",
+    re.ASCII,
+)
 _FRAME = re.compile(r"\s+([0-9a-f]{1,16})\s+(.+?)(?:\s+\((.*)\))?\s*", re.ASCII)
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$", re.ASCII)
-_KERNEL_FILE = re.compile(r"\[(?:guest\.)?kernel\.[^\]]*\][a-z._]*|\[[a-z0-9_]+\]|.*/vmlinux[^/]*|.*\.ko(?:\.[a-z0-9]+)?", re.ASCII)
+_KERNEL_FILE = re.compile(
+    r"\[(?:guest\.)?kernel\.[^\]]*\][a-z._]*|\[[a-z0-9_]+\]|.*/vmlinux[^/]*|.*\.ko(?:\.[a-z0-9]+)?",
+    re.ASCII,
+)
 _NO_KERNEL = {"[unknown]", "[vdso]", "[vsyscall]", "[heap]", "[stack]", "[anon]", "[uprobes]"}
 _UNNAMED = "[unknown]"
 _KERNEL_HALF = re.compile(r"ffff[0-9a-f]{12}")
@@ -38,12 +44,21 @@ class PerfScript:
         """Yes where a line of a sample is followed by a frame."""
         if looks_binary(head):
             return False
-        lines = [line for line in head.decode("utf-8", "replace").split("\n")[:400] if not line.startswith("#")]
-        return any(_SAMPLE.fullmatch(line) and _FRAME.fullmatch(below) for line, below in pairwise(lines))
+        lines = [
+            line
+            for line in head.decode("utf-8", "replace").split("\n")[:400]
+            if not line.startswith("#")
+        ]
+        return any(
+            _SAMPLE.fullmatch(line) and _FRAME.fullmatch(below) for line, below in pairwise(lines)
+        )
 
     def read(self, data: bytes, where: str) -> StackTable:
         """All samples that can be read; FormatError where none can."""
-        return fold(decode(data, where, when_empty="perf took no sample").removesuffix("\n").split("\n"), where)
+        return fold(
+            decode(data, where, when_empty="perf took no sample").removesuffix("\n").split("\n"),
+            where,
+        )
 
 
 def fold(lines: Iterable[str], where: str) -> StackTable:
@@ -58,7 +73,9 @@ def fold(lines: Iterable[str], where: str) -> StackTable:
         folding.lose(folding.number, "the text ends within a sample")
     if not folding.stacks:
         raise FormatError("has no sample of perf with a stack", where=where)
-    return StackTable(dict(folding.stacks), folding.event, folding.seconds, folding.damaged, folding.first)
+    return StackTable(
+        dict(folding.stacks), folding.event, folding.seconds, folding.damaged, folding.first
+    )
 
 
 class _Folding:
@@ -118,7 +135,9 @@ class _Folding:
 
 def _name(address: str, symbol: str, file: str) -> str:
     name = _OFFSET.sub("", symbol).replace(";", ":")
-    in_kernel = (file not in _NO_KERNEL and _KERNEL_FILE.fullmatch(file) is not None) or _KERNEL_HALF.fullmatch(address) is not None
+    in_kernel = (
+        file not in _NO_KERNEL and _KERNEL_FILE.fullmatch(file) is not None
+    ) or _KERNEL_HALF.fullmatch(address) is not None
     if name == _UNNAMED and file and file not in _NO_KERNEL:
         name = f"[{file.strip('[]').rpartition('/')[2]}]".replace(";", ":")
     return name + KERNEL if in_kernel else name

@@ -30,13 +30,24 @@ class DmuTxAssignLog(HostLog):
     name = "dmu_tx_assign"
 
     metrics = (
-        Measured(Metric("zfs.tx.waited", "transactions that waited for a TXG", "1/s", None), "dmu_tx_assign.wait[pool]", None, True),
-        Measured(Metric("zfs.tx.wait.p99", "p99 wait for a TXG (power of two)", "s", "lower"),
-                 "dmu_tx_assign.wait[pool]", None))
+        Measured(
+            Metric("zfs.tx.waited", "transactions that waited for a TXG", "1/s", None),
+            "dmu_tx_assign.wait[pool]",
+            None,
+            True,
+        ),
+        Measured(
+            Metric("zfs.tx.wait.p99", "p99 wait for a TXG (power of two)", "s", "lower"),
+            "dmu_tx_assign.wait[pool]",
+            None,
+        ),
+    )
 
     def read(self, data: bytes, where: str) -> HistogramTable:
         """One histogram of all pools per interval; FormatError as `counters_log.read_log` says."""
-        readings, damaged = read_log(self.name, data, where, _parse, "a bucket of dmu_tx_assign", end="end")
+        readings, damaged = read_log(
+            self.name, data, where, _parse, "a bucket of dmu_tx_assign", end="end"
+        )
         grown: list[dict[int, int] | None] = []
         for reading in readings:
             row: dict[int, int] = {}
@@ -68,7 +79,10 @@ def _p99(table: HistogramTable) -> Floats:
     """Per interval the time below which 99 % of the waits were, in seconds, the upper bound of a bucket; nan where there was none."""
     counts = table.histograms["pool", "wait"]
     rows = counts.counts[np.isin(table.ends_ns, table.time_ns)]
-    upper = np.array([grid_bounds(int(index), 0)[1] + 1 for index in counts.indices], dtype=np.float64) / 1e9
+    upper = (
+        np.array([grid_bounds(int(index), 0)[1] + 1 for index in counts.indices], dtype=np.float64)
+        / 1e9
+    )
     found = np.full(len(rows), np.nan)
     for place, row in enumerate(rows):
         total = int(row.sum())

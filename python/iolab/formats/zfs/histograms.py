@@ -43,15 +43,24 @@ class HistogramTable(HostTable):
         """Index on the grid to count, over the intervals of `time_ns`; KeyError for what is not there."""
         found = self.histograms[owner, name]
         summed = found.counts[np.isin(self.ends_ns, self.time_ns)].sum(axis=0)
-        return {int(index): int(count) for index, count in zip(found.indices, summed, strict=True) if count}
+        return {
+            int(index): int(count)
+            for index, count in zip(found.indices, summed, strict=True)
+            if count
+        }
 
 
 Grown = Sequence[Mapping[int, int] | None]
 """Per reading: n to how many values in [2^n, 2^(n+1)) so far; None where the reading lacks them."""
 
 
-def histogram_table(kind: str, quantity: str, readings: Sequence[Reading], grown: Mapping[tuple[str, str], Grown],
-                    damaged: Damage) -> HistogramTable:
+def histogram_table(
+    kind: str,
+    quantity: str,
+    readings: Sequence[Reading],
+    grown: Mapping[tuple[str, str], Grown],
+    damaged: Damage,
+) -> HistogramTable:
     """The differences of counts that grow.
 
     Args:
@@ -62,8 +71,14 @@ def histogram_table(kind: str, quantity: str, readings: Sequence[Reading], grown
     for (owner, name), counts in grown.items():
         found, known = _differences(counts)
         histograms[owner, name] = _on_grid(found)
-        totals: Floats = np.where(known, np.array([sum(row) for row in found], dtype=np.float64), np.nan)
-        columns.append(Column(f"{kind}.{name}[{owner}]", totals / steps, "1/s", f"{name} of {owner}, all buckets"))
+        totals: Floats = np.where(
+            known, np.array([sum(row) for row in found], dtype=np.float64), np.nan
+        )
+        columns.append(
+            Column(
+                f"{kind}.{name}[{owner}]", totals / steps, "1/s", f"{name} of {owner}, all buckets"
+            )
+        )
     table = host_table(kind, readings, columns, damaged)
     return HistogramTable(**vars(table), quantity=quantity, ends_ns=times, histograms=histograms)
 
@@ -74,7 +89,11 @@ def _differences(grown: Grown) -> tuple[list[list[int]], NDArray[np.bool_]]:
     found, known = [], np.ones(max(len(grown) - 1, 0), dtype=np.bool_)
     for place in range(len(grown) - 1):
         before, after = grown[place], grown[place + 1]
-        row = [after.get(n, 0) - before.get(n, 0) for n in range(width)] if before is not None and after is not None else [-1]
+        row = (
+            [after.get(n, 0) - before.get(n, 0) for n in range(width)]
+            if before is not None and after is not None
+            else [-1]
+        )
         known[place] = min(row, default=0) >= 0
         found.append(row if known[place] else [0] * width)
     return found, known
@@ -83,5 +102,7 @@ def _differences(grown: Grown) -> tuple[list[list[int]], NDArray[np.bool_]]:
 def _on_grid(rows: Sequence[Sequence[int]]) -> Counts:
     taken = [dict(zip(*take_over_log2(list(row)), strict=True)) for row in rows]
     indices = sorted({index for row in taken for index in row})
-    counts = np.array([[row.get(index, 0) for index in indices] for row in taken], dtype=np.uint64).reshape(len(rows), len(indices))
+    counts = np.array(
+        [[row.get(index, 0) for index in indices] for row in taken], dtype=np.uint64
+    ).reshape(len(rows), len(indices))
     return Counts(np.array(indices, dtype=np.uint32), counts)

@@ -21,7 +21,11 @@ KSTATS = "/proc/spl/kstat/zfs"
 _TYPES = frozenset("123456")
 """Types of whole numbers in a named kstat: 32 and 64 bits, signed and unsigned, and the machine's long."""
 
-_WAYS = tuple((f"{kind}.{what}", f"{kind}_{what}") for kind in ("demand", "prefetch") for what in ("data", "metadata"))
+_WAYS = tuple(
+    (f"{kind}.{what}", f"{kind}_{what}")
+    for kind in ("demand", "prefetch")
+    for what in ("data", "metadata")
+)
 
 
 def named_counter(line: str) -> tuple[str, list[int]] | None:
@@ -30,7 +34,9 @@ def named_counter(line: str) -> tuple[str, list[int]] | None:
     if len(fields) != 3 or fields[1] not in _TYPES or not fields[2].isascii():
         return None
     digits = fields[2].removeprefix("-")
-    return (fields[0].rstrip(), [int(fields[2])]) if digits.isdecimal() and len(digits) <= 20 else None
+    return (
+        (fields[0].rstrip(), [int(fields[2])]) if digits.isdecimal() and len(digits) <= 20 else None
+    )
 
 
 def named_lines(text: str) -> list[str]:
@@ -67,12 +73,33 @@ class ArcstatsCounters(_KstatCounters):
     name = "arcstats"
     line = "a counter of arcstats"
     metrics = (
-        Measured(Metric("zfs.arc.hit_ratio", "ARC hit ratio", "1", None, "difference", "mean"), "arc.hit_ratio", None, True),
+        Measured(
+            Metric("zfs.arc.hit_ratio", "ARC hit ratio", "1", None, "difference", "mean"),
+            "arc.hit_ratio",
+            None,
+            True,
+        ),
         Measured(Metric("zfs.arc.size", "ARC size, mean", "B", None), "arc.size", is_drawn=True),
         Measured(Metric("zfs.l2arc.hits", "L2ARC hits", "1/s", None), "l2arc.hits", None, True),
-        Measured(Metric("zfs.l2arc.read.bw", "throughput, L2ARC reads", "B/s", None), "l2arc.read.bw", None, True),
-        Measured(Metric("zfs.l2arc.size", "L2ARC size, before compression", "B", None), "l2arc.size", None, True),
-        Measured(Metric("zfs.l2arc.headers", "memory used, L2ARC headers", "B", None), "l2arc.headers", None, True))
+        Measured(
+            Metric("zfs.l2arc.read.bw", "throughput, L2ARC reads", "B/s", None),
+            "l2arc.read.bw",
+            None,
+            True,
+        ),
+        Measured(
+            Metric("zfs.l2arc.size", "L2ARC size, before compression", "B", None),
+            "l2arc.size",
+            None,
+            True,
+        ),
+        Measured(
+            Metric("zfs.l2arc.headers", "memory used, L2ARC headers", "B", None),
+            "l2arc.headers",
+            None,
+            True,
+        ),
+    )
 
     def summaries(self, table: HostTable) -> Iterator[Summary]:
         """The hit ratio is of all that was asked in the window, not the mean of seconds: a second with one read counts as one read."""
@@ -81,14 +108,25 @@ class ArcstatsCounters(_KstatCounters):
             both = np.isfinite(hits) & np.isfinite(misses)
             asked = float((hits[both] + misses[both]).sum())
             if asked > 0:
-                yield Summary("zfs.arc.hit_ratio", float(hits[both].sum()) / asked, "1", "hits / (hits + misses)")
+                yield Summary(
+                    "zfs.arc.hit_ratio",
+                    float(hits[both].sum()) / asked,
+                    "1",
+                    "hits / (hits + misses)",
+                )
         yield from super().summaries(table)
 
     def curves(self, table: HostTable) -> Iterator[Curve]:
         """Without those of the L2ARC where there is none: its counters are zero then."""
-        return (curve for curve in super().curves(table) if not curve.metric.startswith("zfs.l2arc.") or np.nan_to_num(curve.values).any())
+        return (
+            curve
+            for curve in super().curves(table)
+            if not curve.metric.startswith("zfs.l2arc.") or np.nan_to_num(curve.values).any()
+        )
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """Bytes in the ARC."""
         return {"zfs.arc.size": now["size"]} if "size" in now else {}
 
@@ -99,19 +137,56 @@ class ArcstatsCounters(_KstatCounters):
             counters = [f"{prefix}{what}" for what in ("hits", "iohits", "misses")]
             hits, under_way, misses = (rate(readings, counter) for counter in counters)
             served = hits if hits is None or under_way is None else hits + under_way
-            found += [Column(f"{name}.hits", served, "1/s", " + ".join(counters[:2]) if under_way is not None else counters[0]),
-                      Column(f"{name}.misses", misses, "1/s", counters[2]),
-                      Column(f"{name}.hit_ratio", _share(served, misses), "1", "hits / (hits + misses)")]
-        sizes = {"size": "size", "target": "c", "target.max": "c_max", "data": "data_size", "metadata": "metadata_size",
-                 "headers": "hdr_size", "dnodes": "dnode_size", "dbufs": "dbuf_size", "anonymous": "anon_size", "mru": "mru_size",
-                 "mfu": "mfu_size"}
+            found += [
+                Column(
+                    f"{name}.hits",
+                    served,
+                    "1/s",
+                    " + ".join(counters[:2]) if under_way is not None else counters[0],
+                ),
+                Column(f"{name}.misses", misses, "1/s", counters[2]),
+                Column(f"{name}.hit_ratio", _share(served, misses), "1", "hits / (hits + misses)"),
+            ]
+        sizes = {
+            "size": "size",
+            "target": "c",
+            "target.max": "c_max",
+            "data": "data_size",
+            "metadata": "metadata_size",
+            "headers": "hdr_size",
+            "dnodes": "dnode_size",
+            "dbufs": "dbuf_size",
+            "anonymous": "anon_size",
+            "mru": "mru_size",
+            "mfu": "mfu_size",
+        }
         l2_sizes = {"size": "l2_size", "allocated": "l2_asize", "headers": "l2_hdr_size"}
-        l2_rates = {"hits": ("l2_hits", "1/s"), "misses": ("l2_misses", "1/s"), "read.bw": ("l2_read_bytes", "B/s"),
-                    "write.bw": ("l2_write_bytes", "B/s")}
-        found += [Column(f"arc.{name}", gauge(readings, field), "B", field, "B") for name, field in sizes.items()]
-        found += [Column(f"l2arc.{name}", gauge(readings, field), "B", field, "B") for name, field in l2_sizes.items()]
-        found += [Column(f"l2arc.{name}", rate(readings, field), unit, field) for name, (field, unit) in l2_rates.items()]
-        found.append(Column("arc.throttled", rate(readings, "memory_throttle_count"), "1/s", "memory_throttle_count"))
+        l2_rates = {
+            "hits": ("l2_hits", "1/s"),
+            "misses": ("l2_misses", "1/s"),
+            "read.bw": ("l2_read_bytes", "B/s"),
+            "write.bw": ("l2_write_bytes", "B/s"),
+        }
+        found += [
+            Column(f"arc.{name}", gauge(readings, field), "B", field, "B")
+            for name, field in sizes.items()
+        ]
+        found += [
+            Column(f"l2arc.{name}", gauge(readings, field), "B", field, "B")
+            for name, field in l2_sizes.items()
+        ]
+        found += [
+            Column(f"l2arc.{name}", rate(readings, field), unit, field)
+            for name, (field, unit) in l2_rates.items()
+        ]
+        found.append(
+            Column(
+                "arc.throttled",
+                rate(readings, "memory_throttle_count"),
+                "1/s",
+                "memory_throttle_count",
+            )
+        )
         return found
 
 
@@ -120,21 +195,43 @@ class ZilCounters(_KstatCounters):
 
     name = "zil"
     line = "a counter of zil"
-    metrics = (Measured(Metric("zfs.zil.commits", "ZIL commits", "1/s", None, "difference"), "zil.commits", is_drawn=True),)
+    metrics = (
+        Measured(
+            Metric("zfs.zil.commits", "ZIL commits", "1/s", None, "difference"),
+            "zil.commits",
+            is_drawn=True,
+        ),
+    )
 
-    def live(self, passed: float, before: Mapping[str, float], now: Mapping[str, float]) -> Mapping[str, float]:
+    def live(
+        self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
+    ) -> Mapping[str, float]:
         """Commits per second."""
         key = "zil_commit_count"
-        return {"zfs.zil.commits": (now[key] - before[key]) / passed} if key in now and key in before else {}
+        return (
+            {"zfs.zil.commits": (now[key] - before[key]) / passed}
+            if key in now and key in before
+            else {}
+        )
 
     def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
         """Rates of what this release counts."""
-        return [Column(f"zil.{name}", rate(readings, field), unit, field) for name, field, unit in (
-            ("commits", "zil_commit_count", "1/s"), ("writers", "zil_commit_writer_count", "1/s"),
-            ("stalls", "zil_commit_stall_count", "1/s"), ("errors", "zil_commit_error_count", "1/s"), ("records", "zil_itx_count", "1/s"),
-            ("indirect.bw", "zil_itx_indirect_bytes", "B/s"), ("copied.bw", "zil_itx_copied_bytes", "B/s"),
-            ("needcopy.bw", "zil_itx_needcopy_bytes", "B/s"), ("pool.bw", "zil_itx_metaslab_normal_bytes", "B/s"),
-            ("log.bw", "zil_itx_metaslab_slog_bytes", "B/s"), ("log.write.bw", "zil_itx_metaslab_slog_write", "B/s"))]
+        return [
+            Column(f"zil.{name}", rate(readings, field), unit, field)
+            for name, field, unit in (
+                ("commits", "zil_commit_count", "1/s"),
+                ("writers", "zil_commit_writer_count", "1/s"),
+                ("stalls", "zil_commit_stall_count", "1/s"),
+                ("errors", "zil_commit_error_count", "1/s"),
+                ("records", "zil_itx_count", "1/s"),
+                ("indirect.bw", "zil_itx_indirect_bytes", "B/s"),
+                ("copied.bw", "zil_itx_copied_bytes", "B/s"),
+                ("needcopy.bw", "zil_itx_needcopy_bytes", "B/s"),
+                ("pool.bw", "zil_itx_metaslab_normal_bytes", "B/s"),
+                ("log.bw", "zil_itx_metaslab_slog_bytes", "B/s"),
+                ("log.write.bw", "zil_itx_metaslab_slog_write", "B/s"),
+            )
+        ]
 
 
 class DmuTxCounters(_KstatCounters):
@@ -143,14 +240,36 @@ class DmuTxCounters(_KstatCounters):
     name = "dmu_tx"
     line = "a counter of dmu_tx"
     metrics = (
-        Measured(Metric("zfs.tx.delayed", "transactions delayed by the write throttle", "1/s", None, "difference"), "tx.delayed",
-                 is_drawn=True),)
+        Measured(
+            Metric(
+                "zfs.tx.delayed",
+                "transactions delayed by the write throttle",
+                "1/s",
+                None,
+                "difference",
+            ),
+            "tx.delayed",
+            is_drawn=True,
+        ),
+    )
 
     def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
         """Rates of what this release counts."""
-        fields = {"assigned": "assigned", "delayed": "dirty_delay", "over_max": "dirty_over_max", "throttled": "dirty_throttle",
-                  "group": "group", "memory": "memory_reserve", "log_delayed": "wrlog_delay", "quota": "quota", "errors": "error"}
-        return [Column(f"tx.{name}", rate(readings, f"dmu_tx_{field}"), "1/s", f"dmu_tx_{field}") for name, field in fields.items()]
+        fields = {
+            "assigned": "assigned",
+            "delayed": "dirty_delay",
+            "over_max": "dirty_over_max",
+            "throttled": "dirty_throttle",
+            "group": "group",
+            "memory": "memory_reserve",
+            "log_delayed": "wrlog_delay",
+            "quota": "quota",
+            "errors": "error",
+        }
+        return [
+            Column(f"tx.{name}", rate(readings, f"dmu_tx_{field}"), "1/s", f"dmu_tx_{field}")
+            for name, field in fields.items()
+        ]
 
 
 def _share(hits: Floats | None, misses: Floats | None) -> Floats | None:

@@ -12,8 +12,14 @@ from ..host.counters_log import read_log
 from ..host.host_columns import Column, host_table, rate
 from .kstat_log import named_counter
 
-_RATES = {"read.calls": ("reads", "1/s"), "read.bw": ("nread", "B/s"), "write.calls": ("writes", "1/s"), "write.bw": ("nwritten", "B/s"),
-          "unlinks": ("nunlinks", "1/s"), "zil.commits": ("zil_commit_count", "1/s")}
+_RATES = {
+    "read.calls": ("reads", "1/s"),
+    "read.bw": ("nread", "B/s"),
+    "write.calls": ("writes", "1/s"),
+    "write.bw": ("nwritten", "B/s"),
+    "unlinks": ("nunlinks", "1/s"),
+    "zil.commits": ("zil_commit_count", "1/s"),
+}
 
 
 class ObjsetLog(HostLog):
@@ -26,13 +32,24 @@ class ObjsetLog(HostLog):
 
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
-        readings, damaged = read_log(self.name, data, where, _parse, "a data set's counter", end="end")
-        names = dict.fromkeys(name.partition("\t")[0] for reading in readings for name in reading.counters)
+        readings, damaged = read_log(
+            self.name, data, where, _parse, "a data set's counter", end="end"
+        )
+        names = dict.fromkeys(
+            name.partition("\t")[0] for reading in readings for name in reading.counters
+        )
         columns = []
         for column, (field, unit) in _RATES.items():
-            each = {name: values for name in names if (values := rate(readings, f"{name}\t{field}")) is not None}
+            each = {
+                name: values
+                for name in names
+                if (values := rate(readings, f"{name}\t{field}")) is not None
+            }
             columns += _all(column, each.values(), unit, field) if each else []
-            columns += [Column(f"objset.{column}[{name}]", values, unit, f"{field} of {name}") for name, values in each.items()]
+            columns += [
+                Column(f"objset.{column}[{name}]", values, unit, f"{field} of {name}")
+                for name, values in each.items()
+            ]
         return host_table(self.name, readings, columns, damaged)
 
 

@@ -61,37 +61,115 @@ class TxgsLog(HostLog):
     name = "txgs"
 
     metrics = (
-        Measured(Metric("zfs.txg.sync.p50", "p50 sync time, transaction groups", "s", "lower", "ratio", "max"), "txg.sync", None),
-        Measured(Metric("zfs.txg.sync.max", "maximum sync time, transaction groups", "s", "lower", "ratio", "max", "nothing"),
-                 "txg.sync", None),
-        Measured(Metric("zfs.dirty.max", "maximum dirty data, transaction groups", "B", None, "ratio", "max", "nothing"),
-                 "txg.dirty", None),
-        Measured(Metric("zfs.txg.sync", "sync time, each transaction group", "s", "lower"), "txg.sync", None, True),
-        Measured(Metric("zfs.txg.dirty", "dirty data, each transaction group", "B", None), "txg.dirty", None, True))
+        Measured(
+            Metric(
+                "zfs.txg.sync.p50",
+                "p50 sync time, transaction groups",
+                "s",
+                "lower",
+                "ratio",
+                "max",
+            ),
+            "txg.sync",
+            None,
+        ),
+        Measured(
+            Metric(
+                "zfs.txg.sync.max",
+                "maximum sync time, transaction groups",
+                "s",
+                "lower",
+                "ratio",
+                "max",
+                "nothing",
+            ),
+            "txg.sync",
+            None,
+        ),
+        Measured(
+            Metric(
+                "zfs.dirty.max",
+                "maximum dirty data, transaction groups",
+                "B",
+                None,
+                "ratio",
+                "max",
+                "nothing",
+            ),
+            "txg.dirty",
+            None,
+        ),
+        Measured(
+            Metric("zfs.txg.sync", "sync time, each transaction group", "s", "lower"),
+            "txg.sync",
+            None,
+            True,
+        ),
+        Measured(
+            Metric("zfs.txg.dirty", "dirty data, each transaction group", "B", None),
+            "txg.dirty",
+            None,
+            True,
+        ),
+    )
 
     def read(self, data: bytes, where: str) -> TxgTable:
         """One value per interval between two readings, and every group; FormatError as `counters_log.read_log` says."""
-        readings, damaged = read_log(self.name, data, where, _parse, "a transaction group", end="end")
+        readings, damaged = read_log(
+            self.name, data, where, _parse, "a transaction group", end="end"
+        )
         groups, lost = _committed(readings)
         steps = np.diff([reading.monotonic_ns for reading in readings]) / 1e9
-        counts = np.bincount([group.reading - 1 for group in groups], minlength=len(steps)) if len(steps) else np.empty(0)
-        table = host_table(self.name, readings, [
-            Column("txg.committed", counts / steps, "1/s", "groups in state C"),
-            Column("txg.sync", _most(groups, _SYNC, len(steps)) / 1e9, "s", "most stime", "ns"),
-            Column("txg.dirty", _most(groups, _DIRTY, len(steps)), "B", "most ndirty", "B"),
-            Column("txg.write.bw", _sums(groups, _WRITTEN, len(steps)) / steps, "B/s", "nwritten", "B")], damaged)
-        numbers = np.array([group.numbers for group in groups], dtype=np.float64).reshape(len(groups), _FIELDS - 1)
+        counts = (
+            np.bincount([group.reading - 1 for group in groups], minlength=len(steps))
+            if len(steps)
+            else np.empty(0)
+        )
+        table = host_table(
+            self.name,
+            readings,
+            [
+                Column("txg.committed", counts / steps, "1/s", "groups in state C"),
+                Column("txg.sync", _most(groups, _SYNC, len(steps)) / 1e9, "s", "most stime", "ns"),
+                Column("txg.dirty", _most(groups, _DIRTY, len(steps)), "B", "most ndirty", "B"),
+                Column(
+                    "txg.write.bw",
+                    _sums(groups, _WRITTEN, len(steps)) / steps,
+                    "B/s",
+                    "nwritten",
+                    "B",
+                ),
+            ],
+            damaged,
+        )
+        numbers = np.array([group.numbers for group in groups], dtype=np.float64).reshape(
+            len(groups), _FIELDS - 1
+        )
         return TxgTable(
-            **vars(table), pool=tuple(group.pool for group in groups), txg=np.array([group.txg for group in groups], dtype=np.int64),
-            seen_ns=np.array([readings[group.reading].realtime_ns for group in groups], dtype=np.int64), dirty_bytes=numbers[:, _DIRTY],
-            written_bytes=numbers[:, _WRITTEN], open_time=numbers[:, 7] / 1e9, quiesce_time=numbers[:, 8] / 1e9,
-            wait_time=numbers[:, 9] / 1e9, sync_time=numbers[:, _SYNC] / 1e9, lost=lost)
+            **vars(table),
+            pool=tuple(group.pool for group in groups),
+            txg=np.array([group.txg for group in groups], dtype=np.int64),
+            seen_ns=np.array(
+                [readings[group.reading].realtime_ns for group in groups], dtype=np.int64
+            ),
+            dirty_bytes=numbers[:, _DIRTY],
+            written_bytes=numbers[:, _WRITTEN],
+            open_time=numbers[:, 7] / 1e9,
+            quiesce_time=numbers[:, 8] / 1e9,
+            wait_time=numbers[:, 9] / 1e9,
+            sync_time=numbers[:, _SYNC] / 1e9,
+            lost=lost,
+        )
 
     def summaries(self, table: HostTable) -> Iterator[Summary]:
         """Of the groups that were seen committed within the window."""
         inside = _inside(table)
         if isinstance(table, TxgTable) and inside.any():
-            sync, dirty, of = table.sync_time[inside], table.dirty_bytes[inside], f"of {inside.sum()} groups"
+            sync, dirty, of = (
+                table.sync_time[inside],
+                table.dirty_bytes[inside],
+                f"of {inside.sum()} groups",
+            )
             yield Summary("zfs.txg.sync.p50", float(np.median(sync)), "s", f"median stime {of}")
             yield Summary("zfs.txg.sync.max", float(sync.max()), "s", f"most stime {of}")
             yield Summary("zfs.dirty.max", float(dirty.max()), "B", f"most ndirty {of}")
@@ -101,22 +179,39 @@ class TxgsLog(HostLog):
         inside = _inside(table)
         if isinstance(table, TxgTable) and inside.any():
             order = np.argsort(table.seen_ns[inside], kind="stable")
-            for name, unit, values in (("zfs.txg.sync", "s", table.sync_time), ("zfs.txg.dirty", "B", table.dirty_bytes)):
+            for name, unit, values in (
+                ("zfs.txg.sync", "s", table.sync_time),
+                ("zfs.txg.dirty", "B", table.dirty_bytes),
+            ):
                 yield Curve(name, unit, values[inside][order], table.seen_ns[inside][order])
 
 
 def _inside(table: HostTable) -> NDArray[np.bool_]:
     """Which groups were seen committed at a reading of the table, which may be cut to a window."""
-    return np.isin(table.seen_ns, table.time_ns) if isinstance(table, TxgTable) else np.zeros(0, dtype=np.bool_)
+    return (
+        np.isin(table.seen_ns, table.time_ns)
+        if isinstance(table, TxgTable)
+        else np.zeros(0, dtype=np.bool_)
+    )
 
 
 def _parse(line: str) -> tuple[str, list[int]] | None:
     pool, tab, rest = line.partition("\t")
     fields = rest.split()
-    if not tab or not pool or len(fields) != _FIELDS or len(fields[2]) != 1 or fields[2] not in _STATES:
+    if (
+        not tab
+        or not pool
+        or len(fields) != _FIELDS
+        or len(fields[2]) != 1
+        or fields[2] not in _STATES
+    ):
         return None
     numbers = whole_numbers([*fields[:2], *fields[3:]])
-    return None if numbers is None else (f"{pool}\t{fields[0]}", [numbers[1], _STATES.index(fields[2]), *numbers[2:]])
+    return (
+        None
+        if numbers is None
+        else (f"{pool}\t{fields[0]}", [numbers[1], _STATES.index(fields[2]), *numbers[2:]])
+    )
 
 
 def _committed(readings: Sequence[Reading]) -> tuple[list[_Group], int]:

@@ -36,24 +36,39 @@ class _ZpoolHistogramLog(HostLog):
                 owner = owners.of(first)
                 return owner, []
             numbers = whole_numbers([first, *rest.split("\t")]) if owner else None
-            if numbers is None or len(numbers) <= self.fewest or (n := self.bucket(numbers[0])) is None:
+            if (
+                numbers is None
+                or len(numbers) <= self.fewest
+                or (n := self.bucket(numbers[0])) is None
+            ):
                 return None
             return f"{owner}\t{n}", numbers[1:]
 
-        readings, damaged = read_log(self.name, data, where, parse, "a row of zpool iostat", end="end")
+        readings, damaged = read_log(
+            self.name, data, where, parse, "a row of zpool iostat", end="end"
+        )
         return histogram_table(self.name, self.quantity, readings, self._grown(readings), damaged)
 
     def bucket(self, label: int) -> int | None:
         """The n of [2^n, 2^(n+1)) that a label stands for; None where it stands for none."""
         raise NotImplementedError
 
-    def _grown(self, readings: Sequence[Reading]) -> dict[tuple[str, str], list[dict[int, int] | None]]:
-        width = max((len(row) for reading in readings for row in reading.counters.values()), default=0)
-        names = dict.fromkeys(name for reading in readings for name in reading.counters if "\t" not in name)
+    def _grown(
+        self, readings: Sequence[Reading]
+    ) -> dict[tuple[str, str], list[dict[int, int] | None]]:
+        width = max(
+            (len(row) for reading in readings for row in reading.counters.values()), default=0
+        )
+        names = dict.fromkeys(
+            name for reading in readings for name in reading.counters if "\t" not in name
+        )
         grown: dict[tuple[str, str], list[dict[int, int] | None]] = {
-            (owner, queue): [] for owner in names for queue in self.queues[:width]}
+            (owner, queue): [] for owner in names for queue in self.queues[:width]
+        }
         for reading in readings:
-            rows: dict[str, dict[int, list[int]]] = {name: {} for name in reading.counters if "\t" not in name}
+            rows: dict[str, dict[int, list[int]]] = {
+                name: {} for name in reading.counters if "\t" not in name
+            }
             for name, counts in reading.counters.items():
                 owner, tab, n = name.rpartition("\t")
                 if tab and counts:
@@ -61,7 +76,11 @@ class _ZpoolHistogramLog(HostLog):
             for owner in names:
                 for place, queue in enumerate(self.queues[:width]):
                     mine = rows.get(owner)
-                    grown[owner, queue].append(None if mine is None else {n: row[place] for n, row in mine.items() if place < len(row)})
+                    grown[owner, queue].append(
+                        None
+                        if mine is None
+                        else {n: row[place] for n, row in mine.items() if place < len(row)}
+                    )
         return grown
 
 
@@ -72,7 +91,11 @@ class ZpoolLatencyLog(_ZpoolHistogramLog):
 
     def bucket(self, label: int) -> int | None:
         """2^(n+1) - 1 to n."""
-        return label.bit_length() - 1 if label and label & (label + 1) == 0 and label.bit_length() <= 64 else None
+        return (
+            label.bit_length() - 1
+            if label and label & (label + 1) == 0 and label.bit_length() <= 64
+            else None
+        )
 
 
 class ZpoolSizesLog(_ZpoolHistogramLog):
@@ -82,4 +105,8 @@ class ZpoolSizesLog(_ZpoolHistogramLog):
 
     def bucket(self, label: int) -> int | None:
         """2^n to n."""
-        return label.bit_length() - 1 if label and label & (label - 1) == 0 and label.bit_length() <= 64 else None
+        return (
+            label.bit_length() - 1
+            if label and label & (label - 1) == 0 and label.bit_length() <= 64
+            else None
+        )

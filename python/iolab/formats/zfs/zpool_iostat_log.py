@@ -20,9 +20,15 @@ from ..host.counter_set import Curve, HostLog, Measured, Summary
 from ..host.counters_log import Damage, header
 from .zpool_words import FEWEST_LATENCIES, WAITS, Owners
 
-_COLUMNS = (("alloc", "B", 1.0, "alloc"), ("free", "B", 1.0, "free"), ("read.iops", "1/s", 1.0, "operations read"),
-            ("write.iops", "1/s", 1.0, "operations write"), ("read.bw", "B/s", 1.0, "bandwidth read"),
-            ("write.bw", "B/s", 1.0, "bandwidth write"), *((name, "s", 1e-9, f"{what} {way}") for name, way, what in WAITS))
+_COLUMNS = (
+    ("alloc", "B", 1.0, "alloc"),
+    ("free", "B", 1.0, "free"),
+    ("read.iops", "1/s", 1.0, "operations read"),
+    ("write.iops", "1/s", 1.0, "operations write"),
+    ("read.bw", "B/s", 1.0, "bandwidth read"),
+    ("write.bw", "B/s", 1.0, "bandwidth write"),
+    *((name, "s", 1e-9, f"{what} {way}") for name, way, what in WAITS),
+)
 """Name, base unit, base units per number, zpool's words; 17 columns with the name in 2.1, 18 in 2.3."""
 
 _WAIT = re.compile(r"vdev\.(read|write)\.wait\[(.+)\]")
@@ -43,16 +49,32 @@ class ZpoolIostatLog(HostLog):
 
     name = "zpool-iostat"
     metrics = tuple(
-        Measured(Metric(f"vdev.{way}.wait", f"mean vdev latency, {PLURALS[way]}, queues and disks", "s", "lower", "ratio", "mean"),
-                 f"vdev.{way}.wait[pool]", None, True) for way in ("read", "write"))
+        Measured(
+            Metric(
+                f"vdev.{way}.wait",
+                f"mean vdev latency, {PLURALS[way]}, queues and disks",
+                "s",
+                "lower",
+                "ratio",
+                "mean",
+            ),
+            f"vdev.{way}.wait[pool]",
+            None,
+            True,
+        )
+        for way in ("read", "write")
+    )
 
     def read(self, data: bytes, where: str) -> HostTable:
         """One value per report. FormatError: nothing in the file, another format or a newer one, no whole report."""
         text = decode(data, where, when_empty="zpool was ended before its first report")
         lines = text.split("\n")
         if lines[0].rstrip() != header(self.name) or len(lines) < 2:
-            raise FormatError(f"'{lines[0][:60]}' is not a header of this log", where=f"{where}:1",
-                              hint=f"it begins with '{header(self.name)}'")
+            raise FormatError(
+                f"'{lines[0][:60]}' is not a header of this log",
+                where=f"{where}:1",
+                hint=f"it begins with '{header(self.name)}'",
+            )
         damaged: Damage = [(len(lines), "cut off: no line end")] if lines[-1] else []
         reports, start = _reports(lines[1:-1], damaged)
         reports = _whole(reports, damaged, torn=bool(lines[-1]))
@@ -64,17 +86,30 @@ class ZpoolIostatLog(HostLog):
         """Latency of each vdev over its I/Os: an interval's mean counts as often as it has I/Os; of the pool without a name."""
         for column, waits in table.columns.items():
             match = _WAIT.fullmatch(column)
-            rates = table.columns.get(f"vdev.{match[1]}.iops[{match[2]}]") if match is not None else None
+            rates = (
+                table.columns.get(f"vdev.{match[1]}.iops[{match[2]}]")
+                if match is not None
+                else None
+            )
             if match is None or rates is None:
                 continue
             both = np.isfinite(waits) & np.isfinite(rates) & (rates > 0)
             ios = float(rates[both].sum())
             if ios > 0:
-                yield Summary(_metric(column), float((waits[both] * rates[both]).sum()) / ios, "s", table.source_fields[column][0])
+                yield Summary(
+                    _metric(column),
+                    float((waits[both] * rates[both]).sum()) / ios,
+                    "s",
+                    table.source_fields[column][0],
+                )
 
     def curves(self, table: HostTable) -> Iterator[Curve]:
         """Latency of reads and of writes at each vdev."""
-        return (Curve(_metric(column), "s", values) for column, values in table.columns.items() if _WAIT.fullmatch(column))
+        return (
+            Curve(_metric(column), "s", values)
+            for column, values in table.columns.items()
+            if _WAIT.fullmatch(column)
+        )
 
 
 def _metric(column: str) -> str:
@@ -88,7 +123,12 @@ def _reports(lines: Sequence[str], damaged: Damage) -> tuple[list[_Report], int 
         fields = line.split("\t")
         if line.isascii() and line.isdecimal() and 9 <= len(line) <= 11:
             reports.append(_Report(number, int(line)))
-        elif line.startswith("@ ") and start is None and line.split()[1].isdecimal() and len(line) < 60:
+        elif (
+            line.startswith("@ ")
+            and start is None
+            and line.split()[1].isdecimal()
+            and len(line) < 60
+        ):
             start = int(line.split()[1])
         elif len(fields) == 2 and fields[0] == "pool" and not reports:
             owners.add(fields[1])
@@ -96,7 +136,11 @@ def _reports(lines: Sequence[str], damaged: Damage) -> tuple[list[_Report], int 
             reports[-1].rows[owners.of(fields[0])] = row
         elif line.strip():
             damaged.append((number, "neither a time nor a vdev's row"))
-    phase = start % 10**9 if start is not None and reports and start // 10**9 == reports[0].seconds else None
+    phase = (
+        start % 10**9
+        if start is not None and reports and start // 10**9 == reports[0].seconds
+        else None
+    )
     return reports, phase
 
 
@@ -132,7 +176,19 @@ def _table(kind: str, reports: Sequence[_Report], phase: int | None, damaged: Da
         rows = [report.rows.get(owner, ()) for report in reports]
         for place, (name, unit, scale, words) in enumerate(_COLUMNS[:width]):
             key = f"vdev.{name}[{owner}]"
-            columns[key] = np.array([row[place] if place < len(row) else np.nan for row in rows], dtype=np.float64) * scale
+            columns[key] = (
+                np.array(
+                    [row[place] if place < len(row) else np.nan for row in rows], dtype=np.float64
+                )
+                * scale
+            )
             units[key], fields[key] = unit, (f"{words} of {owner}", "ns" if unit == "s" else "")
-    return HostTable(kind=kind, interval=float(np.median(steps[steps > 0])) if (steps > 0).any() else 1.0,
-                     time_ns=seconds * 10**9 + (phase or 0), columns=columns, units=units, source_fields=fields, damaged=tuple(damaged))
+    return HostTable(
+        kind=kind,
+        interval=float(np.median(steps[steps > 0])) if (steps > 0).any() else 1.0,
+        time_ns=seconds * 10**9 + (phase or 0),
+        columns=columns,
+        units=units,
+        source_fields=fields,
+        damaged=tuple(damaged),
+    )

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-WAITS = (*((f"{way}.{what}", way, what) for what in ("wait", "disk_wait", "syncq_wait", "asyncq_wait") for way in ("read", "write")),
-         ("scrub.wait", "scrub", "wait"), ("trim.wait", "trim", "wait"), ("rebuild.wait", "rebuild", "wait"))
+WAITS = (
+    *(
+        (f"{way}.{what}", way, what)
+        for what in ("wait", "disk_wait", "syncq_wait", "asyncq_wait")
+        for way in ("read", "write")
+    ),
+    ("scrub.wait", "scrub", "wait"),
+    ("trim.wait", "trim", "wait"),
+    ("rebuild.wait", "rebuild", "wait"),
+)
 """Of -l and -w: in all, at the disk, in the queue of synchronous I/Os, of asynchronous ones; then one column each."""
 
 LATENCIES = tuple(name for name, _, _ in WAITS)
-SIZES = tuple(f"{queue}.{how}" for queue in ("sync_read", "sync_write", "async_read", "async_write", "scrub", "trim", "rebuild")
-              for how in ("alone", "merged"))
+SIZES = tuple(
+    f"{queue}.{how}"
+    for queue in (
+        "sync_read",
+        "sync_write",
+        "async_read",
+        "async_write",
+        "scrub",
+        "trim",
+        "rebuild",
+    )
+    for how in ("alone", "merged")
+)
 """Of -r: I/Os that went by themselves, and those put together of several."""
 
 FEWEST_LATENCIES, FEWEST_SIZES = 9, 10

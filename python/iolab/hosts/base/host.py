@@ -37,7 +37,9 @@ class Process(Protocol):
         """Let at most `seconds` pass; the exit code (128 + n after signal n) once it ended, None while it runs."""
         ...
 
-    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int | None:
+    def end(
+        self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0
+    ) -> int | None:
         """End the whole group, by `first` and by SIGKILL after `grace` seconds; returns the exit code.
 
         None where something of it is there `patience` seconds after SIGKILL: it waits in the kernel, and ends when that lets it.
@@ -78,8 +80,16 @@ class Host(Protocol):
         """Run a short command to its end; RunError where it can't be started or outlives `timeout` seconds."""
         ...
 
-    def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> Process:
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        stdout: Path,
+        stderr: Path,
+        environment: Mapping[str, str] | None = None,
+        folders: Sequence[str] = (),
+    ) -> Process:
         """Start a command, its words going to two files; RunError where it can't be started.
 
         `environment` is added to the host's own; `folders`, names below `cwd`, are made beforehand where they aren't there. The
@@ -152,6 +162,8 @@ def need(host: Host, program: str, package: str) -> str:
     """Path of a program that a study needs; RunError with the way to get it."""
     path = host.which(program)
     if path is None:
-        raise RunError(f"{program} is not installed on host '{host.name}'",
-                       hint=f"install it: apt install {package} (Debian, Ubuntu), dnf install {package} (Fedora)")
+        raise RunError(
+            f"{program} is not installed on host '{host.name}'",
+            hint=f"install it: apt install {package} (Debian, Ubuntu), dnf install {package} (Fedora)",
+        )
     return path

@@ -33,7 +33,9 @@ class Kmsg:
             except BlockingIOError:
                 break
             except OSError as error:
-                if error.errno == errno.EPIPE:  # the ring went round; the next read goes on with the oldest record there is
+                if (
+                    error.errno == errno.EPIPE
+                ):  # the ring went round; the next read goes on with the oldest record there is
                     found.append("iolab: messages were lost: the kernel's ring buffer went round")
                     continue
                 break

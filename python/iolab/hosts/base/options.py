@@ -37,13 +37,17 @@ PROBLEMS = "option_problems"
 
 def problems_error(problems: Sequence[OptionProblem]) -> PydanticCustomError:
     """An error for a validator to raise that reports several keys at once."""
-    text = "; ".join(f"{'.'.join(problem.key)}: {problem.wrong}; {problem.allowed}" for problem in problems)
+    text = "; ".join(
+        f"{'.'.join(problem.key)}: {problem.wrong}; {problem.allowed}" for problem in problems
+    )
     return PydanticCustomError(PROBLEMS, "{text}", {"text": text, PROBLEMS: list(problems)})
 
 
 def _duration(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("is not a duration; write seconds or a unit: 60, '90s', '2m', '1h30m', '500ms'")
+        raise ValueError(
+            "is not a duration; write seconds or a unit: 60, '90s', '2m', '1h30m', '500ms'"
+        )
     try:
         return parse_fio_time(value)
     except UsageError as error:
@@ -59,10 +63,21 @@ def _size(value: Any) -> int:
         raise ValueError(f"{error.message}; {error.hint}") from None
 
 
-_DURATION_SCHEMA = {"anyOf": [{"type": "number", "minimum": 0},
-                              {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*([A-Za-z]+\s*\d+(\.\d+)?\s*)*[A-Za-z]*\s*$"}]}
-_SIZE_SCHEMA = {"anyOf": [{"type": "integer", "minimum": 0},
-                          {"type": "string", "pattern": r"^\s*\d+\s*([kmgtpKMGTP]?i?[bB]?)\s*$"}]}
+_DURATION_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "minimum": 0},
+        {
+            "type": "string",
+            "pattern": r"^\s*\d+(\.\d+)?\s*([A-Za-z]+\s*\d+(\.\d+)?\s*)*[A-Za-z]*\s*$",
+        },
+    ]
+}
+_SIZE_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0},
+        {"type": "string", "pattern": r"^\s*\d+\s*([kmgtpKMGTP]?i?[bB]?)\s*$"},
+    ]
+}
 
 Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
 """Seconds; written as a number of seconds or with a unit, as fio does."""

@@ -40,12 +40,18 @@ def state(pid: int) -> str:
 def members(group: int) -> list[int]:
     """Live processes of a process group."""
     pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()]
-    return [pid for pid in pids if (fields := _stat(pid)) is not None and int(fields[2]) == group and fields[0] not in "ZX"]
+    return [
+        pid
+        for pid in pids
+        if (fields := _stat(pid)) is not None and int(fields[2]) == group and fields[0] not in "ZX"
+    ]
 
 
 def well_formed(marks: Sequence[str]) -> set[str]:
     """The marks themselves. ValueError for such as every process may carry: none, or what is no `NAME=value`."""
-    if not marks or not all(name and value for name, _, value in (mark.partition("=") for mark in marks)):
+    if not marks or not all(
+        name and value for name, _, value in (mark.partition("=") for mark in marks)
+    ):
         raise ValueError(f"processes can't be told by {list(marks)}")
     return set(marks)
 
@@ -66,7 +72,10 @@ def _end(ours: Callable[[int, int], bool], grace: float) -> list[int]:
                 for handle in fresh.values():
                     with contextlib.suppress(ProcessLookupError):
                         signal.pidfd_send_signal(handle, number)
-                while any(_alive(pid, handle) for pid, handle in found.items()) and time.monotonic() < deadline:
+                while (
+                    any(_alive(pid, handle) for pid, handle in found.items())
+                    and time.monotonic() < deadline
+                ):
                     time.sleep(_LOOK)
                 fresh = _hold(ours, found) if time.monotonic() < deadline else {}
         return sorted(found)
@@ -118,7 +127,9 @@ def _alive(pid: int, handle: int) -> bool:
 def _stat(pid: int) -> list[str] | None:
     """Fields of /proc/<pid>/stat from the state on (field 3 is the first); the name before them may hold anything."""
     try:
-        fields = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        fields = (
+            (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        )
     except OSError:
         return None
     return fields if len(fields) > 19 else None

@@ -39,7 +39,11 @@ def block_devices(host: Host) -> dict[str, dict[str, str | int]]:
         names = host.list_directory("/sys/block")
     except OSError:
         return {}
-    found = {name: block_device_facts(host, name) for name in names if not name.startswith(("ram", "zram"))}
+    found = {
+        name: block_device_facts(host, name)
+        for name in names
+        if not name.startswith(("ram", "zram"))
+    }
     return {name: facts for name, facts in found.items() if facts.get("size_bytes")}
 
 

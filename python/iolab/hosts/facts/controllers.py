@@ -11,7 +11,14 @@ _BUS = "/sys/bus/pci/devices"
 _NAMES = ("/usr/share/misc/pci.ids", "/usr/share/hwdata/pci.ids")
 _STORAGE = "0x01"
 """Base class of mass storage controllers (PCI Code and ID Assignment Specification)."""
-_KINDS = {"0x0100": "SCSI", "0x0101": "IDE", "0x0104": "RAID", "0x0106": "SATA", "0x0107": "SAS", "0x0108": "NVMe"}
+_KINDS = {
+    "0x0100": "SCSI",
+    "0x0101": "IDE",
+    "0x0104": "RAID",
+    "0x0106": "SATA",
+    "0x0107": "SAS",
+    "0x0108": "NVMe",
+}
 
 
 def storage_controllers(host: Host) -> list[dict[str, Any]]:
@@ -28,11 +35,20 @@ def storage_controllers(host: Host) -> list[dict[str, Any]]:
 
 def _controller(host: Host, names: str, address: str, code: str) -> dict[str, Any]:
     base = f"{_BUS}/{address}"
-    ids = [(text_or_none(host, f"{base}/{name}") or "").removeprefix("0x") for name in ("vendor", "device")]
-    known: dict[str, Any] = {"address": address, "kind": _KINDS.get(code[:6], f"class {code}"), "ids": ":".join(ids),
-                             "name": _name(names, *ids) or ":".join(ids)}
+    ids = [
+        (text_or_none(host, f"{base}/{name}") or "").removeprefix("0x")
+        for name in ("vendor", "device")
+    ]
+    known: dict[str, Any] = {
+        "address": address,
+        "kind": _KINDS.get(code[:6], f"class {code}"),
+        "ids": ":".join(ids),
+        "name": _name(names, *ids) or ":".join(ids),
+    }
     folder, _, driver = host.resolve(f"{base}/driver").rpartition("/")
-    if folder.endswith("/drivers"):  # without a driver it is the missing file in the device's own directory, itself behind a link
+    if folder.endswith(
+        "/drivers"
+    ):  # without a driver it is the missing file in the device's own directory, itself behind a link
         known["driver"] = driver
     for key in ("numa_node", "current_link_speed", "current_link_width"):
         value = text_or_none(host, f"{base}/{key}")
@@ -47,7 +63,11 @@ def _name_list(host: Host) -> str:
 
 def _name(names: str, vendor: str, device: str) -> str | None:
     """`Vendor Device` from the text of pci.ids: vendors at the start of a line, their devices below them behind one tab."""
-    block = re.search(rf"^{re.escape(vendor)}  (.*)\n((?:[\t#].*\n?)*)", names, re.MULTILINE) if vendor else None
+    block = (
+        re.search(rf"^{re.escape(vendor)}  (.*)\n((?:[\t#].*\n?)*)", names, re.MULTILINE)
+        if vendor
+        else None
+    )
     if block is None:
         return None
     found = re.search(rf"^\t{re.escape(device)}  (.*)$", block[2], re.MULTILINE)

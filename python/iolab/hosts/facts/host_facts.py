@@ -49,7 +49,9 @@ def host_facts(host: Host) -> Facts:
     _cpu(host, found)
     _frequency(host, found)
     _memory(host, found)
-    release = re.search(r'^PRETTY_NAME="?([^"\n]*)', text_or_none(host, "/etc/os-release") or "", re.MULTILINE)
+    release = re.search(
+        r'^PRETTY_NAME="?([^"\n]*)', text_or_none(host, "/etc/os-release") or "", re.MULTILINE
+    )
     if release:
         found.facts["distribution"] = release[1]
     found.facts["storage_controllers"] = storage_controllers(host)
@@ -87,7 +89,11 @@ def _cpu(host: Host, found: Facts) -> None:
 
 def _frequency(host: Host, found: Facts) -> None:
     """Governors of all CPUs (one word where they agree), and whether they may go beyond their nominal frequency."""
-    governors = {text for cpu in _listed(host, _CPU, r"cpu\d+") if (text := text_or_none(host, f"{_CPU}/{cpu}/cpufreq/scaling_governor"))}
+    governors = {
+        text
+        for cpu in _listed(host, _CPU, r"cpu\d+")
+        if (text := text_or_none(host, f"{_CPU}/{cpu}/cpufreq/scaling_governor"))
+    }
     if governors:
         found.fingerprint["governor"] = found.facts["governor"] = ", ".join(sorted(governors))
     for path, allowed in _TURBO:
@@ -98,7 +104,9 @@ def _frequency(host: Host, found: Facts) -> None:
 
 
 def _memory(host: Host, found: Facts) -> None:
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", text_or_none(host, "/proc/meminfo") or "", re.MULTILINE)
+    memory = re.search(
+        r"^MemTotal:\s+(\d+) kB", text_or_none(host, "/proc/meminfo") or "", re.MULTILINE
+    )
     if memory:
         size = int(memory[1]) * 1024
         found.facts["memory_bytes"] = size
@@ -108,7 +116,10 @@ def _memory(host: Host, found: Facts) -> None:
     for node in _listed(host, "/sys/devices/system/node", r"node\d+"):
         base = f"/sys/devices/system/node/{node}"
         total = re.search(r"MemTotal:\s+(\d+) kB", text_or_none(host, f"{base}/meminfo") or "")
-        nodes[node] = {"cpus": text_or_none(host, f"{base}/cpulist") or "", **({"memory_bytes": int(total[1]) * 1024} if total else {})}
+        nodes[node] = {
+            "cpus": text_or_none(host, f"{base}/cpulist") or "",
+            **({"memory_bytes": int(total[1]) * 1024} if total else {}),
+        }
     if nodes:
         found.facts["numa_nodes"] = nodes
 

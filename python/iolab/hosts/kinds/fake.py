@@ -48,7 +48,7 @@ class FakeKernelLog:
 
     def new(self) -> list[str]:
         """Those that came since the last call."""
-        found, self._seen = self._messages[self._seen:], len(self._messages)
+        found, self._seen = self._messages[self._seen :], len(self._messages)
         return found
 
     def close(self) -> None:
@@ -100,8 +100,16 @@ class FakeHost:
             return Completed(tuple(command), 0, "", "")
         return program.output(command)
 
-    def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> FakeProcess:
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        stdout: Path,
+        stderr: Path,
+        environment: Mapping[str, str] | None = None,
+        folders: Sequence[str] = (),
+    ) -> FakeProcess:
         """Start a program that ends when the clock says so."""
         program = self._program(command)
         for folder in folders:
@@ -123,7 +131,11 @@ class FakeHost:
     def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
         """End those whose environment holds all marks."""
         wanted = well_formed(marks)
-        found = [pid for pid, words in self.unrecorded.items() if wanted <= {f"{name}={value}" for name, value in words.items()}]
+        found = [
+            pid
+            for pid, words in self.unrecorded.items()
+            if wanted <= {f"{name}={value}" for name, value in words.items()}
+        ]
         for pid in found:
             del self.unrecorded[pid]
         self.ended += found
@@ -147,20 +159,28 @@ class FakeHost:
             raise FileNotFoundError(2, "No such file or directory", path)
         prefix = path.rstrip("/") + "/"
         everything = [*self.files, *self.directories, *self.links]
-        return sorted({name[len(prefix):].split("/")[0] for name in everything if name.startswith(prefix) and name != prefix})
+        return sorted(
+            {
+                name[len(prefix) :].split("/")[0]
+                for name in everything
+                if name.startswith(prefix) and name != prefix
+            }
+        )
 
     def resolve(self, path: str) -> str:
         """The path with symbolic links followed, longest link first."""
         for link in sorted(self.links, key=len, reverse=True):
             if path == link or path.startswith(link + "/"):
-                return self.links[link] + path[len(link):]
+                return self.links[link] + path[len(link) :]
         return path
 
     def is_directory(self, path: str) -> bool:
         """Whether it was made, or holds a file."""
         path = self.resolve(path)
         below = path.rstrip("/") + "/"
-        return path in self.directories or any(name.startswith(below) for name in (*self.files, *self.directories))
+        return path in self.directories or any(
+            name.startswith(below) for name in (*self.files, *self.directories)
+        )
 
     def free_bytes(self, path: str) -> int:
         """What the test set."""
@@ -184,22 +204,39 @@ class FakeHost:
         """Forget a directory and what is below it."""
         self.removed.append(path)
         below = path.rstrip("/") + "/"
-        self.directories = {name for name in self.directories if name != path and not name.startswith(below)}
+        self.directories = {
+            name for name in self.directories if name != path and not name.startswith(below)
+        }
         self.files = {name: text for name, text in self.files.items() if not name.startswith(below)}
 
     def _program(self, command: Sequence[str]) -> FakeProgram:
         program = self.programs.get(Path(command[0]).name)
         if program is None:
-            raise RunError(f"'{command[0]}' can't be started: No such file or directory", where=self.name)
+            raise RunError(
+                f"'{command[0]}' can't be started: No such file or directory", where=self.name
+            )
         return program
 
 
 class FakeProcess:
     """A program that runs while the fake clock does."""
 
-    def __init__(self, host: FakeHost, program: FakeProgram, command: tuple[str, ...], cwd: Path, stdout: Path,
-                 pid: int) -> None:
-        self._host, self._program, self._command, self._cwd, self._stdout = host, program, command, cwd, stdout
+    def __init__(
+        self,
+        host: FakeHost,
+        program: FakeProgram,
+        command: tuple[str, ...],
+        cwd: Path,
+        stdout: Path,
+        pid: int,
+    ) -> None:
+        self._host, self._program, self._command, self._cwd, self._stdout = (
+            host,
+            program,
+            command,
+            cwd,
+            stdout,
+        )
         self._begun = host.clock.monotonic()
         self._due = self._begun + program.seconds
         self._exit_code: int | None = None
@@ -215,7 +252,11 @@ class FakeProcess:
             if self._host.clock.monotonic() >= self._due:
                 if self._program.work is not None:
                     self._program.work(self._command, self._cwd)
-                self._exit_code = self._program.exit_code if self._program.fails is None else self._program.fails(self._command)
+                self._exit_code = (
+                    self._program.exit_code
+                    if self._program.fails is None
+                    else self._program.fails(self._command)
+                )
         return self._exit_code
 
     def _print(self) -> None:
@@ -223,7 +264,9 @@ class FakeProcess:
             passed = min(self._host.clock.monotonic() - self._begun, self._program.seconds)
             self._stdout.write_text(self._program.prints(passed), "utf-8")
 
-    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int | None:
+    def end(
+        self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0
+    ) -> int | None:
         """End it: at once, or after the grace where it is stubborn."""
         if self._exit_code is None:
             self._print()

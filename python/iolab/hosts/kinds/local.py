@@ -57,8 +57,14 @@ class LocalHost:
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
         """Run a short command to its end."""
         try:
-            popen = subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                     env=_environment({}), process_group=0)
+            popen = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment({}),
+                process_group=0,
+            )
         except (OSError, ValueError) as error:
             raise RunError(f"'{command[0]}' can't be started: {error}", where=self.name) from None
         try:
@@ -66,12 +72,19 @@ class LocalHost:
         except subprocess.TimeoutExpired as late_after:
             late = f"'{command[0]}' did not end within {late_after.timeout:g} s"
             if not _killed(popen):
-                raise HungError(f"{late}: it waits in the kernel", where=self.name, hint=FROZEN) from None
+                raise HungError(
+                    f"{late}: it waits in the kernel", where=self.name, hint=FROZEN
+                ) from None
             raise RunError(late, where=self.name) from None
         except BaseException:
             _killed(popen)
             raise
-        return Completed(tuple(command), _exit_code(popen.returncode), out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+        return Completed(
+            tuple(command),
+            _exit_code(popen.returncode),
+            out.decode("utf-8", "replace"),
+            err.decode("utf-8", "replace"),
+        )
 
     def _output(self, popen: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
         """What a command wrote; TimeoutExpired once its time is over, or where it waits in the kernel and the user wants to stop."""
@@ -87,16 +100,31 @@ class LocalHost:
                 if self.stopping() and passed > _STOP_AFTER and state(popen.pid) == "D":
                     raise subprocess.TimeoutExpired(popen.args, round(passed)) from None
 
-    def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> LocalProcess:
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        stdout: Path,
+        stderr: Path,
+        environment: Mapping[str, str] | None = None,
+        folders: Sequence[str] = (),
+    ) -> LocalProcess:
         """Start a command in a process group of its own, so that a Ctrl-C meant for iolab doesn't reach it."""
         try:
             for folder in folders:
                 (cwd / folder).mkdir(exist_ok=True)
             with stdout.open("wb") as out, stderr.open("wb") as err:
-                popen = subprocess.Popen(list(command), cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                         env=_environment(environment or {}), process_group=0,
-                                         preexec_fn=_die_with(os.getpid()))
+                popen = subprocess.Popen(
+                    list(command),
+                    cwd=cwd,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    env=_environment(environment or {}),
+                    process_group=0,
+                    preexec_fn=_die_with(os.getpid()),
+                )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise RunError(f"'{command[0]}' can't be started: {error}", where=self.name) from None
         return LocalProcess(popen)
@@ -195,7 +223,9 @@ class LocalProcess:
         self._close()
         return _exit_code(self._popen.returncode)
 
-    def end(self, grace: float = 5.0, first: signal.Signals = signal.SIGTERM, patience: float = 30.0) -> int | None:
+    def end(
+        self, grace: float = 5.0, first: signal.Signals = signal.SIGTERM, patience: float = 30.0
+    ) -> int | None:
         """End the whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds."""
         if self._popen.returncode is None:
             self._signal(first)

@@ -13,7 +13,9 @@ from ...errors import UsageError
 from ..base.host import Host
 from ..base.options import Options
 
-_FORMS = "write local, rig:NAME, USER@HOST or USER@HOST:PORT (ssh:HOST where ssh itself knows the user)"
+_FORMS = (
+    "write local, rig:NAME, USER@HOST or USER@HOST:PORT (ssh:HOST where ssh itself knows the user)"
+)
 
 
 def host_named(text: str) -> Host:
@@ -43,7 +45,10 @@ def _parsed(text: str) -> tuple[str, dict[str, Any]]:
         return "local", {}
     if match := re.fullmatch(r"rig:([A-Za-z0-9][\w.-]*)", text):
         return "rig", {"name": match[1]}
-    match = re.fullmatch(r"(?:ssh:)?((?:[^\s@:/-][^\s@:/]*@)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s@:/\[\]-][^\s@:/\[\]]*))(?::(\d{1,5}))?", text)
+    match = re.fullmatch(
+        r"(?:ssh:)?((?:[^\s@:/-][^\s@:/]*@)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s@:/\[\]-][^\s@:/\[\]]*))(?::(\d{1,5}))?",
+        text,
+    )
     if match and ("@" in match[1] or text.startswith("ssh:")):
         values: dict[str, str | int] = {"address": match[1].replace("[", "").replace("]", "")}
         if match[2]:

@@ -62,7 +62,12 @@ class RigState:
 class RigOptions(Options):
     """Which machine."""
 
-    name: Annotated[str, Field(description="name of a machine that 'iolab rig up' started; by default it bears its rig's")] = "openzfs"
+    name: Annotated[
+        str,
+        Field(
+            description="name of a machine that 'iolab rig up' started; by default it bears its rig's"
+        ),
+    ] = "openzfs"
 
 
 class RigHost(SshHost):
@@ -79,15 +84,24 @@ class RigHost(SshHost):
     def connection_facts(self) -> dict[str, Any]:
         """What ssh tells, and the machine itself: its disks' limits, and whether its CPU is emulated."""
         state = running_machine(self._machine)
-        kept = {key: value for key, value in state.as_data().items() if key not in ("pid", "started", "port", "running", "begun_ns")}
+        kept = {
+            key: value
+            for key, value in state.as_data().items()
+            if key not in ("pid", "started", "port", "running", "begun_ns")
+        }
         found = super().connection_facts()
         found["connection"]["kind"] = "rig"
         return {**found, "rig": kept}
 
     def destination(self) -> Destination:
         state = running_machine(self._machine)
-        return Destination(self.name, "root@127.0.0.1", state.port, rig_home(state.rig) / "id_ed25519",
-                           machine_home(state.rig, state.name) / "known_hosts")
+        return Destination(
+            self.name,
+            "root@127.0.0.1",
+            state.port,
+            rig_home(state.rig) / "id_ed25519",
+            machine_home(state.rig, state.name) / "known_hosts",
+        )
 
 
 def cache_home() -> Path:
@@ -95,7 +109,15 @@ def cache_home() -> Path:
     if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
         return Path(pwd.getpwuid(int(os.environ["SUDO_UID"])).pw_dir) / ".cache" / "iolab" / "rigs"
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base.startswith("/") else Path(os.environ.get("HOME") or Path.home()) / ".cache") / "iolab" / "rigs"
+    return (
+        (
+            Path(base)
+            if base.startswith("/")
+            else Path(os.environ.get("HOME") or Path.home()) / ".cache"
+        )
+        / "iolab"
+        / "rigs"
+    )
 
 
 def rig_home(rig: str) -> Path:
@@ -125,9 +147,15 @@ def running_machine(name: str) -> RigState:
     state = next((one for one in known if one.name == name), None)
     if state is None:
         there = ", ".join(one.name for one in known if one.running)
-        raise RunError(f"no rig '{name}' is up" + (f"; there are: {there}" if there else ""), where=f"rig:{name}",
-                       hint=f"start it: iolab rig up {name} --disks 8")
+        raise RunError(
+            f"no rig '{name}' is up" + (f"; there are: {there}" if there else ""),
+            where=f"rig:{name}",
+            hint=f"start it: iolab rig up {name} --disks 8",
+        )
     if not state.running:
-        raise RunError("has ended by itself", where=f"rig:{name}",
-                       hint=f"{machine_home(state.rig, name) / 'console.log'} may say why; 'iolab rig up' starts it anew")
+        raise RunError(
+            "has ended by itself",
+            where=f"rig:{name}",
+            hint=f"{machine_home(state.rig, name) / 'console.log'} may say why; 'iolab rig up' starts it anew",
+        )
     return state

@@ -80,19 +80,32 @@ class Destination:
 
     def arguments(self, control: Path) -> list[str]:
         """ssh with every option up to the address. `control`: the socket by which further sessions share the connection."""
-        options = {"BatchMode": "yes", "ConnectTimeout": str(CONNECT_SECONDS), "ServerAliveInterval": "5", "ServerAliveCountMax": "3",
-                   "ControlPath": str(control)}
+        options = {
+            "BatchMode": "yes",
+            "ConnectTimeout": str(CONNECT_SECONDS),
+            "ServerAliveInterval": "5",
+            "ServerAliveCountMax": "3",
+            "ControlPath": str(control),
+        }
         arguments = ["ssh", "-T"]
         if self.known_hosts is not None:
             arguments += ["-F", "/dev/null"]
-            options.update({"UserKnownHostsFile": str(self.known_hosts), "GlobalKnownHostsFile": "/dev/null",
-                            "StrictHostKeyChecking": "yes"})
+            options.update(
+                {
+                    "UserKnownHostsFile": str(self.known_hosts),
+                    "GlobalKnownHostsFile": "/dev/null",
+                    "StrictHostKeyChecking": "yes",
+                }
+            )
         if self.identity is not None:
             arguments += ["-i", str(self.identity)]
             options["IdentitiesOnly"] = "yes"
         if self.port is not None:
             arguments += ["-p", str(self.port)]
-        return [*arguments, *(word for key, value in options.items() for word in ("-o", f"{key}={value}"))]
+        return [
+            *arguments,
+            *(word for key, value in options.items() for word in ("-o", f"{key}={value}")),
+        ]
 
 
 class HostLost(RunError):
@@ -112,11 +125,26 @@ class Channel:
         try:
             with self._errors.open("wb") as errors:
                 self._ssh = subprocess.Popen(
-                    [*destination.arguments(self._control), "-o", "ControlMaster=yes", "--", destination.address, _remote(word)],
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, process_group=0, preexec_fn=_die_with(os.getpid()))
+                    [
+                        *destination.arguments(self._control),
+                        "-o",
+                        "ControlMaster=yes",
+                        "--",
+                        destination.address,
+                        _remote(word),
+                    ],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    process_group=0,
+                    preexec_fn=_die_with(os.getpid()),
+                )
         except OSError as error:
-            raise RunError(f"ssh can't be started: {error.strerror or error}", where=destination.name,
-                           hint="install it: apt install openssh-client") from None
+            raise RunError(
+                f"ssh can't be started: {error.strerror or error}",
+                where=destination.name,
+                hint="install it: apt install openssh-client",
+            ) from None
         try:
             self._hand_over(word)
             self.far: dict[str, Any] = self.call("hello")[0]
@@ -124,13 +152,26 @@ class Channel:
             raise self._refused() from None
         if tuple(map(int, str(self.far["python"]).split(".")[:2])) < OLDEST_PYTHON:
             self.close()
-            raise RunError(f"its Python is {self.far['python']}", where=destination.name, hint="Python 3.9 or newer must be there")
+            raise RunError(
+                f"its Python is {self.far['python']}",
+                where=destination.name,
+                hint="Python 3.9 or newer must be there",
+            )
 
     def command(self, *words: str) -> list[str]:
         """The argument list that runs a command over this very connection, in a session of its own."""
-        return [*self._to.arguments(self._control), "-o", "ControlMaster=no", "--", self._to.address, shlex.join(words)]
+        return [
+            *self._to.arguments(self._control),
+            "-o",
+            "ControlMaster=no",
+            "--",
+            self._to.address,
+            shlex.join(words),
+        ]
 
-    def call(self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any) -> tuple[Any, bytes]:
+    def call(
+        self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any
+    ) -> tuple[Any, bytes]:
         """Ask for something that takes at most `allow` seconds by itself: the answer and its raw bytes.
 
         Raises OSError as the far side's system did, ValueError for what else went wrong there, HungError where a command waits in the
@@ -144,7 +185,9 @@ class Channel:
             payload = self._take(int(answer.get("bytes", 0)), deadline)
         except ValueError:
             raise self._loss() from None
-        except BaseException:  # an answer that is still to come would be taken for that to the next request
+        except (
+            BaseException
+        ):  # an answer that is still to come would be taken for that to the next request
             self._loss()
             raise
         if "os" in answer:
@@ -172,7 +215,12 @@ class Channel:
 
     def _hand_over(self, word: str) -> None:
         here = Path(__file__).parent.parent
-        text = json.dumps([[name, (here / f"{name.replace('.', '/')}.py").read_text("utf-8")] for name in _MODULES]).encode()
+        text = json.dumps(
+            [
+                [name, (here / f"{name.replace('.', '/')}.py").read_text("utf-8")]
+                for name in _MODULES
+            ]
+        ).encode()
         self._send(f"{len(text)}\n".encode() + text)
         deadline = time.monotonic() + CONNECT_SECONDS + PATIENCE
         while self._line(deadline).strip() != f"{_READY} {word}".encode():
@@ -184,10 +232,17 @@ class Channel:
         words = self._words()
         hint = "see that 'ssh' gets there without a question, by keys (ssh-copy-id) and a known host key"
         if "iolab: no python" in words:
-            return RunError("has no Python of 3.9 or newer, through which iolab works there", where=self._to.name,
-                            hint="install it: apt install python3 (Debian, Ubuntu), dnf install python3 (Fedora)")
+            return RunError(
+                "has no Python of 3.9 or newer, through which iolab works there",
+                where=self._to.name,
+                hint="install it: apt install python3 (Debian, Ubuntu), dnf install python3 (Fedora)",
+            )
         lines = [line.strip() for line in words.splitlines() if line.strip()]
-        return RunError(f"can't be reached: {lines[-1][:200] if lines else 'ssh ended without a word'}", where=self._to.name, hint=hint)
+        return RunError(
+            f"can't be reached: {lines[-1][:200] if lines else 'ssh ended without a word'}",
+            where=self._to.name,
+            hint=hint,
+        )
 
     def _words(self) -> str:
         try:
@@ -224,7 +279,9 @@ class Channel:
 
     def _fill(self, deadline: float) -> None:
         assert self._ssh.stdout is not None
-        ready, _, _ = select.select([self._ssh.stdout], [], [], max(0.0, deadline - time.monotonic()))
+        ready, _, _ = select.select(
+            [self._ssh.stdout], [], [], max(0.0, deadline - time.monotonic())
+        )
         data = os.read(self._ssh.stdout.fileno(), 1 << 20) if ready else b""
         if not data:
             raise self._loss()
@@ -235,8 +292,11 @@ class Channel:
         if not already:
             self._ssh.kill()
             self._ssh.wait()
-        return HostLost("the connection to the host is lost", where=self._to.name,
-                        hint="check that the host is up; --resume runs what is missing")
+        return HostLost(
+            "the connection to the host is lost",
+            where=self._to.name,
+            hint="check that the host is up; --resume runs what is missing",
+        )
 
 
 def _remote(word: str) -> str:
@@ -244,8 +304,10 @@ def _remote(word: str) -> str:
     newest, oldest = 20, OLDEST_PYTHON[1]
     names = " ".join(["python3", *(f"python3.{minor}" for minor in range(newest, oldest - 1, -1))])
     test = f"import sys; sys.exit(sys.version_info < (3, {oldest}))"
-    script = (f'for python in {names}; do if "$python" -I -S -c "{test}" 2>/dev/null; then exec "$python" -I -S -c "$0" {word}; fi; done; '
-              'echo "iolab: no python" >&2; exit 127')
+    script = (
+        f'for python in {names}; do if "$python" -I -S -c "{test}" 2>/dev/null; then exec "$python" -I -S -c "$0" {word}; fi; done; '
+        'echo "iolab: no python" >&2; exit 127'
+    )
     return shlex.join(["sh", "-c", script, _BOOTSTRAP])
 
 
@@ -258,4 +320,3 @@ def _die_with(parent: int) -> Callable[[], None]:
             os._exit(1)
 
     return ask
-

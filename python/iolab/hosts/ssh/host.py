@@ -38,11 +38,19 @@ _BETWEEN_TRIES = 10.0
 class SshOptions(Options):
     """Where to connect to, and how; what is left out is ssh's own choice."""
 
-    address: Annotated[str, Field(description="HOST, USER@HOST, or a name of ~/.ssh/config")] = "localhost"
-    port: Annotated[int | None, Field(ge=1, le=65535, description="port; default: ssh's own choice")] = None
+    address: Annotated[str, Field(description="HOST, USER@HOST, or a name of ~/.ssh/config")] = (
+        "localhost"
+    )
+    port: Annotated[
+        int | None, Field(ge=1, le=65535, description="port; default: ssh's own choice")
+    ] = None
     identity: Annotated[Path | None, Field(description="a private key to use alone")] = None
-    known_hosts: Annotated[Path | None, Field(description="the file that alone says which host keys are right")] = None
-    name: Annotated[str | None, Field(description="what the host is called in results; default: the address")] = None
+    known_hosts: Annotated[
+        Path | None, Field(description="the file that alone says which host keys are right")
+    ] = None
+    name: Annotated[
+        str | None, Field(description="what the host is called in results; default: the address")
+    ] = None
 
 
 class SshHost:
@@ -61,7 +69,9 @@ class SshHost:
             raise UsageError(f"'{options.address}' names no host", hint="write HOST or USER@HOST")
         self.name = options.name or options.address + (f":{options.port}" if options.port else "")
         self.words = _words(options)
-        self._to = Destination(self.name, options.address, options.port, options.identity, options.known_hosts)
+        self._to = Destination(
+            self.name, options.address, options.port, options.identity, options.known_hosts
+        )
         self._directory: Path | None = None
         self._channel: Channel | None = None
         self._generation = 0
@@ -84,17 +94,31 @@ class SshHost:
             if LOCAL_FILE.fullmatch(word) and word.startswith(f"/proc/{os.getpid()}/"):
                 carried, data = [place], Path(word).read_bytes()
         try:
-            answer = self.call("run", data, allow=timeout, command=words, timeout=timeout, carried=carried)[0]
+            answer = self.call(
+                "run", data, allow=timeout, command=words, timeout=timeout, carried=carried
+            )[0]
         except (OSError, ValueError) as error:
             raise RunError(f"'{words[0]}' can't be started: {error}", where=self.name) from None
         if answer.get("hung"):
-            raise HungError(f"'{words[0]}' did not end within {timeout:g} s: it waits in the kernel", where=self.name, hint=FROZEN)
+            raise HungError(
+                f"'{words[0]}' did not end within {timeout:g} s: it waits in the kernel",
+                where=self.name,
+                hint=FROZEN,
+            )
         if answer.get("late"):
             raise RunError(f"'{words[0]}' did not end within {timeout:g} s", where=self.name)
         return Completed(tuple(command), answer["exit_code"], answer["stdout"], answer["stderr"])
 
-    def start(self, command: Sequence[str], *, cwd: Path, stdout: Path, stderr: Path,
-              environment: Mapping[str, str] | None = None, folders: Sequence[str] = ()) -> SshProcess:
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        stdout: Path,
+        stderr: Path,
+        environment: Mapping[str, str] | None = None,
+        folders: Sequence[str] = (),
+    ) -> SshProcess:
         """Start a command in the mirror of `cwd`, with copies of the files in there that it names.
 
         What it leaves in there, and its words, are copied back when it ended. Where the connection is lost it is ended.
@@ -107,11 +131,19 @@ class SshHost:
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
         """End what a killed iolab left running there."""
-        return [int(ended) for ended in self.call("end_leftover", allow=2 * grace, pid=pid, started=started, mark=mark, grace=grace)[0]]
+        return [
+            int(ended)
+            for ended in self.call(
+                "end_leftover", allow=2 * grace, pid=pid, started=started, mark=mark, grace=grace
+            )[0]
+        ]
 
     def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
         """End what a killed iolab left running there without a record."""
-        return [int(ended) for ended in self.call("end_marked", allow=3 * grace, marks=list(marks), grace=grace)[0]]
+        return [
+            int(ended)
+            for ended in self.call("end_marked", allow=3 * grace, marks=list(marks), grace=grace)[0]
+        ]
 
     def kernel_log(self) -> SshKernelLog | None:
         """The kernel's messages there."""
@@ -120,7 +152,12 @@ class SshHost:
 
     def read_text(self, path: str) -> str:
         """A text file's content; bytes that are no UTF-8 are replaced."""
-        return self.call_files("read", path=path)[1].decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+        return (
+            self.call_files("read", path=path)[1]
+            .decode("utf-8", "replace")
+            .replace("\r\n", "\n")
+            .replace("\r", "\n")
+        )
 
     def list_directory(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
@@ -166,9 +203,19 @@ class SshHost:
     def connection_facts(self) -> dict[str, Any]:
         """How it is reached, and how its clock stands to this machine's."""
         far, offset = self.channel().far, self.clock.offset()
-        return {"connection": {"kind": "ssh", "address": self._to.address, "port": self._to.port, "node": far["node"],
-                               "python": far["python"], "user_id": far["uid"], "round_trip_ns": offset.round_trip_ns},
-                "clock_offset_ns": offset.nanoseconds, "clock_offset_uncertainty_ns": offset.uncertainty_ns}
+        return {
+            "connection": {
+                "kind": "ssh",
+                "address": self._to.address,
+                "port": self._to.port,
+                "node": far["node"],
+                "python": far["python"],
+                "user_id": far["uid"],
+                "round_trip_ns": offset.round_trip_ns,
+            },
+            "clock_offset_ns": offset.nanoseconds,
+            "clock_offset_uncertainty_ns": offset.uncertainty_ns,
+        }
 
     def session(self, *words: str) -> list[str]:
         """Argument list of a further session over the same connection, whose standard input and output are its own."""
@@ -181,7 +228,11 @@ class SshHost:
         """
         digest = hashlib.sha256(content).hexdigest()
         try:
-            return str(self.call("keep_program", content, base=mirror_root(), name=name, digest=digest, allow=600)[0])
+            return str(
+                self.call(
+                    "keep_program", content, base=mirror_root(), name=name, digest=digest, allow=600
+                )[0]
+            )
         except (OSError, ValueError) as error:
             raise RunError(f"'{name}' can't be brought there: {error}", where=self.name) from None
 
@@ -243,11 +294,15 @@ class SshHost:
             self._end_lost()
         return self._channel
 
-    def call(self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any) -> tuple[Any, bytes]:
+    def call(
+        self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any
+    ) -> tuple[Any, bytes]:
         """Ask the far side; RunError where it isn't there, else as `Channel.call`."""
         return self.channel().call(do, data, allow=allow, **values)
 
-    def call_files(self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any) -> tuple[Any, bytes]:
+    def call_files(
+        self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any
+    ) -> tuple[Any, bytes]:
         """Like `call`, a lost or unreachable host being an OSError as file methods promise."""
         try:
             return self.call(do, data, allow=allow, **values)
@@ -304,7 +359,11 @@ def _remove_left() -> None:
     for place in Path(tempfile.gettempdir()).glob(f"{_OWN}*-*"):
         pid = place.name.removeprefix(_OWN).partition("-")[0]
         with contextlib.suppress(OSError):
-            if pid.isdecimal() and start_ticks(int(pid)) is None and place.lstat().st_uid == os.getuid():
+            if (
+                pid.isdecimal()
+                and start_ticks(int(pid)) is None
+                and place.lstat().st_uid == os.getuid()
+            ):
                 shutil.rmtree(place, ignore_errors=True)
 
 

@@ -44,7 +44,9 @@ class SshProcess:
         mark: `NAME=value` that stands in its environment and in no other's but its children's.
     """
 
-    def __init__(self, host: Owner, channel: Channel, generation: int, cwd: Path, stdout: Path, stderr: Path) -> None:
+    def __init__(
+        self, host: Owner, channel: Channel, generation: int, cwd: Path, stdout: Path, stderr: Path
+    ) -> None:
         self._host, self._channel, self._generation = host, channel, generation
         self._cwd, self._words = cwd.absolute(), (stdout.absolute(), stderr.absolute())
         self._directories: list[Path] = []
@@ -56,14 +58,21 @@ class SshProcess:
         self.pid = 0
         self.started: int | None = None
 
-    def begin(self, command: Sequence[str], environment: dict[str, str], folders: Sequence[str] = ()) -> None:
+    def begin(
+        self, command: Sequence[str], environment: dict[str, str], folders: Sequence[str] = ()
+    ) -> None:
         """Send what it needs and start it; RunError where that can't be done."""
         words = {**environment, _MARK: self._token}
         try:
             self._mirror(self._cwd)
             for folder in folders:
                 (self._cwd / folder).mkdir(exist_ok=True)
-                self._channel.call("make_own", base=mirror_root(), path=f"{work_place(self._cwd)}/{folder}", passing=False)
+                self._channel.call(
+                    "make_own",
+                    base=mirror_root(),
+                    path=f"{work_place(self._cwd)}/{folder}",
+                    passing=False,
+                )
             run_directory = environment.get(RUN_DIRECTORY)
             if run_directory and Path(run_directory).is_dir():
                 self._mirror(Path(run_directory))
@@ -72,15 +81,23 @@ class SshProcess:
                 self._make(file.parent)
                 file.write_bytes(b"")
             self._send(command)
-            found = self._channel.call("start", command=list(command), cwd=work_place(self._cwd), stdout=self._far(self._words[0]),
-                                       stderr=self._far(self._words[1]), environment=words)[0]
+            found = self._channel.call(
+                "start",
+                command=list(command),
+                cwd=work_place(self._cwd),
+                stdout=self._far(self._words[0]),
+                stderr=self._far(self._words[1]),
+                environment=words,
+            )[0]
         except HostLost:
             self.over = self.lost = True
             raise
         except (OSError, ValueError) as error:
             self.over = True
             self._leave()
-            raise RunError(f"'{command[0]}' can't be started: {error}", where=self._host.name) from None
+            raise RunError(
+                f"'{command[0]}' can't be started: {error}", where=self._host.name
+            ) from None
         self.pid, self.started = found["pid"], found["started"]
 
     def wait(self, seconds: float) -> int | None:
@@ -91,10 +108,14 @@ class SshProcess:
                 self._finish(code)
         return self._exit_code
 
-    def end(self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0) -> int | None:
+    def end(
+        self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0
+    ) -> int | None:
         """End the whole group; None where something of it waits in the kernel. RunError where the host is lost; its programs are ended
         there, then."""
-        code = self._ask("end", 2 * grace + patience, grace=grace, first=int(first), patience=patience)
+        code = self._ask(
+            "end", 2 * grace + patience, grace=grace, first=int(first), patience=patience
+        )
         if code is not None and self._exit_code is None:
             self._finish(code)
         return code
@@ -108,16 +129,22 @@ class SshProcess:
             self.over = self.lost = True
             raise
         except (OSError, ValueError) as error:
-            raise RunError(f"process {self.pid} can't be followed: {error}", where=self._host.name) from None
+            raise RunError(
+                f"process {self.pid} can't be followed: {error}", where=self._host.name
+            ) from None
         return None if answer is None else int(answer)
 
     def _finish(self, code: int) -> None:
         """Bring back what it left, then count it as ended."""
         try:
             for directory in self._directories:
-                for name, size, modified in self._channel.call("survey", path=work_place(directory))[0]:
+                for name, size, modified in self._channel.call(
+                    "survey", path=work_place(directory)
+                )[0]:
                     if self._known.get((directory, name)) != (size, modified):
-                        self._bring(f"{work_place(directory)}/{name}", inside(directory, name), size)
+                        self._bring(
+                            f"{work_place(directory)}/{name}", inside(directory, name), size
+                        )
             for file in self._words:
                 if file.parent not in self._directories:
                     self._bring(self._far(file), file, None)
@@ -125,7 +152,9 @@ class SshProcess:
             self.over = self.lost = True
             raise
         except (OSError, ValueError) as error:
-            raise RunError(f"what a program left can't be brought back: {error}", where=self._host.name) from None
+            raise RunError(
+                f"what a program left can't be brought back: {error}", where=self._host.name
+            ) from None
         finally:
             self.over = True
         self._exit_code = code
@@ -133,7 +162,9 @@ class SshProcess:
 
     def _bring(self, path: str, place: Path, size: int | None) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        file = os.open(
+            place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666
+        )
         with os.fdopen(file, "wb") as sink:
             offset = 0
             while size is None or offset < size:
@@ -159,8 +190,12 @@ class SshProcess:
             file = self._cwd / name
             content = file.read_bytes()
             far = f"{work_place(self._cwd)}/{name}"
-            self._channel.call("make_own", base=mirror_root(), path=far.rpartition("/")[0], passing=False)
-            size, modified = self._channel.call("put", content, path=far, mode=file.stat().st_mode & 0o777)[0]
+            self._channel.call(
+                "make_own", base=mirror_root(), path=far.rpartition("/")[0], passing=False
+            )
+            size, modified = self._channel.call(
+                "put", content, path=far, mode=file.stat().st_mode & 0o777
+            )[0]
             self._known[self._cwd, name] = (size, modified)
 
     def _far(self, file: Path) -> str:
@@ -183,7 +218,10 @@ def inside(directory: Path, name: str) -> Path:
     if not parts or PurePosixPath(name).is_absolute() or ".." in parts:
         raise ValueError(f"'{name}' is not a name of a file in {directory}")
     place = directory.joinpath(*parts)
-    if place.parent.exists() and directory.resolve() not in (place.parent.resolve(), *place.parent.resolve().parents):
+    if place.parent.exists() and directory.resolve() not in (
+        place.parent.resolve(),
+        *place.parent.resolve().parents,
+    ):
         raise ValueError(f"'{name}' leads out of {directory}")
     return place
 
@@ -194,7 +232,14 @@ def _named(command: Sequence[str], cwd: Path) -> Iterator[str]:
     for word in command:
         for part in (word, *_WORD.findall(word)):
             name = part.removeprefix("./")
-            if not name or len(name) > 1024 or name.startswith("/") or "\0" in name or ".." in PurePosixPath(name).parts or name in seen:
+            if (
+                not name
+                or len(name) > 1024
+                or name.startswith("/")
+                or "\0" in name
+                or ".." in PurePosixPath(name).parts
+                or name in seen
+            ):
                 continue
             seen.add(name)
             with contextlib.suppress(OSError):

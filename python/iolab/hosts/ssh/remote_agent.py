@@ -89,7 +89,13 @@ class FarEnd:
                 payload, found = found, None
             answer: dict[str, Any] = {"ok": found}
         except OSError as error:
-            answer = {"os": [error.errno or 0, error.filename if isinstance(error.filename, str) else None], "wrong": str(error)}
+            answer = {
+                "os": [
+                    error.errno or 0,
+                    error.filename if isinstance(error.filename, str) else None,
+                ],
+                "wrong": str(error),
+            }
         except Hung as error:
             answer = {"hung": str(error)}
         except (ValueError, subprocess.SubprocessError) as error:
@@ -102,8 +108,13 @@ class FarEnd:
 
     def do_hello(self) -> dict[str, Any]:
         """Who and what this is."""
-        return {"pid": os.getpid(), "uid": os.getuid(), "python": ".".join(map(str, sys.version_info[:3])), "node": os.uname().nodename,
-                "machine": os.uname().machine}
+        return {
+            "pid": os.getpid(),
+            "uid": os.getuid(),
+            "python": ".".join(map(str, sys.version_info[:3])),
+            "node": os.uname().nodename,
+            "machine": os.uname().machine,
+        }
 
     def do_clock(self) -> int:
         """Nanoseconds since 1970-01-01 UTC by this machine."""
@@ -113,16 +124,32 @@ class FarEnd:
         """Full path of a program."""
         return shutil.which(program, path=_path())
 
-    def do_run(self, data: bytes = b"", *, command: list[str], timeout: float, carried: list[int] | None = None) -> dict[str, Any]:
+    def do_run(
+        self,
+        data: bytes = b"",
+        *,
+        command: list[str],
+        timeout: float,
+        carried: list[int] | None = None,
+    ) -> dict[str, Any]:
         """Run a command to its end. `carried`: places in it that stand for files in memory, whose content is `data`."""
         file = -1
         if carried:
             file = os.memfd_create("carried")
             _write_all(file, data)
-            command = [f"/proc/{os.getpid()}/fd/{file}" if place in carried else word for place, word in enumerate(command)]
+            command = [
+                f"/proc/{os.getpid()}/fd/{file}" if place in carried else word
+                for place, word in enumerate(command)
+            ]
         try:
-            popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                     env=_environment({}), preexec_fn=_begin(os.getpid()))
+            popen = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment({}),
+                preexec_fn=_begin(os.getpid()),
+            )
             try:
                 out, err = popen.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
@@ -134,17 +161,29 @@ class FarEnd:
                         if pipe is not None:
                             pipe.close()
                 return {"late": True, "hung": popen.returncode is None}
-            return {"exit_code": _exit_code(popen.returncode), "stdout": out.decode("utf-8", "replace"),
-                    "stderr": err.decode("utf-8", "replace")}
+            return {
+                "exit_code": _exit_code(popen.returncode),
+                "stdout": out.decode("utf-8", "replace"),
+                "stderr": err.decode("utf-8", "replace"),
+            }
         finally:
             if file >= 0:
                 os.close(file)
 
-    def do_start(self, *, command: list[str], cwd: str, stdout: str, stderr: str, environment: dict[str, str]) -> dict[str, Any]:
+    def do_start(
+        self, *, command: list[str], cwd: str, stdout: str, stderr: str, environment: dict[str, str]
+    ) -> dict[str, Any]:
         """Start a command in a process group of its own."""
         with Path(stdout).open("wb") as out, Path(stderr).open("wb") as err:
-            popen = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                     env=_environment(environment), preexec_fn=_begin(os.getpid()))
+            popen = subprocess.Popen(
+                command,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=_environment(environment),
+                preexec_fn=_begin(os.getpid()),
+            )
         self._children[popen.pid] = popen
         return {"pid": popen.pid, "started": start_ticks(popen.pid)}
 
@@ -290,7 +329,9 @@ class FarEnd:
         self.do_make_own(base=base, path=str(place), passing=True)
         path = place / name
         if os.statvfs(place).f_flag & os.ST_NOEXEC:
-            raise ValueError(f"programs can't be run below {base}: its file system is mounted noexec")
+            raise ValueError(
+                f"programs can't be run below {base}: its file system is mounted noexec"
+            )
         path.unlink(missing_ok=True)
         self.do_put(data, path=str(path), mode=0o700)
         if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
@@ -337,7 +378,9 @@ class FarEnd:
 
     def _line(self) -> bytes:
         while b"\n" not in self._buffer:
-            self._fill(LEASE if any(popen.poll() is None for popen in self._children.values()) else None)
+            self._fill(
+                LEASE if any(popen.poll() is None for popen in self._children.values()) else None
+            )
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
@@ -350,8 +393,12 @@ class FarEnd:
     def _fill(self, patience: float | None = None) -> None:
         deadline = None if patience is None else time.monotonic() + patience
         while True:
-            ready, _, _ = select.select([self._source, self._woken], [], [], None if deadline is None else
-                                        max(0.0, deadline - time.monotonic()))
+            ready, _, _ = select.select(
+                [self._source, self._woken],
+                [],
+                [],
+                None if deadline is None else max(0.0, deadline - time.monotonic()),
+            )
             self._drain()
             if self._source in ready:
                 break
@@ -388,14 +435,19 @@ class FarEnd:
 def _write_all(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(file, view):]
+        view = view[os.write(file, view) :]
 
 
 def _path() -> str:
     """Administrators' programs count, which a login over ssh often has not in its PATH."""
     path = os.environ.get("PATH", "/usr/local/bin:/usr/bin:/bin")
     parts = path.split(":")
-    return ":".join([*parts, *(place for place in ("/usr/local/sbin", "/usr/sbin", "/sbin") if place not in parts)])
+    return ":".join(
+        [
+            *parts,
+            *(place for place in ("/usr/local/sbin", "/usr/sbin", "/sbin") if place not in parts),
+        ]
+    )
 
 
 def _environment(extra: dict[str, str]) -> dict[str, str]:

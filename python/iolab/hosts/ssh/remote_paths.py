@@ -50,4 +50,4 @@ def scratch_on(host: Host, local: Path) -> str:
 def here(path: str) -> str:
     """The path of this machine that `there` made it from; any other as it is."""
     root = f"{mirror_root()}/at"
-    return path[len(root):] if path.startswith(root + "/") else path
+    return path[len(root) :] if path.startswith(root + "/") else path

@@ -90,7 +90,9 @@ def damage(part: Part) -> str:
 def check(parts: Sequence[Part]) -> None:
     """Read files that were not read yet, several at a time. DamagedError where one is not what was written or is gone."""
     for part, words in damages(parts):
-        raise DamagedError(f"is damaged: {words}", where=part.path, hint="iolab verify says what is lost")
+        raise DamagedError(
+            f"is damaged: {words}", where=part.path, hint="iolab verify says what is lost"
+        )
 
 
 def damages(parts: Sequence[Part]) -> list[tuple[Part, str]]:

@@ -34,9 +34,14 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
             elif name:
                 sign, value = "=", part.strip()
             else:
-                raise UsageError(f"'{part}' is not a condition", hint="write --where op=write,device=sda or --where 'latency>=10ms'")
+                raise UsageError(
+                    f"'{part}' is not a condition",
+                    hint="write --where op=write,device=sda or --where 'latency>=10ms'",
+                )
             if not value:
-                raise UsageError(f"the condition '{part.strip()}' names no value", hint="such as op=write")
+                raise UsageError(
+                    f"the condition '{part.strip()}' names no value", hint="such as op=write"
+                )
             found.setdefault(name, []).append(_choice(name, sign, value))
     return found
 
@@ -45,7 +50,10 @@ def parse_range(text: str, dimension: str) -> tuple[int | None, int | None]:
     """`0..10ms` as whole ns or bytes (`dimension` is "time" or "size"); either end may be left open, then it is None."""
     low, dots, high = text.partition("..")
     if not dots or not (low.strip() or high.strip()):
-        raise UsageError(f"'{text}' is not a range", hint="write LOW..HIGH with units, such as 0..10ms, 8KiB..1MiB or 1ms..")
+        raise UsageError(
+            f"'{text}' is not a range",
+            hint="write LOW..HIGH with units, such as 0..10ms, 8KiB..1MiB or 1ms..",
+        )
     ends = [None if not end.strip() else _whole(end, dimension) for end in (low, high)]
     if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
         raise UsageError(f"the range '{text}' is empty", hint="LOW must be less than HIGH")
@@ -55,10 +63,15 @@ def parse_range(text: str, dimension: str) -> tuple[int | None, int | None]:
 def _choice(name: str, sign: str, value: str) -> str:
     if name in NAMES:
         if sign != "=":
-            raise UsageError(f"'{name}' is a name: it can't be compared with '{sign}'", hint=f"write {name}={value}")
+            raise UsageError(
+                f"'{name}' is a name: it can't be compared with '{sign}'",
+                hint=f"write {name}={value}",
+            )
         return value
     if name not in RANGES:
-        raise UsageError(f"there is no dimension '{name}'", hint=f"there are {', '.join([*NAMES, *RANGES])}")
+        raise UsageError(
+            f"there is no dimension '{name}'", hint=f"there are {', '.join([*NAMES, *RANGES])}"
+        )
     dimension = RANGES[name]
     if sign == "=":
         if ".." in value:
@@ -76,7 +89,10 @@ def _whole(text: str, dimension: str) -> int:
     if value < 0:
         raise UsageError(f"'{text.strip()}' is negative", hint="time and size begin at zero")
     if value and text.strip()[-1].isdigit() and dimension == "time":
-        raise UsageError(f"'{text.strip()}' has no unit", hint=f"write {text.strip()}us, {text.strip()}ms or {text.strip()}s")
+        raise UsageError(
+            f"'{text.strip()}' has no unit",
+            hint=f"write {text.strip()}us, {text.strip()}ms or {text.strip()}s",
+        )
     amount = value * (1e9 if dimension == "time" else 1)
     if amount > 2**64:
         raise UsageError(f"'{text.strip()}' is beyond 64 bits", hint="leave this end open")

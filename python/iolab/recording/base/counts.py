@@ -22,7 +22,13 @@ _TALLIES = ("events", "damaged", "without_y", "filtered", "outside", "lost", "un
 MOST_BUCKETS = 2**15
 """Equal buckets that maps of different ranges share at most: more than a map can be asked for."""
 
-UNITS: dict[Y, str] = {"latency": "ns", "offset": "B", "size": "B", "queue": "ns", "utilization": ""}
+UNITS: dict[Y, str] = {
+    "latency": "ns",
+    "offset": "B",
+    "size": "B",
+    "queue": "ns",
+    "utilization": "",
+}
 """The unit of each kind of y, all whole numbers. Recordings of the block layer alone know the time in the queue; utilization is in
 percent, and what is counted there are readings of devices or processors."""
 
@@ -75,8 +81,10 @@ class HeatCounts:
     wide: int = 0
 
     def __repr__(self) -> str:
-        return (f"<HeatCounts of {self.y} by {self.weight}: {self.events} events in {len(self.count)} cells, {self.columns} columns of "
-                f"{self.interval_ns / 1e9:g} s>")
+        return (
+            f"<HeatCounts of {self.y} by {self.weight}: {self.events} events in {len(self.count)} cells, {self.columns} columns of "
+            f"{self.interval_ns / 1e9:g} s>"
+        )
 
     @property
     def total(self) -> int:
@@ -112,9 +120,15 @@ class HeatCounts:
         first, past = self.window
         first = first if before or not len(self.column) else 0
         shift = -min(0, first) if len(self.column) else -first
-        return replace(self, t0_ns=self.t0_ns - shift * self.interval_ns, column=self.column + shift, window=(first + shift, past + shift),
-                       wide=max(self.wide + shift, past + shift), gaps=tuple((start + shift, end + shift) for start, end in self.gaps),
-                       lost_at=moved(self.lost_at, shift))
+        return replace(
+            self,
+            t0_ns=self.t0_ns - shift * self.interval_ns,
+            column=self.column + shift,
+            window=(first + shift, past + shift),
+            wide=max(self.wide + shift, past + shift),
+            gaps=tuple((start + shift, end + shift) for start, end in self.gaps),
+            lost_at=moved(self.lost_at, shift),
+        )
 
     def by_index(self) -> tuple[Integers, Integers]:
         """(indices ascending, counts) over all time."""
@@ -127,20 +141,36 @@ class HeatCounts:
         index = self.index
         if steps:
             fine = np.unique(index)
-            index = np.array(self.grid.coarsened(fine.tolist(), steps), dtype=np.int64)[np.searchsorted(fine, index)]
+            index = np.array(self.grid.coarsened(fine.tolist(), steps), dtype=np.int64)[
+                np.searchsorted(fine, index)
+            ]
         column, index, count = canonical(self.column // columns, index, self.count)
         whole = ((-(-first // columns), past // columns) for first, past in self.gaps)
-        window = None if self.window is None else (self.window[0] // columns, -(-self.window[1] // columns))
-        return replace(self, interval_ns=self.interval_ns * columns, grid=self.grid.coarser(steps), column=column,
-                       window=window, wide=-(-self.wide // columns),
-                       index=index, count=count, lost_at=added((at // columns, kind, lost) for at, kind, lost in self.lost_at),
-                       gaps=tuple((first, past) for first, past in whole if first < past))
+        window = (
+            None
+            if self.window is None
+            else (self.window[0] // columns, -(-self.window[1] // columns))
+        )
+        return replace(
+            self,
+            interval_ns=self.interval_ns * columns,
+            grid=self.grid.coarser(steps),
+            column=column,
+            window=window,
+            wide=-(-self.wide // columns),
+            index=index,
+            count=count,
+            lost_at=added((at // columns, kind, lost) for at, kind, lost in self.lost_at),
+            gaps=tuple((first, past) for first, past in whole if first < past),
+        )
 
     def within(self, whole: HeatCounts) -> HeatCounts:
         """Of each cell at most what the whole has there. For parts of a recording that grew after the whole was counted."""
         whole, part = alike([whole, self])
         if not len(part.count) or not len(whole.count):
-            return replace(part, column=part.column[:0], index=part.index[:0], count=part.count[:0], events=0)
+            return replace(
+                part, column=part.column[:0], index=part.index[:0], count=part.count[:0], events=0
+            )
         shift = (part.t0_ns - whole.t0_ns) // whole.interval_ns
         there, here = (whole.column << 32) | whole.index, ((part.column + shift) << 32) | part.index
         place = np.minimum(np.searchsorted(there, here), len(there) - 1)
@@ -148,7 +178,9 @@ class HeatCounts:
         held = count > 0
         late = part.total - int(count.sum()) if self.weight == "count" else 0
         events = min(part.events - late, whole.events)
-        return replace(part, column=part.column[held], index=part.index[held], count=count[held], events=events)
+        return replace(
+            part, column=part.column[held], index=part.index[held], count=count[held], events=events
+        )
 
     def minus(self, parts: Sequence[HeatCounts], *, overlapping: bool = False) -> HeatCounts:
         """What remains after taking away parts of it, each at its own place in time.
@@ -160,10 +192,18 @@ class HeatCounts:
             UsageError: columns or buckets differ. FormatError: parts hold more than the whole and are not overlapping.
         """
         held = [part for part in parts if len(part.count)]
-        if any((part.interval_ns, part.grid, part.weight) != (self.interval_ns, self.grid, self.weight) for part in held):
-            raise UsageError("these counts have different columns or buckets", hint="read them with the same interval and range")
+        if any(
+            (part.interval_ns, part.grid, part.weight) != (self.interval_ns, self.grid, self.weight)
+            for part in held
+        ):
+            raise UsageError(
+                "these counts have different columns or buckets",
+                hint="read them with the same interval and range",
+            )
         shifts = [(part.t0_ns - self.t0_ns) // self.interval_ns for part in held]
-        column = np.concatenate([self.column, *(part.column + shift for part, shift in zip(held, shifts, strict=True))])
+        column = np.concatenate(
+            [self.column, *(part.column + shift for part, shift in zip(held, shifts, strict=True))]
+        )
         index = np.concatenate([self.index, *(part.index for part in held)])
         count = np.concatenate([self.count, *(-part.count for part in held)])
         # parts may begin before the whole only by mistake; keys of cells must not be negative
@@ -171,9 +211,17 @@ class HeatCounts:
         column, index, count = canonical(column - first, index, count)
         column, events = column + first, self.events - sum(part.events for part in parts)
         if overlapping:
-            column, index, count, events = column[count > 0], index[count > 0], count[count > 0], max(0, events)
+            column, index, count, events = (
+                column[count > 0],
+                index[count > 0],
+                count[count > 0],
+                max(0, events),
+            )
         elif (len(count) and int(count.min()) < 0) or events < 0:
-            raise FormatError("parts of a map hold more than the map", hint="it changed while it was read, or is damaged: try again")
+            raise FormatError(
+                "parts of a map hold more than the map",
+                hint="it changed while it was read, or is damaged: try again",
+            )
         return replace(self, column=column, index=index, count=count, events=events)
 
 
@@ -184,21 +232,37 @@ def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
     grids = [each.grid for each in held]
     if all(isinstance(grid, LogLinear) for grid in grids):
         fewest = min((grid.bits for grid in grids if isinstance(grid, LogLinear)), default=0)
-        return [each.coarser(steps=each.grid.bits - fewest) if len(each.count) and isinstance(each.grid, LogLinear) else each
-                for each in maps]
+        return [
+            each.coarser(steps=each.grid.bits - fewest)
+            if len(each.count) and isinstance(each.grid, LogLinear)
+            else each
+            for each in maps
+        ]
     if not all(isinstance(grid, Linear) for grid in grids):
         raise UsageError("equal buckets and the logarithmic grid can't be shown together")
     width = max(grid.width for grid in grids if isinstance(grid, Linear))
     # what lies far apart needs wider buckets than each alone
     first = min(grid.low for grid in grids if isinstance(grid, Linear))
-    past = max(each.grid.low + (int(each.index.max()) + 1) * each.grid.width for each in held if isinstance(each.grid, Linear))
+    past = max(
+        each.grid.low + (int(each.index.max()) + 1) * each.grid.width
+        for each in held
+        if isinstance(each.grid, Linear)
+    )
     while -(-past // width) - first // width > MOST_BUCKETS:
         width *= 2
-    wide = [each.coarser(steps=(width // each.grid.width).bit_length() - 1) if len(each.count) and isinstance(each.grid, Linear) else each
-            for each in maps]
+    wide = [
+        each.coarser(steps=(width // each.grid.width).bit_length() - 1)
+        if len(each.count) and isinstance(each.grid, Linear)
+        else each
+        for each in maps
+    ]
     low = min(each.grid.low for each in wide if len(each.count) and isinstance(each.grid, Linear))
-    return [replace(each, grid=Linear(low, width), index=each.index + (each.grid.low - low) // width)
-            if len(each.count) and isinstance(each.grid, Linear) else each for each in wide]
+    return [
+        replace(each, grid=Linear(low, width), index=each.index + (each.grid.low - low) // width)
+        if len(each.count) and isinstance(each.grid, Linear)
+        else each
+        for each in wide
+    ]
 
 
 def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
@@ -212,25 +276,57 @@ def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
     # one in which nothing is left has no place in time, and whatever buckets
     held = [part for part in parts if len(part.count)]
     first = held[0] if held else parts[0]
-    if any((part.y, part.interval_ns, part.grid, part.weight) != (first.y, first.interval_ns, first.grid, first.weight) for part in held):
-        raise UsageError("these counts have different columns or buckets", hint="read them with the same interval and range")
+    if any(
+        (part.y, part.interval_ns, part.grid, part.weight)
+        != (first.y, first.interval_ns, first.grid, first.weight)
+        for part in held
+    ):
+        raise UsageError(
+            "these counts have different columns or buckets",
+            hint="read them with the same interval and range",
+        )
     t0 = min((part.t0_ns for part in held), default=first.t0_ns)
     shifts = [(part.t0_ns - t0) // first.interval_ns for part in parts]
     column, index, count = canonical(
         np.concatenate([part.column + shift for part, shift in zip(parts, shifts, strict=True)]),
-        np.concatenate([part.index for part in parts]), np.concatenate([part.count for part in parts]))
+        np.concatenate([part.index for part in parts]),
+        np.concatenate([part.count for part in parts]),
+    )
     totals = {name: sum(getattr(part, name) for part in parts) for name in _TALLIES}
-    windows = [_moved(part.window or (0, part.columns), shift) for part, shift in zip(parts, shifts, strict=True)
-               if len(part.count) or (part.window is not None and part.interval_ns == first.interval_ns)]
+    windows = [
+        _moved(part.window or (0, part.columns), shift)
+        for part, shift in zip(parts, shifts, strict=True)
+        if len(part.count) or (part.window is not None and part.interval_ns == first.interval_ns)
+    ]
     known = bool(windows) and any(part.window is not None for part in parts)
-    return replace(first, t0_ns=t0, column=column, index=index, count=count, **totals,
-                   window=(min(low for low, _ in windows), max(high for _, high in windows)) if known else None,
-                   wide=max(part.wide + shift if part.wide else 0 for part, shift in zip(parts, shifts, strict=True)),
-                   conditional=any(part.conditional for part in parts), averaged=any(part.averaged for part in parts),
-                   lost_at=added(each for part, shift in zip(parts, shifts, strict=True) for each in moved(part.lost_at, shift)),
-                   gaps=_common([[(start + shift, past + shift) for start, past in part.gaps]
-                                 for part, shift in zip(parts, shifts, strict=True)]),
-                   assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)))
+    return replace(
+        first,
+        t0_ns=t0,
+        column=column,
+        index=index,
+        count=count,
+        **totals,
+        window=(min(low for low, _ in windows), max(high for _, high in windows))
+        if known
+        else None,
+        wide=max(
+            part.wide + shift if part.wide else 0 for part, shift in zip(parts, shifts, strict=True)
+        ),
+        conditional=any(part.conditional for part in parts),
+        averaged=any(part.averaged for part in parts),
+        lost_at=added(
+            each
+            for part, shift in zip(parts, shifts, strict=True)
+            for each in moved(part.lost_at, shift)
+        ),
+        gaps=_common(
+            [
+                [(start + shift, past + shift) for start, past in part.gaps]
+                for part, shift in zip(parts, shifts, strict=True)
+            ]
+        ),
+        assumptions=tuple(dict.fromkeys(text for part in parts for text in part.assumptions)),
+    )
 
 
 def _moved(span: tuple[int, int], shift: int) -> tuple[int, int]:
@@ -251,11 +347,18 @@ def _common(parts: Sequence[Sequence[tuple[int, int]]]) -> tuple[tuple[int, int]
     """Spans that lie in a gap of every part: where one of them was recorded, something was."""
     found = list(parts[0])
     for other in parts[1:]:
-        found = [(max(first, start), min(past, end)) for first, past in found for start, end in other if max(first, start) < min(past, end)]
+        found = [
+            (max(first, start), min(past, end))
+            for first, past in found
+            for start, end in other
+            if max(first, start) < min(past, end)
+        ]
     return tuple(sorted(found))
 
 
-def canonical(column: Integers, index: Integers, count: Integers) -> tuple[Integers, Integers, Integers]:
+def canonical(
+    column: Integers, index: Integers, count: Integers
+) -> tuple[Integers, Integers, Integers]:
     """Sorted by column, then index, equal cells added up, empty ones dropped."""
     key, total = summed((column << 32) | index, count)
     held = total != 0

@@ -39,7 +39,10 @@ class LogLinear:
     def coarsened(self, indices: Iterable[int], steps: int) -> list[int]:
         """Buckets of `coarser(steps)` that contain these: exact, because a coarse bucket is a union of fine ones."""
         coarse = self.coarser(steps)
-        return [_core.grid_index(_core.grid_bounds(index, self.bits)[0], coarse.bits) for index in indices]
+        return [
+            _core.grid_index(_core.grid_bounds(index, self.bits)[0], coarse.bits)
+            for index in indices
+        ]
 
 
 @dataclass(frozen=True)

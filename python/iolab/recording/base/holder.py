@@ -53,7 +53,11 @@ def short_lock(path: Path, seconds: float = 10.0) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() >= limit:
                     holder = holder_of(file)
-                    raise ResultsError(f"is locked{f' by {holder}' if holder else ''}", where=path, hint="end that, or try again") from None
+                    raise ResultsError(
+                        f"is locked{f' by {holder}' if holder else ''}",
+                        where=path,
+                        hint="end that, or try again",
+                    ) from None
                 time.sleep(0.02)
         yield
     finally:

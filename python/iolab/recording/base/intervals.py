@@ -26,7 +26,12 @@ def common(several: Sequence[Sequence[Span]]) -> list[Span]:
     """What lies in all of several lists of spans, each ascending and apart."""
     found, *others = several
     for other in others:
-        found = [(max(first, low), min(until, high)) for first, until in found for low, high in other if max(first, low) < min(until, high)]
+        found = [
+            (max(first, low), min(until, high))
+            for first, until in found
+            for low, high in other
+            if max(first, low) < min(until, high)
+        ]
     return list(found)
 
 
@@ -39,7 +44,11 @@ def without(spans: Sequence[Span], holes: Iterable[Span]) -> list[Span]:
             if until <= start or first >= end:
                 cut.append((start, end))
                 continue
-            cut += [span for span in ((start, min(first, end)), (max(until, start), end)) if span[0] < span[1]]
+            cut += [
+                span
+                for span in ((start, min(first, end)), (max(until, start), end))
+                if span[0] < span[1]
+            ]
         found = cut
     return found
 
@@ -57,7 +66,9 @@ def in_common(sessions: Sequence[Session]) -> list[Span]:
 def _spans(sessions: Sequence[Session]) -> list[Span]:
     """Ascending; one that goes on has no end."""
     found = ((each.get("from_ns"), each.get("until_ns")) for each in sessions)
-    return sorted((first, _GOES_ON if until is None else until) for first, until in found if first is not None)
+    return sorted(
+        (first, _GOES_ON if until is None else until) for first, until in found if first is not None
+    )
 
 
 def _between(spans: Sequence[Span]) -> tuple[list[Span], list[Span]]:

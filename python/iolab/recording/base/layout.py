@@ -80,7 +80,9 @@ def telling(path: Path, doing: str) -> Iterator[None]:
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         hint = "free space there; what was recorded so far is kept" if full else None
-        raise ResultsError(f"can't {doing}: {error.strerror or error}", where=path, hint=hint) from error
+        raise ResultsError(
+            f"can't {doing}: {error.strerror or error}", where=path, hint=hint
+        ) from error
 
 
 @contextmanager
@@ -103,12 +105,18 @@ def sync_folder(folder: Path) -> None:
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
     """Replace a JSON file as a whole."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.write_text(
+            json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 def remove_temporary(directory: Path) -> None:
     """Remove what an interrupted `replacing` left. Only the writer may."""
-    for folder in (directory, *(directory / kind for kind in KINDS), *sorted((directory / MAPS).glob("*"))):
+    for folder in (
+        directory,
+        *(directory / kind for kind in KINDS),
+        *sorted((directory / MAPS).glob("*")),
+    ):
         for name in _names(folder):
             if name.startswith(".") and name.endswith(".tmp"):
                 with suppress(OSError):

@@ -32,7 +32,9 @@ def signed(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def holds(data: Mapping[str, Any]) -> bool:
     """Whether an object's checksum is the right one. One of an older iolab may have none, which is right."""
-    return CRC not in data or bool(data[CRC] == checksum({name: value for name, value in data.items() if name != CRC}))
+    return CRC not in data or bool(
+        data[CRC] == checksum({name: value for name, value in data.items() if name != CRC})
+    )
 
 
 def line_of(data: Mapping[str, Any]) -> str:
@@ -63,7 +65,11 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     except FileNotFoundError:
         return [], 0
     found = list(objects(data))
-    whole = [{name: value for name, value in each.items() if name != CRC} for each in found if each is not None]
+    whole = [
+        {name: value for name, value in each.items() if name != CRC}
+        for each in found
+        if each is not None
+    ]
     return whole, len(found) - len(whole)
 
 

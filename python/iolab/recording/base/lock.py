@@ -44,7 +44,9 @@ class Told:
 def take_lock(directory: Path) -> IO[str]:
     """The lock of the one writer, held until the file is closed or its process ends. ResultsError names who has it."""
     with telling(directory, "write here"):
-        file = os.fdopen(open_for_writing(directory / LOCK, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii")
+        file = os.fdopen(
+            open_for_writing(directory / LOCK, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii"
+        )
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -52,7 +54,9 @@ def take_lock(directory: Path) -> IO[str]:
             said = read(file.fileno(), False).pid
             holder = holder_of(file.fileno()) or (f"process {said}" if said else "")
         by = f" by {holder}" if holder else ""
-        raise ResultsError(f"is being recorded{by}", where=directory, hint="stop that, or choose another directory") from None
+        raise ResultsError(
+            f"is being recorded{by}", where=directory, hint="stop that, or choose another directory"
+        ) from None
     return file
 
 
@@ -63,7 +67,9 @@ def tell(lock: IO[str], told_ns: int | None, sizes: Mapping[str, int] | None = N
     words = json.dumps(sizes or {}, separators=(",", ":"))
     words = f"{words if len(words) <= _SIZES else '{}':{_SIZES}}"
     # in place and never shorter: what is read meanwhile is one or the other, or its checksum is wrong
-    os.pwrite(lock.fileno(), f"{head}{zlib.crc32((head + words).encode()):08x} {words}\n".encode(), 0)
+    os.pwrite(
+        lock.fileno(), f"{head}{zlib.crc32((head + words).encode()):08x} {words}\n".encode(), 0
+    )
 
 
 def read(lock: int, is_signed: bool) -> Told:
@@ -91,7 +97,11 @@ def told(lock: int, is_signed: bool) -> int | None:
 
 def changed(lock: int, is_signed: bool) -> int | None:
     """When an older iolab held this lock for the last time, which said so by its time of change; None of any other lock."""
-    return os.fstat(lock).st_mtime_ns if not is_signed and _OLDEST.fullmatch(os.pread(lock, 64, 0)) else None
+    return (
+        os.fstat(lock).st_mtime_ns
+        if not is_signed and _OLDEST.fullmatch(os.pread(lock, 64, 0))
+        else None
+    )
 
 
 def _text(lock: int) -> bytes:

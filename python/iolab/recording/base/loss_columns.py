@@ -19,8 +19,10 @@ def added(parts: Iterable[LostAt]) -> tuple[LostAt, ...]:
     found: dict[tuple[int, LostKind], int] = {}
     for column, kind, count in parts:
         found[column, kind] = found.get((column, kind), 0) + count
-    return tuple((column, kind, found[column, kind])
-                 for column, kind in sorted(found, key=lambda each: (each[0], LOST_KINDS.index(each[1]))))
+    return tuple(
+        (column, kind, found[column, kind])
+        for column, kind in sorted(found, key=lambda each: (each[0], LOST_KINDS.index(each[1])))
+    )
 
 
 def moved(parts: Iterable[LostAt], shift: int) -> tuple[LostAt, ...]:
@@ -36,10 +38,16 @@ def of_columns(parts: Iterable[LostAt]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(found.items()))
 
 
-def of_kinds(parts: Iterable[LostAt], sums: Mapping[LostKind, int]) -> list[tuple[LostKind, int, list[tuple[int, int]]]]:
+def of_kinds(
+    parts: Iterable[LostAt], sums: Mapping[LostKind, int]
+) -> list[tuple[LostKind, int, list[tuple[int, int]]]]:
     """(kind, how many there are, where: (column, how many)) of the kinds of which there are some; `sums` tells those without a time as
     well."""
     columns: dict[LostKind, list[tuple[int, int]]] = {}
     for column, kind, count in parts:
         columns.setdefault(kind, []).append((column, count))
-    return [(kind, sums.get(kind, 0), columns.get(kind, [])) for kind in LOST_KINDS if sums.get(kind) or kind in columns]
+    return [
+        (kind, sums.get(kind, 0), columns.get(kind, []))
+        for kind in LOST_KINDS
+        if sums.get(kind) or kind in columns
+    ]

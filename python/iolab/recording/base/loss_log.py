@@ -54,7 +54,12 @@ def parts_of(line: Line) -> list[Part]:
         numbers = [int(word) for word in line.get("parts", "").split()]
     except ValueError:
         numbers = []
-    if not numbers or len(numbers) % 3 or min(numbers[1::3]) < 0 or sum(numbers[2::3]) != (count or 0):
+    if (
+        not numbers
+        or len(numbers) % 3
+        or min(numbers[1::3]) < 0
+        or sum(numbers[2::3]) != (count or 0)
+    ):
         return [(first, until, count)]
     found: list[Part] = []
     end = first
@@ -64,12 +69,22 @@ def parts_of(line: Line) -> list[Part]:
     return found
 
 
-def damage(kind: Kind, last_ns: int | None, until_ns: int | None, count: int | None, words: str) -> Line:
+def damage(
+    kind: Kind, last_ns: int | None, until_ns: int | None, count: int | None, words: str
+) -> Line:
     """The loss of what a damaged hot file of events or samples held after `last_ns`, the last row that can be read. It is of any source,
     and has `of`, the kind of rows: of that time nothing is known."""
     first = None if last_ns is None else last_ns + 1
     until = until_ns if first is None or until_ns is None else max(first, until_ns)
-    return {"source": "", "kind": "damaged", "from_ns": first, "until_ns": until, "count": count, "words": words, "of": kind}
+    return {
+        "source": "",
+        "kind": "damaged",
+        "from_ns": first,
+        "until_ns": until,
+        "count": count,
+        "words": words,
+        "of": kind,
+    }
 
 
 class LossLog:
@@ -94,7 +109,10 @@ class LossLog:
                 self._joined = self._path.stat().st_size
 
     def _join(self, dropped: Mapping[str, Any]) -> None:
-        until, maps_until = dropped.get("until_ns") or -EVER_NS, dropped.get("maps_until_ns") or -EVER_NS
+        until, maps_until = (
+            dropped.get("until_ns") or -EVER_NS,
+            dropped.get("maps_until_ns") or -EVER_NS,
+        )
 
         def reach(line: Line) -> tuple[int, bool]:
             if line["until_ns"] > until:
@@ -106,18 +124,31 @@ class LossLog:
         with telling(self._path, "join its lines"), replacing(self._path) as temporary:
             joined = _added(Noted(), objects(self._path.read_bytes()), reach)
             lines = [*joined.lines, *([_of_lines(joined.damaged)] if joined.damaged else [])]
-            temporary.write_text("".join(f"{line_of(_short(line))}\n" for line in lines), encoding="ascii")
+            temporary.write_text(
+                "".join(f"{line_of(_short(line))}\n" for line in lines), encoding="ascii"
+            )
 
 
 def _of_lines(damaged: int) -> Line:
     """The loss of damaged lines, which are not written again."""
-    return {"source": "", "kind": "damaged", "from_ns": None, "until_ns": None, "count": None, "notes": damaged,
-            "words": "lines about what was lost were damaged"}
+    return {
+        "source": "",
+        "kind": "damaged",
+        "from_ns": None,
+        "until_ns": None,
+        "count": None,
+        "notes": damaged,
+        "words": "lines about what was lost were damaged",
+    }
 
 
 def _short(line: Line) -> dict[str, Any]:
     """A line as it is written."""
-    return {name: value for name, value in line.items() if (name, value) not in (("words", ""), ("notes", 1))}
+    return {
+        name: value
+        for name, value in line.items()
+        if (name, value) not in (("words", ""), ("notes", 1))
+    }
 
 
 @dataclass
@@ -138,7 +169,11 @@ class _Run:
         return run
 
     def add(self, line: Line) -> None:
-        for first, until, count in parts_of(line) if "parts" in line else ((line["from_ns"], line["until_ns"], line["count"]),):
+        for first, until, count in (
+            parts_of(line)
+            if "parts" in line
+            else ((line["from_ns"], line["until_ns"], line["count"]),)
+        ):
             self.parts += (first - self.end, until - first, count or 0)
             self.end = until
         self.until_ns = max(self.until_ns, line["until_ns"])
@@ -146,13 +181,24 @@ class _Run:
         self.notes += line["notes"]
 
     def joined(self, detailed: bool) -> Line:
-        line = {**self.line, "until_ns": self.until_ns, "notes": self.notes, "count": None if self.line["count"] is None else self.count}
+        line = {
+            **self.line,
+            "until_ns": self.until_ns,
+            "notes": self.notes,
+            "count": None if self.line["count"] is None else self.count,
+        }
         return {**line, "parts": " ".join(map(str, self.parts))} if detailed else line
 
 
-def _added(before: Noted, more: Iterable[dict[str, Any] | None], reach: Reach = lambda _: (MINUTE_NS, True)) -> Noted:
+def _added(
+    before: Noted, more: Iterable[dict[str, Any] | None], reach: Reach = lambda _: (MINUTE_NS, True)
+) -> Noted:
     lines, single, latest = list(before.lines), list(before.single), dict(before.latest)
-    opened = {_begun(line): place for place, line in enumerate(lines) if line["kind"] == "gap" and line["until_ns"] is None}
+    opened = {
+        _begun(line): place
+        for place, line in enumerate(lines)
+        if line["kind"] == "gap" and line["until_ns"] is None
+    }
     runs: dict[int, tuple[_Run, bool]] = {}
     damaged = before.damaged
     for told in more:
@@ -204,7 +250,11 @@ def _checked(line: dict[str, Any]) -> dict[str, Any] | None:
         del line["parts"]
     whole = all(isinstance(line.get(name), str) for name in ("source", "kind"))
     timed = all(line[name] is None or is_time(line[name]) for name in ("from_ns", "until_ns"))
-    counted = (line["count"] is None or (is_time(line["count"]) and line["count"] >= 0)) and is_time(line["notes"]) and line["notes"] > 0
+    counted = (
+        (line["count"] is None or (is_time(line["count"]) and line["count"] >= 0))
+        and is_time(line["notes"])
+        and line["notes"] > 0
+    )
     return line if whole and timed and counted else None
 
 
@@ -216,7 +266,12 @@ def is_time(value: object) -> bool:
 def _is_joined(line: Line) -> bool:
     """Whether it can be joined: it has a time; when nothing at all was recorded is told by itself."""
     first, until = line["from_ns"], line["until_ns"]
-    return line["kind"] != "gap" and "of" not in line and None not in (first, until) and bool(first <= until)
+    return (
+        line["kind"] != "gap"
+        and "of" not in line
+        and None not in (first, until)
+        and bool(first <= until)
+    )
 
 
 _NOTED = Appended(Noted(), _added, MOST_FILES)

@@ -44,7 +44,12 @@ class Begun:
 
     def session(self) -> dict[str, int | None]:
         """A session of `recording.json` that begins so, and goes on."""
-        return {"from_ns": self.from_ns, "until_ns": None, "monotonic_ns": self.monotonic_ns, "realtime_ns": self.realtime_ns}
+        return {
+            "from_ns": self.from_ns,
+            "until_ns": None,
+            "monotonic_ns": self.monotonic_ns,
+            "realtime_ns": self.realtime_ns,
+        }
 
 
 @dataclass
@@ -83,7 +88,11 @@ class Facts:
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
-        own = {name: value for name, value in asdict(self).items() if name not in ("is_damaged", "is_signed")}
+        own = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("is_damaged", "is_signed")
+        }
         return {"schema": SCHEMA, "kind": "recording", **own}
 
     def write(self, directory: Path) -> None:
@@ -98,23 +107,46 @@ def read_facts(directory: Path) -> Facts:
     try:
         data = parsed(read_regular(path))
     except FileNotFoundError:
-        raise ResultsError("is not a recording", where=directory, hint=f"a recording's directory has a {FACTS}") from None
+        raise ResultsError(
+            "is not a recording", where=directory, hint=f"a recording's directory has a {FACTS}"
+        ) from None
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
     except ValueError:
         raise ResultsError("is damaged: not JSON", where=path) from None
-    if not isinstance(data, dict) or data.get("kind") != "recording" or not is_time(data.get("schema")):
-        raise ResultsError("is damaged: doesn't say that it is a recording, and of which schema", where=path)
+    if (
+        not isinstance(data, dict)
+        or data.get("kind") != "recording"
+        or not is_time(data.get("schema"))
+    ):
+        raise ResultsError(
+            "is damaged: doesn't say that it is a recording, and of which schema", where=path
+        )
     if data["schema"] > SCHEMA:
-        raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {SCHEMA}", where=path,
-                           hint=f"it was written by iolab {data.get('iolab', '(unknown)')}; use that or a newer one")
+        raise ResultsError(
+            f"has schema {data['schema']}, this iolab knows up to {SCHEMA}",
+            where=path,
+            hint=f"it was written by iolab {data.get('iolab', '(unknown)')}; use that or a newer one",
+        )
     wrong = [name for name, holds in _HOLDS.items() if not holds(data.get(name))]
     if wrong:
-        raise ResultsError(f"is damaged: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} missing or of another kind", where=path)
+        raise ResultsError(
+            f"is damaged: {', '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} missing or of another kind",
+            where=path,
+        )
     dropped = None if data.get("dropped") is None else {**_NOTHING_DROPPED, **data["dropped"]}
-    return Facts(data["host"], data["clock"], data["origin"], data["sources"], data["retention"],
-                 [{"from_ns": None, "until_ns": None, **each} for each in data["sessions"]], dropped, str(data.get("iolab", "")),
-                 not holds(data), CRC in data)
+    return Facts(
+        data["host"],
+        data["clock"],
+        data["origin"],
+        data["sources"],
+        data["retention"],
+        [{"from_ns": None, "until_ns": None, **each} for each in data["sessions"]],
+        dropped,
+        str(data.get("iolab", "")),
+        not holds(data),
+        CRC in data,
+    )
 
 
 def _whole(value: object) -> bool:
@@ -138,7 +170,9 @@ def _retention(value: object) -> bool:
 
 
 def _sessions(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) and all(map(_perhaps, each.values())) for each in value)
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and all(map(_perhaps, each.values())) for each in value
+    )
 
 
 def _dropped(value: object) -> bool:
@@ -146,13 +180,34 @@ def _dropped(value: object) -> bool:
         return value is None
     told = {**_NOTHING_DROPPED, **value}
     events = told["events"]
-    return (isinstance(events, dict) and all(map(_whole, (*events.values(), *(told[name] for name in ("through", "segments", "bytes")))))
-            and is_time(told.get("maps_until_ns", 0)) and all(_perhaps(told.get(name)) for name in ("until_ns", "maps_from_ns")))
+    return (
+        isinstance(events, dict)
+        and all(
+            map(
+                _whole,
+                (*events.values(), *(told[name] for name in ("through", "segments", "bytes"))),
+            )
+        )
+        and is_time(told.get("maps_until_ns", 0))
+        and all(_perhaps(told.get(name)) for name in ("until_ns", "maps_from_ns"))
+    )
 
 
-_NOTHING_DROPPED: Mapping[str, Any] = {"through": 0, "until_ns": None, "segments": 0, "events": {}, "bytes": 0}
+_NOTHING_DROPPED: Mapping[str, Any] = {
+    "through": 0,
+    "until_ns": None,
+    "segments": 0,
+    "events": {},
+    "bytes": 0,
+}
 
 _HOLDS: Mapping[str, Callable[[object], bool]] = {
-    "host": lambda value: isinstance(value, str), "clock": lambda value: value in get_args(ClockKind), "origin": _origin,
-    "sources": _sources, "retention": _retention, "sessions": _sessions, "dropped": _dropped}
+    "host": lambda value: isinstance(value, str),
+    "clock": lambda value: value in get_args(ClockKind),
+    "origin": _origin,
+    "sources": _sources,
+    "retention": _retention,
+    "sessions": _sessions,
+    "dropped": _dropped,
+}
 """Of each part whether a value is what it may hold."""

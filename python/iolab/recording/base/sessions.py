@@ -39,7 +39,10 @@ class Sessions:
     def is_set(self, begun: Begun) -> bool:
         """Whether the clock was set since the session began."""
         session = self._going()
-        return session is not None and Begun.of(session).set_by(begun.monotonic_ns, begun.realtime_ns) != 0
+        return (
+            session is not None
+            and Begun.of(session).set_by(begun.monotonic_ns, begun.realtime_ns) != 0
+        )
 
     def end(self, now_ns: int | None = None) -> bool:
         """End the session; returns whether there was one. `now_ns`: until when it lasted where nobody told; None for its last event."""

@@ -38,11 +38,15 @@ class Unrecorded:
 
     def concerns(self, kind: Kind, source: str | None) -> bool:
         """Whether rows of this kind and source are missing; None stands for those of all sources."""
-        return self.of in (None, kind) and (self.source in ("", source) or (kind == "samples" and source is not None
-                                                                           and self.source == SAMPLED))
+        return self.of in (None, kind) and (
+            self.source in ("", source)
+            or (kind == "samples" and source is not None and self.source == SAMPLED)
+        )
 
 
-def unrecorded(sessions: Sequence[Session], losses: Iterable[Mapping[str, Any]]) -> list[Unrecorded]:
+def unrecorded(
+    sessions: Sequence[Session], losses: Iterable[Mapping[str, Any]]
+) -> list[Unrecorded]:
     """All such times, ascending; losses are lines as `losses.Noted.single` has them."""
     # the gap after a kill begins where a session ends: sessions tell it, and what another one recorded of it
     ends = {each.get("until_ns") for each in sessions}
@@ -53,9 +57,17 @@ def unrecorded(sessions: Sequence[Session], losses: Iterable[Mapping[str, Any]])
             continue
         if loss["kind"] == "gap" and until is None:
             until = _end_of(sessions, first)
-        if until is None or first >= until or (loss["kind"] == "gap" and not loss["source"] and first in ends):
+        if (
+            until is None
+            or first >= until
+            or (loss["kind"] == "gap" and not loss["source"] and first in ends)
+        ):
             continue
-        found.append(Unrecorded(first, until, loss["source"], None if loss["kind"] == "gap" else of, loss["words"]))
+        found.append(
+            Unrecorded(
+                first, until, loss["source"], None if loss["kind"] == "gap" else of, loss["words"]
+            )
+        )
     return sorted(found, key=lambda each: (each.span, each.source))
 
 
@@ -70,5 +82,7 @@ def in_all(found: Iterable[Unrecorded], kind: Kind | None, sources: Collection[s
 def _end_of(sessions: Sequence[Session], first_ns: int) -> int:
     """Where a gap ends that was still open when its writer was last heard of: with its session."""
     holding = [each for each in sessions if (each.get("from_ns") or 0) <= first_ns]
-    until = max(holding, key=lambda each: each.get("from_ns") or 0).get("until_ns") if holding else None
+    until = (
+        max(holding, key=lambda each: each.get("from_ns") or 0).get("until_ns") if holding else None
+    )
     return EVER_NS if until is None else until

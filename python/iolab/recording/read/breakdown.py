@@ -27,8 +27,9 @@ class Dimension:
     parts: tuple[tuple[str, HeatCounts], ...]
 
 
-def dimensions(traces: Sequence[Trace], whole: HeatCounts,
-               read: Callable[[Trace, Where], HeatCounts]) -> tuple[list[Dimension], list[str]]:
+def dimensions(
+    traces: Sequence[Trace], whole: HeatCounts, read: Callable[[Trace, Where], HeatCounts]
+) -> tuple[list[Dimension], list[str]]:
     """Dimensions in which the traces have more than one value, and the names of those left out for the traces' size.
 
     `read` counts a trace under further conditions, on the whole's columns. One pass is made for each value.
@@ -42,7 +43,9 @@ def dimensions(traces: Sequence[Trace], whole: HeatCounts,
             for value, count in summary.names(name):
                 ios[value] = ios.get(value, 0) + count
         values = sorted(ios, key=lambda value: (-ios[value], value))[:MOST]
-        if not values or (len(values) == 1 and ios[values[0]] >= sum(summary.events for summary in summaries)):
+        if not values or (
+            len(values) == 1 and ios[values[0]] >= sum(summary.events for summary in summaries)
+        ):
             continue
         if len(values) * size > budget:
             left.append(name)
@@ -52,13 +55,22 @@ def dimensions(traces: Sequence[Trace], whole: HeatCounts,
     return found, left
 
 
-def dimension(name: str, values: Sequence[str], held: Sequence[_Events], whole: HeatCounts,
-              read: Callable[[_Events, Where], HeatCounts], *, growing: bool = False) -> Dimension:
+def dimension(
+    name: str,
+    values: Sequence[str],
+    held: Sequence[_Events],
+    whole: HeatCounts,
+    read: Callable[[_Events, Where], HeatCounts],
+    *,
+    growing: bool = False,
+) -> Dimension:
     """The parts of a map that are of these values, those with a count, and `other` for the rest; `read` as for `dimensions`.
 
     `growing` says that events came after the whole was counted: they are left out of the parts.
     """
-    rest, *parts = alike([whole, *(merge(alike([read(each, {name: [value]}) for each in held])) for value in values)])
+    rest, *parts = alike(
+        [whole, *(merge(alike([read(each, {name: [value]}) for each in held])) for value in values)]
+    )
     named = []
     for value, part in zip(values, parts, strict=True):
         mine = part.within(rest) if growing else part

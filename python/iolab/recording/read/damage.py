@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Literal
 
 from ...files import open_for_reading
-from ..base.layout import FACTS, GROWING, HOT, KINDS, LOSSES, MARKS, PROCESSES, SEGMENTS, sealed_numbers
+from ..base.layout import (
+    FACTS,
+    GROWING,
+    HOT,
+    KINDS,
+    LOSSES,
+    MARKS,
+    PROCESSES,
+    SEGMENTS,
+    sealed_numbers,
+)
 from ..base.lines import read_lines
 from ..base.lock import LOCK, Told, read
 from ..base.loss_log import noted
@@ -61,7 +71,11 @@ def is_written(told: Told) -> bool:
 def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
     """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of lines, and the list of segments."""
     if facts.is_damaged:
-        yield Damage(FACTS, "damaged", "its checksum is not that of what was written: what it says may be wrong")
+        yield Damage(
+            FACTS,
+            "damaged",
+            "its checksum is not that of what was written: what it says may be wrong",
+        )
     told = told_by_lock(directory, facts)
     if told.is_damaged:
         yield Damage(LOCK, "damaged", "it doesn't say any more until when everything is there")
@@ -73,14 +87,23 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
         if size is None:
             if least and _is_still_told(directory, facts, name):
                 yield Damage(name, "missing", f"{least} bytes of lines were written")
-            elif name == SEGMENTS and facts.is_signed and any(sealed_numbers(directory / kind) for kind in KINDS) and not told.sizes:
-                yield Damage(name, "missing", "it is missing: nothing says which segments there were")
+            elif (
+                name == SEGMENTS
+                and facts.is_signed
+                and any(sealed_numbers(directory / kind) for kind in KINDS)
+                and not told.sizes
+            ):
+                yield Damage(
+                    name, "missing", "it is missing: nothing says which segments there were"
+                )
             continue
         if size < least and _is_still_told(directory, facts, name):
             yield Damage(name, "damaged", f"it has {size} bytes, {least} were written")
         count = _damaged_lines(directory, name)
         if count:
-            yield Damage(name, "damaged", f"{count} line{'' if count == 1 else 's'} can't be believed", True)
+            yield Damage(
+                name, "damaged", f"{count} line{'' if count == 1 else 's'} can't be believed", True
+            )
     for path in unlisted(directory, facts.dropped_through):
         yield Damage(str(path.relative_to(directory)), "unexpected", "no line lists it", True)
 
@@ -102,7 +125,11 @@ def _damaged_lines(directory: Path, name: str) -> int:
 def cut_hot_files(directory: Path, told: Told) -> dict[str, int]:
     """Hot files, by their names, that had more bytes than they have; what they had."""
     prefix = f"{HOT}/"
-    return {name: size for name, size in told.sizes.items() if name.startswith(prefix) and (_size(directory / name) or 0) < size}
+    return {
+        name: size
+        for name, size in told.sizes.items()
+        if name.startswith(prefix) and (_size(directory / name) or 0) < size
+    }
 
 
 def _size(path: Path) -> int | None:

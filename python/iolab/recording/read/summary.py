@@ -129,23 +129,47 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
         return None
     percentiles, latency_by, mean = _distributions(maps, whole.hot_maps, whole.sources)
     samples = recording.sample_segments()
-    spans = [(each["first_ns"], each["last_ns"]) for each in whole.sources.values()] or [(each.first_ns, each.last_ns) for each in samples]
+    spans = [(each["first_ns"], each["last_ns"]) for each in whole.sources.values()] or [
+        (each.first_ns, each.last_ns) for each in samples
+    ]
     spans = spans or _sessions(recording)
     losses = _losses(recording.losses())
-    names = {name: dict(sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN]) for name, held in whole.names.items()}
+    names = {
+        name: dict(sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN])
+        for name, held in whole.names.items()
+    }
     return RecordingSummary(
-        path=recording.path, facts=facts, events=sum(each["events"] for each in whole.sources.values()), rows=whole.rows,
-        samples=sum(sum(each.sources.values()) for each in samples), sources=whole.sources,
-        first_ns=min((first for first, _ in spans), default=None), last_ns=max((last for _, last in spans), default=None),
-        names=names, commands=_commands(recording.processes(), names.get("process", {})),
-        distinct={name: max(len(whole.names[name]), whole.distinct[name]) for name in whole.names}, partial=sorted(whole.partial),
-        percentiles=percentiles, latency_by=latency_by, mean=mean,
-        lost=sum(losses.get(kind, {}).get("count", 0) for kind in ("overrun", "missed")), damaged=losses.get("damaged", {}).get("count", 0),
-        unpaired=losses.get("unpaired", {}).get("count", 0), unknown=sum(each["unknown"] for kind, each in losses.items() if kind != "gap"),
-        losses=losses, gaps=recording.gaps(), unrecorded=recording.unrecorded(), marks=recording.marks(),
-        segments={"sealed": len(sealed), "hot": sum(each.kind == "hot" for each in recording.segments()),
-                  "sealed_rows": sum(int(each.facts["rows"]) for each in sealed)},
-        bytes=_sizes(recording.path), broken=recording.damaged())
+        path=recording.path,
+        facts=facts,
+        events=sum(each["events"] for each in whole.sources.values()),
+        rows=whole.rows,
+        samples=sum(sum(each.sources.values()) for each in samples),
+        sources=whole.sources,
+        first_ns=min((first for first, _ in spans), default=None),
+        last_ns=max((last for _, last in spans), default=None),
+        names=names,
+        commands=_commands(recording.processes(), names.get("process", {})),
+        distinct={name: max(len(whole.names[name]), whole.distinct[name]) for name in whole.names},
+        partial=sorted(whole.partial),
+        percentiles=percentiles,
+        latency_by=latency_by,
+        mean=mean,
+        lost=sum(losses.get(kind, {}).get("count", 0) for kind in ("overrun", "missed")),
+        damaged=losses.get("damaged", {}).get("count", 0),
+        unpaired=losses.get("unpaired", {}).get("count", 0),
+        unknown=sum(each["unknown"] for kind, each in losses.items() if kind != "gap"),
+        losses=losses,
+        gaps=recording.gaps(),
+        unrecorded=recording.unrecorded(),
+        marks=recording.marks(),
+        segments={
+            "sealed": len(sealed),
+            "hot": sum(each.kind == "hot" for each in recording.segments()),
+            "sealed_rows": sum(int(each.facts["rows"]) for each in sealed),
+        },
+        bytes=_sizes(recording.path),
+        broken=recording.damaged(),
+    )
 
 
 def _sessions(recording: Summarized) -> list[tuple[int, int]]:
@@ -173,9 +197,14 @@ class _Whole:
     def sealed(self, facts: Mapping[str, Any]) -> None:
         self.rows += int(facts["rows"])
         for source, each in facts["sources"].items():
-            seen = self.sources.setdefault(source, {"events": 0, "first_ns": each["first_ns"], "last_ns": each["last_ns"]})
-            seen |= {"events": seen["events"] + each["events"], "first_ns": min(seen["first_ns"], each["first_ns"]),
-                     "last_ns": max(seen["last_ns"], each["last_ns"])}
+            seen = self.sources.setdefault(
+                source, {"events": 0, "first_ns": each["first_ns"], "last_ns": each["last_ns"]}
+            )
+            seen |= {
+                "events": seen["events"] + each["events"],
+                "first_ns": min(seen["first_ns"], each["first_ns"]),
+                "last_ns": max(seen["last_ns"], each["last_ns"]),
+            }
             if "largest_size" in each:
                 seen["largest_size"] = max(each["largest_size"], seen.get("largest_size", 0))
             latencies = seen.setdefault("largest_latency", {})
@@ -211,8 +240,13 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
 
     wanted = [*_KEYS, "count", "time_ns_sum"]
     noted = noted_segments(directory)
-    parts = {(segment.number, name): part_of(directory, noted.get(segment.number, {}), segment.number, name)
-             for segment in sealed for name in MAPPED}
+    parts = {
+        (segment.number, name): part_of(
+            directory, noted.get(segment.number, {}), segment.number, name
+        )
+        for segment in sealed
+        for name in MAPPED
+    }
     wrong = {part.path for part, _ in damages(list(parts.values()))}
     tables = {name: [_summed(SCHEMA.empty_table().select(wanted))] for name in MAPPED}
     for segment in sealed:
@@ -222,15 +256,26 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
                 check([segment.part])
             of_events = None if wrong.isdisjoint(own) else mapped(segment.path)
             for name, path in zip(MAPPED, own, strict=True):
-                found = (of_events.table(name) if of_events is not None else
-                         pq.read_table(path, columns=wanted, use_threads=False, memory_map=True, page_checksum_verification=True))
+                found = (
+                    of_events.table(name)
+                    if of_events is not None
+                    else pq.read_table(
+                        path,
+                        columns=wanted,
+                        use_threads=False,
+                        memory_map=True,
+                        page_checksum_verification=True,
+                    )
+                )
                 tables[name].append(_summed(found.select(wanted)))
         except DamagedError:
             return None
         except FileNotFoundError:
             continue
         except (OSError, pa.ArrowException) as error:
-            raise FormatError(f"can't be read: {str(error).splitlines()[0]}", where=segment.path) from None
+            raise FormatError(
+                f"can't be read: {str(error).splitlines()[0]}", where=segment.path
+            ) from None
     return {name: pa.concat_tables(held) for name, held in tables.items()}
 
 
@@ -246,7 +291,9 @@ def mapped(path: Path) -> Maps:
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         groups = range(file.num_row_groups)
         for number in groups:
-            offsets = file.read_row_group(number, columns=["offset_bytes"], use_threads=False)["offset_bytes"]
+            offsets = file.read_row_group(number, columns=["offset_bytes"], use_threads=False)[
+                "offset_bytes"
+            ]
             largest = max(largest, offsets.combine_chunks().fill_null(0).to_numpy().max(initial=0))
         maps = Maps(int(largest))
         for number in groups:
@@ -257,12 +304,17 @@ def mapped(path: Path) -> Maps:
 
 
 def _summed(table: pa.Table) -> pa.Table:
-    found = table.group_by(_KEYS, use_threads=False).aggregate([("count", "sum"), ("time_ns_sum", "sum")])
+    found = table.group_by(_KEYS, use_threads=False).aggregate(
+        [("count", "sum"), ("time_ns_sum", "sum")]
+    )
     return found.rename_columns([*_KEYS, "count", "time_ns_sum"])
 
 
-def _distributions(maps: Mapping[str, pa.Table], hot: Mapping[str, pa.Table], sources: Mapping[str, Mapping[str, Any]],
-                   ) -> tuple[dict[str, Any], dict[str, Any], dict[str, float]]:
+def _distributions(
+    maps: Mapping[str, pa.Table],
+    hot: Mapping[str, pa.Table],
+    sources: Mapping[str, Mapping[str, Any]],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, float]]:
     """(percentiles by source and kind, of latency by source and op, mean latency by source)."""
     import pyarrow as pa
 
@@ -273,18 +325,32 @@ def _distributions(maps: Mapping[str, pa.Table], hot: Mapping[str, pa.Table], so
     mean: dict[str, float] = {}
     for kind, name in (("latency", "io.latency"), ("size", "io.size")):
         columns = [*_KEYS, "count", "time_ns_sum"]
-        table = _summed(pa.concat_tables([maps[name], *([_summed(hot[name])] if name in hot else [])]))
-        rows = [row for row in zip(*(table.column(each).to_pylist() for each in columns), strict=True) if row[2] != WITHOUT]
+        table = _summed(
+            pa.concat_tables([maps[name], *([_summed(hot[name])] if name in hot else [])])
+        )
+        rows = [
+            row
+            for row in zip(*(table.column(each).to_pylist() for each in columns), strict=True)
+            if row[2] != WITHOUT
+        ]
         for source in sorted({row[0] for row in rows}):
             own = [row for row in rows if row[0] == source]
             by_op = sources[source]["largest_latency"]
             largest = max(by_op.values()) if kind == "latency" else sources[source]["largest_size"]
-            percentiles.setdefault(source, {})[kind] = _percentiles(((row[2], row[3]) for row in own), largest)
+            percentiles.setdefault(source, {})[kind] = _percentiles(
+                ((row[2], row[3]) for row in own), largest
+            )
             if kind == "latency":
                 mean[source] = sum(row[4] for row in own) / sum(row[3] for row in own)
-                latency_by[source] = {op: {"count": sum(row[3] for row in own if row[1] == op),
-                                           **_percentiles(((row[2], row[3]) for row in own if row[1] == op), by_op[op])}
-                                      for op in sorted({row[1] for row in own})}
+                latency_by[source] = {
+                    op: {
+                        "count": sum(row[3] for row in own if row[1] == op),
+                        **_percentiles(
+                            ((row[2], row[3]) for row in own if row[1] == op), by_op[op]
+                        ),
+                    }
+                    for op in sorted({row[1] for row in own})
+                }
     return percentiles, latency_by, mean
 
 
@@ -293,11 +359,19 @@ def _percentiles(pairs: Iterable[tuple[int, int]], largest: int) -> dict[str, in
     for index, count in pairs:
         totals[index] = totals.get(index, 0) + count
     indices = sorted(totals)
-    found = _core.quantiles(indices, [totals[index] for index in indices], list(QUANTILES.values()), LATENCY_BITS)
-    return {name: min(value, largest) for name, value in zip(QUANTILES, found, strict=True) if value is not None}
+    found = _core.quantiles(
+        indices, [totals[index] for index in indices], list(QUANTILES.values()), LATENCY_BITS
+    )
+    return {
+        name: min(value, largest)
+        for name, value in zip(QUANTILES, found, strict=True)
+        if value is not None
+    }
 
 
-def _commands(processes: Iterable[Mapping[str, Any]], wanted: Collection[str]) -> dict[str, list[str]]:
+def _commands(
+    processes: Iterable[Mapping[str, Any]], wanted: Collection[str]
+) -> dict[str, list[str]]:
     """Different command lines of each process that is wanted, at most SHOWN."""
     found: dict[str, dict[str, None]] = {}
     for each in processes:

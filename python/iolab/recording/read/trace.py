@@ -47,8 +47,15 @@ class Summary:
 
     def names(self, dimension: str) -> list[tuple[str, int]]:
         """Values of op, device, process, file, job or client with their I/Os, largest first; at most 20 are known."""
-        pairs = self.facts["ops"].items() if dimension == "op" else self.facts["keys"].get(dimension, ())
-        return sorted(((str(name), int(count)) for name, count in pairs if count), key=lambda pair: (-pair[1], pair[0]))
+        pairs = (
+            self.facts["ops"].items()
+            if dimension == "op"
+            else self.facts["keys"].get(dimension, ())
+        )
+        return sorted(
+            ((str(name), int(count)) for name, count in pairs if count),
+            key=lambda pair: (-pair[1], pair[0]),
+        )
 
 
 @dataclass(frozen=True)
@@ -70,9 +77,16 @@ class Trace:
         if self.path != STDIN and not self.path.exists():
             raise UsageError("no such file", where=self.path)
         if self.path.is_dir():
-            raise FormatError("is a directory, not a trace", where=self.path, hint="name the file, or each of its files")
+            raise FormatError(
+                "is a directory, not a trace",
+                where=self.path,
+                hint="name the file, or each of its files",
+            )
         if self.format is not None and self.format not in _core.trace_formats():
-            raise UsageError(f"there is no trace format '{self.format}'", hint=f"there are {', '.join(_core.trace_formats())}")
+            raise UsageError(
+                f"there is no trace format '{self.format}'",
+                hint=f"there are {', '.join(_core.trace_formats())}",
+            )
 
     def detect(self) -> str | None:
         """The format, found by content; None where none is recognised."""
@@ -80,14 +94,35 @@ class Trace:
 
     def check(self) -> None:
         """Read up to the first events. FormatError where it is empty, of no known format, or nothing in it can be read."""
-        self._asked(lambda: next(iter(_core.trace_events(str(self.path), self.format, self.columns, None, 1)), None))
+        self._asked(
+            lambda: next(
+                iter(_core.trace_events(str(self.path), self.format, self.columns, None, 1)), None
+            )
+        )
 
     def summary(self) -> Summary:
         """What is in it, in one pass. FormatError where it is empty or of no known format."""
-        return Summary(self.path, self._asked(lambda: _core.trace_summary(str(self.path), self.format, self.columns, self._where())))
+        return Summary(
+            self.path,
+            self._asked(
+                lambda: _core.trace_summary(
+                    str(self.path), self.format, self.columns, self._where()
+                )
+            ),
+        )
 
-    def counts(self, y: Y, *, interval_ns: int | None = None, columns: int = 400, low: int | None = None, high: int | None = None,
-               buckets: int | None = None, weight: Weight = "count", more: Where | None = None) -> HeatCounts:
+    def counts(
+        self,
+        y: Y,
+        *,
+        interval_ns: int | None = None,
+        columns: int = 400,
+        low: int | None = None,
+        high: int | None = None,
+        buckets: int | None = None,
+        weight: Weight = "count",
+        more: Where | None = None,
+    ) -> HeatCounts:
         """Counts by time and `y`, in one pass.
 
         Args:
@@ -99,15 +134,47 @@ class Trace:
         """
         linear = {"linear_buckets": buckets} if buckets is not None else {}
         where = self._where(more)
-        found = self._asked(lambda: _core.trace_heatmap(
-            str(self.path), y, format=self.format, columns=self.columns, where=where, bits=BITS, interval_ns=interval_ns,
-            columns_wanted=columns, y_low=low, y_high=high, weight=weight, **linear))
-        grid: Grid = LogLinear(found["bits"]) if found["grid"] == "log" else Linear(found["low"], found["width"])
+        found = self._asked(
+            lambda: _core.trace_heatmap(
+                str(self.path),
+                y,
+                format=self.format,
+                columns=self.columns,
+                where=where,
+                bits=BITS,
+                interval_ns=interval_ns,
+                columns_wanted=columns,
+                y_low=low,
+                y_high=high,
+                weight=weight,
+                **linear,
+            )
+        )
+        grid: Grid = (
+            LogLinear(found["bits"])
+            if found["grid"] == "log"
+            else Linear(found["low"], found["width"])
+        )
         return HeatCounts(
-            y, found["t0_ns"], found["interval_ns"], grid, _integers(found["column"], "<u4"), _integers(found["index"], "<u4"),
-            _integers(found["count"], "<u8"), weight, events=found["events"], damaged=found["damaged"], without_y=found["without_y"],
-            filtered=found["skipped_by_filter"], outside=found["outside"], lost=found["losses"], unpaired=found["unpaired"],
-            averaged=found["averaged"], conditional=bool(where), assumptions=tuple(found["assumptions"]))
+            y,
+            found["t0_ns"],
+            found["interval_ns"],
+            grid,
+            _integers(found["column"], "<u4"),
+            _integers(found["index"], "<u4"),
+            _integers(found["count"], "<u8"),
+            weight,
+            events=found["events"],
+            damaged=found["damaged"],
+            without_y=found["without_y"],
+            filtered=found["skipped_by_filter"],
+            outside=found["outside"],
+            lost=found["losses"],
+            unpaired=found["unpaired"],
+            averaged=found["averaged"],
+            conditional=bool(where),
+            assumptions=tuple(found["assumptions"]),
+        )
 
     def _where(self, more: Where | None = None) -> dict[str, list[str]] | None:
         both = {name: list(values) for name, values in {**self.where, **(more or {})}.items()}
@@ -122,13 +189,19 @@ class Trace:
             if any(f"{start}{place}" in words for start in ("", "-")):
                 place = ""
             # what is wrong with the columns that were asked for begins so; everything else is wrong with the file
-            kind: type[IolabError] = UsageError if self.columns and ": columns" in f": {words}" else FormatError
+            kind: type[IolabError] = (
+                UsageError if self.columns and ": columns" in f": {words}" else FormatError
+            )
             raise kind(words.removeprefix("-: "), where=place or None) from None
         except OSError as error:
-            raise FormatError(f"can't be read: {error.strerror or error}", where=self.path) from None
+            raise FormatError(
+                f"can't be read: {error.strerror or error}", where=self.path
+            ) from None
 
 
-def counts_alike(traces: Sequence[_T], read: Callable[[_T, int | None], HeatCounts]) -> list[HeatCounts]:
+def counts_alike(
+    traces: Sequence[_T], read: Callable[[_T, int | None], HeatCounts]
+) -> list[HeatCounts]:
     """Counts of several traces (or recordings) on the same columns and buckets, so that they can be added or compared.
 
     `read` takes a trace and the length of a column, None leaving that to the trace. Where traces choose differently, those
@@ -136,8 +209,14 @@ def counts_alike(traces: Sequence[_T], read: Callable[[_T, int | None], HeatCoun
     """
     found = [read(trace, None) for trace in traces]
     longest = max((counts.interval_ns for counts in found if len(counts.count)), default=0)
-    return alike([counts if counts.interval_ns == longest or not len(counts.count) else read(trace, longest)
-                  for trace, counts in zip(traces, found, strict=True)])
+    return alike(
+        [
+            counts
+            if counts.interval_ns == longest or not len(counts.count)
+            else read(trace, longest)
+            for trace, counts in zip(traces, found, strict=True)
+        ]
+    )
 
 
 def _integers(data: bytes, kind: str) -> Integers:

@@ -12,7 +12,17 @@ from typing import Any
 from ...errors import ResultsError
 from ...integrity import Finding, Progress, Verification
 from ..base.checked_files import Part, check, damages
-from ..base.layout import FACTS, KINDS, MAPS, SEGMENTS, hot_numbers, replacing, sealed_file, sealed_numbers, telling
+from ..base.layout import (
+    FACTS,
+    KINDS,
+    MAPS,
+    SEGMENTS,
+    hot_numbers,
+    replacing,
+    sealed_file,
+    sealed_numbers,
+    telling,
+)
 from ..base.lines import CRC, line_of, objects
 from ..base.lock import read, take_lock, tell
 from ..base.metadata import read_facts
@@ -27,8 +37,13 @@ More = Callable[[Path, bool, Progress], Verification]
 """Checks what others keep in a recording: directory, whether to repair, progress."""
 
 
-def verify_recording(path: Path, *, repair: bool = False, progress: Progress = lambda _done, _all: None,
-                     more: More | None = None) -> Verification:
+def verify_recording(
+    path: Path,
+    *,
+    repair: bool = False,
+    progress: Progress = lambda _done, _all: None,
+    more: More | None = None,
+) -> Verification:
     """Check all files of a recording.
 
     Args:
@@ -41,26 +56,57 @@ def verify_recording(path: Path, *, repair: bool = False, progress: Progress = l
     except ResultsError as error:
         if not (path / FACTS).is_file():
             raise
-        return Verification("recording", 1, _size([path / FACTS]), 0,
-                            (Finding(FACTS, "damaged", error.message, "what was recorded, when and where"),))
+        return Verification(
+            "recording",
+            1,
+            _size([path / FACTS]),
+            0,
+            (Finding(FACTS, "damaged", error.message, "what was recorded, when and where"),),
+        )
     parts = list(_parts(path, facts.dropped_through))
     wrong: dict[Path, str] = {}
     for start in range(0, len(parts), BLOCK):
-        wrong |= {part.path: words for part, words in damages(parts[start:start + BLOCK])}
+        wrong |= {part.path: words for part, words in damages(parts[start : start + BLOCK])}
         progress(min(start + BLOCK, len(parts)), len(parts))
     recording = Recording(path)
-    found = [*_of_segments(recording), *_of_maps(recording, wrong), *_of_hot(recording),
-             *(Finding(each.path, each.kind, each.words, _told_by(each.path), is_derived=each.path == SEGMENTS or (each.stays and
-                       each.kind == "unexpected")) for each in damaged_lists(path, recording.facts))]
+    found = [
+        *_of_segments(recording),
+        *_of_maps(recording, wrong),
+        *_of_hot(recording),
+        *(
+            Finding(
+                each.path,
+                each.kind,
+                each.words,
+                _told_by(each.path),
+                is_derived=each.path == SEGMENTS or (each.stays and each.kind == "unexpected"),
+            )
+            for each in damaged_lists(path, recording.facts)
+        ),
+    ]
     if repair and any(each.is_derived for each in found):
         found = _repaired(path, found)
-    others = [each for name in (FACTS, "lock", "segments.jsonl", "losses/losses.jsonl", "names/processes.jsonl", "marks.jsonl")
-              if (each := path / name).is_file()] + sorted((path / "hot").glob("*.arrows"))
+    others = [
+        each
+        for name in (
+            FACTS,
+            "lock",
+            "segments.jsonl",
+            "losses/losses.jsonl",
+            "names/processes.jsonl",
+            "marks.jsonl",
+        )
+        if (each := path / name).is_file()
+    ] + sorted((path / "hot").glob("*.arrows"))
     kept = more(path, repair, progress) if more is not None else Verification("recording", 0, 0)
     there = [part.path for part in parts if part.path.exists()]
-    return Verification("recording", len(there) + len(others) + kept.files, _size([*there, *others]) + kept.size_bytes,
-                        sum(part.crc32 is None for part in parts) + kept.unverified,
-                        tuple(sorted((*found, *kept.findings), key=lambda each: each.path)))
+    return Verification(
+        "recording",
+        len(there) + len(others) + kept.files,
+        _size([*there, *others]) + kept.size_bytes,
+        sum(part.crc32 is None for part in parts) + kept.unverified,
+        tuple(sorted((*found, *kept.findings), key=lambda each: each.path)),
+    )
 
 
 def _size(paths: Sequence[Path]) -> int:
@@ -75,15 +121,27 @@ def _parts(path: Path, through: int) -> Iterator[Part]:
     """Sealed files and default maps that are there."""
     noted = noted_segments(path)
     for kind in KINDS:
-        yield from (part_of(path, noted.get(number, {}), number, kind) for number in sealed_numbers(path / kind) if number > through)
+        yield from (
+            part_of(path, noted.get(number, {}), number, kind)
+            for number in sealed_numbers(path / kind)
+            if number > through
+        )
     for name in MAP_NAMES:
-        yield from (part_of(path, noted.get(number, {}), number, name) for number in sealed_numbers(path / MAPS / name))
+        yield from (
+            part_of(path, noted.get(number, {}), number, name)
+            for number in sealed_numbers(path / MAPS / name)
+        )
 
 
 def _of_segments(recording: Recording) -> Iterator[Finding]:
     for kind in KINDS:
         for _, path, words, held in recording.lost_segments(kind):
-            yield Finding(_name(recording, path), "damaged" if path.exists() else "missing", words, _span(held, kind))
+            yield Finding(
+                _name(recording, path),
+                "damaged" if path.exists() else "missing",
+                words,
+                _span(held, kind),
+            )
 
 
 def _of_maps(recording: Recording, wrong: Mapping[Path, str]) -> Iterator[Finding]:
@@ -94,8 +152,13 @@ def _of_maps(recording: Recording, wrong: Mapping[Path, str]) -> Iterator[Findin
         number = int(path.stem)
         events = sealed_file(recording.path, number, "events")
         is_derived = number > through and events.exists() and events not in lost
-        yield Finding(_name(recording, path), "damaged" if path.exists() else "missing", words,
-                      "" if is_derived else _span(noted.get(number, {}), "events"), is_derived)
+        yield Finding(
+            _name(recording, path),
+            "damaged" if path.exists() else "missing",
+            words,
+            "" if is_derived else _span(noted.get(number, {}), "events"),
+            is_derived,
+        )
     told = {path for path, _ in recording.damaged_maps()}
     for path, words in wrong.items():
         if MAPS in str(path) and path not in told:
@@ -105,8 +168,12 @@ def _of_maps(recording: Recording, wrong: Mapping[Path, str]) -> Iterator[Findin
 def _of_hot(recording: Recording) -> Iterator[Finding]:
     for kind in KINDS:
         for path, words, loss in recording.damaged_hot(kind):
-            yield Finding(_name(recording, path), "damaged" if path.exists() else "missing", words, _span(
-                {"first_ns": loss.get("from_ns"), "last_ns": loss.get("until_ns")}, kind))
+            yield Finding(
+                _name(recording, path),
+                "damaged" if path.exists() else "missing",
+                words,
+                _span({"first_ns": loss.get("from_ns"), "last_ns": loss.get("until_ns")}, kind),
+            )
 
 
 def _name(recording: Recording, path: Path) -> str:
@@ -114,21 +181,37 @@ def _name(recording: Recording, path: Path) -> str:
 
 
 def _told_by(name: str) -> str:
-    return {"losses/losses.jsonl": "what was lost, of the lines that can't be believed", "marks.jsonl": "names of spans",
-            "names/processes.jsonl": "command lines of processes", "lock": "until when everything is there"}.get(name, "")
+    return {
+        "losses/losses.jsonl": "what was lost, of the lines that can't be believed",
+        "marks.jsonl": "names of spans",
+        "names/processes.jsonl": "command lines of processes",
+        "lock": "until when everything is there",
+    }.get(name, "")
 
 
 def _span(held: Mapping[str, Any], kind: str) -> str:
     """The time that is lost, and how many events or samples, in words."""
     first, last = held.get("first_ns"), held.get("last_ns")
-    counts = [f"{each['events']} of {source}" for source, each in (held.get("sources") or {}).items() if each.get("events")]
-    span = f"{when(first)} to {when(last)}" if isinstance(first, int) and isinstance(last, int) else f"{kind} of a time that is not known"
+    counts = [
+        f"{each['events']} of {source}"
+        for source, each in (held.get("sources") or {}).items()
+        if each.get("events")
+    ]
+    span = (
+        f"{when(first)} to {when(last)}"
+        if isinstance(first, int) and isinstance(last, int)
+        else f"{kind} of a time that is not known"
+    )
     return f"{span}{f': {kind}, ' if counts else ''}{', '.join(counts)}"
 
 
 def when(ns: int) -> str:
     """A moment in UTC, to the millisecond; a small one is of a trace's own clock, in seconds."""
-    return f"{ns / 1e9:.3f} s" if abs(ns) < 10**17 else datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
+    return (
+        f"{ns / 1e9:.3f} s"
+        if abs(ns) < 10**17
+        else datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
+    )
 
 
 def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
@@ -140,7 +223,13 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
         done: set[str] = set()
         told = read(lock.fileno(), read_facts(path).is_signed)
         noted = noted_segments(path)
-        for number in sorted({int(Path(each.path).stem) for each in found if each.is_derived and each.path.startswith(MAPS)}):
+        for number in sorted(
+            {
+                int(Path(each.path).stem)
+                for each in found
+                if each.is_derived and each.path.startswith(MAPS)
+            }
+        ):
             events = sealed_file(path, number, "events")
             check([part_of(path, noted.get(number, {}), number, "events")])
             maps = mapped(events)
@@ -150,11 +239,17 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
                     with replacing(place) as temporary:
                         maps.write(temporary, name)
                     done.add(str(place.relative_to(path)))
-                facts = {key: value for key, value in noted[number].items() if key not in ("bytes", "digests")}
+                facts = {
+                    key: value
+                    for key, value in noted[number].items()
+                    if key not in ("bytes", "digests")
+                }
                 note_segment(path, number, facts)
         if any(each.is_derived and not each.path.startswith(MAPS) for each in found):
             _relisted(path)
-            done |= {each.path for each in found if each.is_derived and not each.path.startswith(MAPS)}
+            done |= {
+                each.path for each in found if each.is_derived and not each.path.startswith(MAPS)
+            }
         if told.sizes:
             tell(lock, told.until_ns, {**told.sizes, SEGMENTS: (path / SEGMENTS).stat().st_size})
         return [replace(each, is_repaired=each.is_derived and each.path in done) for each in found]
@@ -172,13 +267,29 @@ def _relisted(path: Path) -> None:
             with replacing(place.with_name(f"{SEGMENTS}.damaged")) as kept:
                 kept.write_bytes(data)
             with replacing(place) as temporary:
-                temporary.write_text("".join(
-                    f"{line_of({name: value for name, value in line.items() if name != CRC})}\n" for line in lines if line is not None),
-                    encoding="ascii")
+                temporary.write_text(
+                    "".join(
+                        f"{line_of({name: value for name, value in line.items() if name != CRC})}\n"
+                        for line in lines
+                        if line is not None
+                    ),
+                    encoding="ascii",
+                )
     through = read_facts(path).dropped_through
-    for number in sorted({number for kind in KINDS for number in sealed_numbers(path / kind)} - {
-            number for kind in KINDS for number in hot_numbers(path, kind)}):
+    for number in sorted(
+        {number for kind in KINDS for number in sealed_numbers(path / kind)}
+        - {number for kind in KINDS for number in hot_numbers(path, kind)}
+    ):
         if number > through:
-            held = [sealed_file(path, number, kind) for kind in KINDS if sealed_file(path, number, kind).exists()]
-            if not damages([part_of(path, noted_segments(path).get(number, {}), number, each.parent.name) for each in held]):
+            held = [
+                sealed_file(path, number, kind)
+                for kind in KINDS
+                if sealed_file(path, number, kind).exists()
+            ]
+            if not damages(
+                [
+                    part_of(path, noted_segments(path).get(number, {}), number, each.parent.name)
+                    for each in held
+                ]
+            ):
                 note_unlisted(path, number)

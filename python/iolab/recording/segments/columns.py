@@ -38,9 +38,15 @@ def events_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.Reco
     made: dict[str, pa.Array] = {
         "source": _constant(source, rows),
         "time_ns": _plain(raw["time_ns"], pa.int64(), rows),
-        "latency_bucket": _optional(raw, "latency_bucket", pa.uint16(), rows, valid="latency_ns_valid"),
-        "op": pa.DictionaryArray.from_arrays(_numbers(raw["op"], "<u1", rows).astype(np.int32), _OPS),
-        "count": _plain(raw["count"], pa.uint64(), rows) if "count" in raw else pa.array(np.ones(rows, dtype=np.uint64)),
+        "latency_bucket": _optional(
+            raw, "latency_bucket", pa.uint16(), rows, valid="latency_ns_valid"
+        ),
+        "op": pa.DictionaryArray.from_arrays(
+            _numbers(raw["op"], "<u1", rows).astype(np.int32), _OPS
+        ),
+        "count": _plain(raw["count"], pa.uint64(), rows)
+        if "count" in raw
+        else pa.array(np.ones(rows, dtype=np.uint64)),
     }
     for name, kind in NUMBERS.items():
         made[name] = _optional(raw, name, kind, rows)
@@ -52,8 +58,13 @@ def events_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.Reco
 def samples_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.RecordBatch:
     """A frame of samples with the columns of `schema.SAMPLES`. ValueError as in `events_of`."""
     rows = int(raw["rows"])
-    made = [_constant(source, rows), _plain(raw["time_ns"], pa.int64(), rows), _named(raw, "object", names, rows),
-            _named(raw, "field", names, rows), _plain(raw["value"], pa.int64(), rows)]
+    made = [
+        _constant(source, rows),
+        _plain(raw["time_ns"], pa.int64(), rows),
+        _named(raw, "object", names, rows),
+        _named(raw, "field", names, rows),
+        _plain(raw["value"], pa.int64(), rows),
+    ]
     return pa.RecordBatch.from_arrays(made, schema=SAMPLES)
 
 
@@ -68,14 +79,18 @@ def _numbers(data: bytes, kind: str, rows: int) -> Any:
     return found
 
 
-def _plain(data: bytes, kind: pa.DataType, rows: int, bitmap: pa.Buffer | None = None, nulls: int = 0) -> pa.Array:
+def _plain(
+    data: bytes, kind: pa.DataType, rows: int, bitmap: pa.Buffer | None = None, nulls: int = 0
+) -> pa.Array:
     """Values taken over without copying."""
     if len(data) * 8 != rows * kind.bit_width:
         raise ValueError(f"a column has {len(data)} bytes, not {rows * kind.bit_width // 8}")
     return pa.Array.from_buffers(kind, rows, [bitmap, pa.py_buffer(data)], nulls)
 
 
-def _optional(raw: Mapping[str, Any], name: str, kind: pa.DataType, rows: int, valid: str | None = None) -> pa.Array:
+def _optional(
+    raw: Mapping[str, Any], name: str, kind: pa.DataType, rows: int, valid: str | None = None
+) -> pa.Array:
     if name not in raw:
         return pa.nulls(rows, kind)
     bitmap, nulls = _bitmap(raw.get(valid or f"{name}_valid"), rows)
@@ -88,7 +103,11 @@ def _bitmap(valid: bytes | None, rows: int) -> tuple[pa.Buffer | None, int]:
         return None, 0
     held = _numbers(valid, "<u1", rows)
     nulls = rows - int(np.count_nonzero(held))
-    return (pa.py_buffer(np.packbits(held != 0, bitorder="little").tobytes()), nulls) if nulls else (None, 0)
+    return (
+        (pa.py_buffer(np.packbits(held != 0, bitorder="little").tobytes()), nulls)
+        if nulls
+        else (None, 0)
+    )
 
 
 def _named(raw: Mapping[str, Any], name: str, names: NameTables, rows: int) -> pa.Array:
@@ -103,13 +122,17 @@ def _named(raw: Mapping[str, Any], name: str, names: NameTables, rows: int) -> p
     if not len(taken):
         return _no_names(rows)
     if int(taken.max()) >= len(known):
-        raise ValueError(f"column {name}: number {int(taken.max())} stands for no name, {len(known)} are known")
+        raise ValueError(
+            f"column {name}: number {int(taken.max())} stands for no name, {len(known)} are known"
+        )
     used = np.zeros(len(known), dtype=bool)
     used[taken] = True
     places = np.cumsum(used, dtype=np.int32) - 1
     indices = np.where(held, places[np.where(held, ids, 0)], 0).astype(np.int32, copy=False)
     dictionary = pa.array([known[number] for number in np.flatnonzero(used)], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=None if len(taken) == rows else ~held), dictionary)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(indices, mask=None if len(taken) == rows else ~held), dictionary
+    )
 
 
 def _no_names(rows: int) -> pa.Array:
@@ -123,9 +146,19 @@ def overridden(batch: pa.RecordBatch, job: str | None, shift_ns: int) -> pa.Reco
     """
     if shift_ns:
         times = batch.column("time_ns").to_numpy()
-        if len(times) and not -(2**63) <= int(times.min()) + shift_ns <= int(times.max()) + shift_ns < 2**63:
-            raise FormatError("a time leaves the range of 64 bits", hint="the trace's times are not what they were taken for")
-        batch = batch.set_column(batch.schema.get_field_index("time_ns"), EVENTS.field("time_ns"), pa.array(times + shift_ns))
+        if (
+            len(times)
+            and not -(2**63) <= int(times.min()) + shift_ns <= int(times.max()) + shift_ns < 2**63
+        ):
+            raise FormatError(
+                "a time leaves the range of 64 bits",
+                hint="the trace's times are not what they were taken for",
+            )
+        batch = batch.set_column(
+            batch.schema.get_field_index("time_ns"),
+            EVENTS.field("time_ns"),
+            pa.array(times + shift_ns),
+        )
     if job is not None:
         held = batch.column("job")
         if held.null_count == len(held):

@@ -40,7 +40,9 @@ class HotLog:
         self.rows = self.bytes = 0
         self.broken = False
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self._file = os.open(
+            path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o666
+        )
         self._sink = io.BytesIO()
         self._stream = pa.ipc.new_stream(self._sink, schema)
 
@@ -50,7 +52,7 @@ class HotLog:
         with self._sink.getbuffer() as group:
             place = _crc_place(pa.py_buffer(group), 0)
             assert place is not None, "the group just written has its place for a checksum"
-            group[place.digits:place.digits + 8] = b"%08x" % zlib.crc32(group)
+            group[place.digits : place.digits + 8] = b"%08x" % zlib.crc32(group)
             self._write(group)
             self.bytes += len(group)
         self._sink.seek(0)
@@ -85,7 +87,10 @@ class HotRead:
 
 def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:
     """The latest time in batches; None where they have no rows."""
-    return max((int(batch.column("time_ns").to_numpy().max()) for batch in batches if batch.num_rows), default=None)
+    return max(
+        (int(batch.column("time_ns").to_numpy().max()) for batch in batches if batch.num_rows),
+        default=None,
+    )
 
 
 def read_hot(path: Path, schema: pa.Schema) -> HotRead:
@@ -112,7 +117,12 @@ def read_hot(path: Path, schema: pa.Schema) -> HotRead:
         except (pa.ArrowException, OSError):
             # as improbable as a checksum that holds by chance
             return HotRead([], 0, data.size, True)
-    return HotRead(batches, good, data.size - good, good < data.size and (_crc_place(data, good) is not None or _goes_on(data, good)))
+    return HotRead(
+        batches,
+        good,
+        data.size - good,
+        good < data.size and (_crc_place(data, good) is not None or _goes_on(data, good)),
+    )
 
 
 def _goes_on(data: pa.Buffer, start: int) -> bool:
@@ -149,7 +159,11 @@ def _crc_place(data: pa.Buffer, start: int) -> _Place | None:
             digits = [match.start(1) for match in _CRC.finditer(metadata)]
             end = source.tell()
             # continuation and length stand before the metadata; the body ends the group
-            return _Place(begin + 8 + digits[0], end) if len(digits) == 1 and end - begin >= 8 + len(metadata) else None
+            return (
+                _Place(begin + 8 + digits[0], end)
+                if len(digits) == 1 and end - begin >= 8 + len(metadata)
+                else None
+            )
         if message.type not in ("schema", "dictionary"):
             return None
     return None

@@ -65,13 +65,24 @@ def numbers(table: pa.Table, column: str) -> npt.NDArray[Any]:
     return np.asarray(array.fill_null(0) if array.null_count else array)
 
 
-def write_parquet(path: Path, schema: pa.Schema, parts: Iterable[tuple[str, pa.Table]],
-                  facts: Callable[[], Mapping[str, Any]]) -> None:
+def write_parquet(
+    path: Path,
+    schema: pa.Schema,
+    parts: Iterable[tuple[str, pa.Table]],
+    facts: Callable[[], Mapping[str, Any]],
+) -> None:
     """Write tables of one source each, then the facts, asked for after the last part."""
     encodings = {field.name: ENCODINGS[field.name] for field in schema if field.name in ENCODINGS}
     with pq.ParquetWriter(
-            path, schema, compression="zstd", compression_level=3, column_encoding=encodings, dictionary_pagesize_limit=16 << 20,
-            write_page_checksum=True, use_dictionary=[field.name for field in schema if field.name not in encodings]) as writer:
+        path,
+        schema,
+        compression="zstd",
+        compression_level=3,
+        column_encoding=encodings,
+        dictionary_pagesize_limit=16 << 20,
+        write_page_checksum=True,
+        use_dictionary=[field.name for field in schema if field.name not in encodings],
+    ) as writer:
         for _, part in parts:
             writer.write_table(part.cast(schema), row_group_size=ROWS)
         writer.add_key_value_metadata({KEY: json.dumps(facts())})
@@ -91,7 +102,9 @@ class Tally:
             return
         times = numbers(part, "time_ns")
         events = part.num_rows
-        seen = self.sources.setdefault(source, {"events": 0, "rows": 0, "first_ns": int(times[0]), "last_ns": int(times[-1])})
+        seen = self.sources.setdefault(
+            source, {"events": 0, "rows": 0, "first_ns": int(times[0]), "last_ns": int(times[-1])}
+        )
         counts: npt.NDArray[Any] | None = None
         if "count" in part.column_names:
             counts = numbers(part, "count")
@@ -101,15 +114,23 @@ class Tally:
                 _count_names(part.column(name).chunk(0), counts, held)
             _keep_largest(part, seen)
         self.rows += part.num_rows
-        seen |= {"events": seen["events"] + events, "rows": seen["rows"] + part.num_rows,
-                 "first_ns": min(seen["first_ns"], int(times[0])), "last_ns": max(seen["last_ns"], int(times[-1]))}
+        seen |= {
+            "events": seen["events"] + events,
+            "rows": seen["rows"] + part.num_rows,
+            "first_ns": min(seen["first_ns"], int(times[0])),
+            "last_ns": max(seen["last_ns"], int(times[-1])),
+        }
 
     def facts(self) -> dict[str, Any]:
         """As plain data: rows, first_ns, last_ns, sources, names, distinct (names), other (I/Os of names beyond the largest).
 
         Of events a source has `largest_size` and `largest_latency` by operation as well, where there is one.
         """
-        ranked = {name: sorted(held.items(), key=lambda pair: (-pair[1], pair[0])) for name, held in self._names.items() if held}
+        ranked = {
+            name: sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))
+            for name, held in self._names.items()
+            if held
+        }
         return {
             "rows": self.rows,
             "first_ns": min((each["first_ns"] for each in self.sources.values()), default=None),
@@ -117,7 +138,11 @@ class Tally:
             "sources": self.sources,
             "names": {name: dict(pairs[:LARGEST]) for name, pairs in ranked.items()},
             "distinct": {name: len(pairs) for name, pairs in ranked.items()},
-            "other": {name: sum(count for _, count in pairs[LARGEST:]) for name, pairs in ranked.items() if len(pairs) > LARGEST},
+            "other": {
+                name: sum(count for _, count in pairs[LARGEST:])
+                for name, pairs in ranked.items()
+                if len(pairs) > LARGEST
+            },
         }
 
 
@@ -131,7 +156,11 @@ def _count_names(column: pa.Array, counts: npt.NDArray[Any] | None, held: dict[s
         codes = codes[valid]
         counts = counts[valid] if counts is not None else None
     names = column.dictionary.to_pylist()
-    totals = np.bincount(codes, minlength=len(names)) if counts is None else _exact_sums(codes, counts, len(names))
+    totals = (
+        np.bincount(codes, minlength=len(names))
+        if counts is None
+        else _exact_sums(codes, counts, len(names))
+    )
     for code in np.flatnonzero(totals):
         held[names[code]] = held.get(names[code], 0) + int(totals[code])
 
@@ -143,7 +172,11 @@ def _keep_largest(part: pa.Table, seen: dict[str, Any]) -> None:
         seen["largest_size"] = max(size, seen.get("largest_size", 0))
     latency, op = part.column("latency_ns").chunk(0), part.column("op").chunk(0)
     if latency.null_count < len(latency):
-        codes, values, known = np.asarray(op.indices), numbers(part, "latency_ns"), np.asarray(latency.is_valid())
+        codes, values, known = (
+            np.asarray(op.indices),
+            numbers(part, "latency_ns"),
+            np.asarray(latency.is_valid()),
+        )
         held = seen.setdefault("largest_latency", {})
         for code, name in enumerate(op.dictionary.to_pylist()):
             own = values[(codes == code) & known]

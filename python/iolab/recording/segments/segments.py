@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ... import __version__
 from ..base.checked_files import Part, digest, known_damage
-from ..base.layout import KINDS, SEGMENTS, Kind, hot_file, map_file, replacing, sealed_file, sealed_numbers, telling
+from ..base.layout import (
+    KINDS,
+    SEGMENTS,
+    Kind,
+    hot_file,
+    map_file,
+    replacing,
+    sealed_file,
+    sealed_numbers,
+    telling,
+)
 from ..base.lines import CRC, append_line
 from ..base.tail_reader import Growing
 
@@ -45,8 +55,14 @@ class Segment:
         return Part(self.path, self.facts.get("bytes"), self.facts.get("crc32"))
 
 
-def write_segment(directory: Path, number: int, events: Sequence[pa.RecordBatch], samples: Sequence[pa.RecordBatch],
-                  losses: Mapping[str, int], label: str | None = None) -> dict[str, Any]:
+def write_segment(
+    directory: Path,
+    number: int,
+    events: Sequence[pa.RecordBatch],
+    samples: Sequence[pa.RecordBatch],
+    losses: Mapping[str, int],
+    label: str | None = None,
+) -> dict[str, Any]:
     """Seal batches under a number: default maps, then events, then samples; each is there as a whole or not at all.
 
     Returns the facts. ResultsError where it can't be written, a full disk above all; what was there remains.
@@ -62,8 +78,13 @@ def write_segment(directory: Path, number: int, events: Sequence[pa.RecordBatch]
     return facts
 
 
-def _write_events(directory: Path, number: int, batches: Sequence[pa.RecordBatch], losses: Mapping[str, int],
-                  label: str | None) -> dict[str, Any]:
+def _write_events(
+    directory: Path,
+    number: int,
+    batches: Sequence[pa.RecordBatch],
+    losses: Mapping[str, int],
+    label: str | None,
+) -> dict[str, Any]:
     from ..base.schema import EVENTS
     from .maps import Maps
     from .sealing import Tally, write_parquet
@@ -71,7 +92,14 @@ def _write_events(directory: Path, number: int, batches: Sequence[pa.RecordBatch
     maps, tally = Maps(_largest_offset(batches)), Tally()
 
     def facts() -> dict[str, Any]:
-        found = {"schema": 1, "iolab": __version__, "number": number, **tally.facts(), "offset_width": maps.width, "label": label}
+        found = {
+            "schema": 1,
+            "iolab": __version__,
+            "number": number,
+            **tally.facts(),
+            "offset_width": maps.width,
+            "label": label,
+        }
         for source, each in found["sources"].items():
             each["losses"] = losses.get(source, 0)
         return found
@@ -91,7 +119,9 @@ def _write_events(directory: Path, number: int, batches: Sequence[pa.RecordBatch
     return facts()
 
 
-def _write_samples(directory: Path, number: int, batches: Sequence[pa.RecordBatch]) -> dict[str, Any]:
+def _write_samples(
+    directory: Path, number: int, batches: Sequence[pa.RecordBatch]
+) -> dict[str, Any]:
     from ..base.schema import SAMPLES
     from .sealing import Tally, write_parquet
 
@@ -99,7 +129,11 @@ def _write_samples(directory: Path, number: int, batches: Sequence[pa.RecordBatc
 
     def facts() -> dict[str, Any]:
         found = tally.facts()
-        return {"schema": 1, "number": number, **{name: found[name] for name in ("rows", "first_ns", "last_ns", "sources")}}
+        return {
+            "schema": 1,
+            "number": number,
+            **{name: found[name] for name in ("rows", "first_ns", "last_ns", "sources")},
+        }
 
     with replacing(sealed_file(directory, number, "samples")) as path:
         write_parquet(path, SAMPLES, _counted(batches, tally), facts)
@@ -129,20 +163,33 @@ def note_segment(directory: Path, number: int, facts: Mapping[str, Any]) -> None
     for name, path in _files_of(directory, number):
         with suppress(FileNotFoundError):
             sizes[name], digests[name] = digest(path)
-    append_line(directory / SEGMENTS, {**facts, "number": number, "bytes": sizes, "digests": digests})
+    append_line(
+        directory / SEGMENTS, {**facts, "number": number, "bytes": sizes, "digests": digests}
+    )
 
 
 def note_unlisted(directory: Path, number: int) -> None:
     """Append what the files of a segment hold where a kill came before its line."""
     line = noted_segments(directory).get(number, {})
-    held = {kind: sealed_file(directory, number, kind) for kind in KINDS if sealed_file(directory, number, kind).exists()}
+    held = {
+        kind: sealed_file(directory, number, kind)
+        for kind in KINDS
+        if sealed_file(directory, number, kind).exists()
+    }
     if all((line.get("bytes") or {}).get(kind) for kind in held):
         return
     facts = {kind: _own_facts(path) for kind, path in held.items()}
     if any("damaged" in each for each in facts.values()):
         return
     with telling(directory / SEGMENTS, "add a line"):
-        note_segment(directory, number, {**facts.get("events", {}), **({"samples": facts["samples"]} if "samples" in facts else {})})
+        note_segment(
+            directory,
+            number,
+            {
+                **facts.get("events", {}),
+                **({"samples": facts["samples"]} if "samples" in facts else {}),
+            },
+        )
 
 
 def note_dropped(directory: Path, number: int) -> None:
@@ -162,7 +209,9 @@ def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) ->
     sizes, digests = line.get("bytes"), line.get("digests")
     size = sizes.get(name) if isinstance(sizes, dict) else None
     crc = digests.get(name) if isinstance(digests, dict) else None
-    return Part(path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None)
+    return Part(
+        path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None
+    )
 
 
 def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
@@ -185,7 +234,9 @@ _NOTED = Growing(_number)
 """One question asks several times, and after months there are a hundred thousand lines."""
 
 
-def sealed_facts(directory: Path, kind: Kind, after: int = 0, known: Collection[int] = ()) -> Iterator[tuple[int, Path, dict[str, Any]]]:
+def sealed_facts(
+    directory: Path, kind: Kind, after: int = 0, known: Collection[int] = ()
+) -> Iterator[tuple[int, Path, dict[str, Any]]]:
     """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`, ascending, without those `known`.
 
     From `segments.jsonl` where there is a line, else from the file; one that is damaged has `damaged` in its facts, and in `lost` what its
@@ -201,20 +252,38 @@ def sealed_facts(directory: Path, kind: Kind, after: int = 0, known: Collection[
         except FileNotFoundError:
             continue
         line = noted.get(number, {})
-        told, part = line if kind == "events" else line.get("samples", {}), part_of(directory, line, number, kind)
+        told, part = (
+            line if kind == "events" else line.get("samples", {}),
+            part_of(directory, line, number, kind),
+        )
         has_facts = isinstance(told, dict) and isinstance(told.get("sources"), dict)
         words = known_damage(path, status)
         if not words and part.crc32 is not None and part.bytes != status.st_size:
             words = f"it has {status.st_size} bytes, {part.bytes} were written"
         if words:
-            yield number, path, {**_NOTHING, "damaged": words, "lost": told if has_facts else {}, "bytes": status.st_size}
+            yield (
+                number,
+                path,
+                {
+                    **_NOTHING,
+                    "damaged": words,
+                    "lost": told if has_facts else {},
+                    "bytes": status.st_size,
+                },
+            )
         elif has_facts and part.bytes == status.st_size:
             yield number, path, {**told, "bytes": status.st_size, "crc32": part.crc32}
         else:
-            yield number, path, {**_own_facts(path), "lost": told if has_facts else {}, "bytes": status.st_size}
+            yield (
+                number,
+                path,
+                {**_own_facts(path), "lost": told if has_facts else {}, "bytes": status.st_size},
+            )
 
 
-def missing_segments(directory: Path, kind: Kind, after: Callable[[], int]) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
+def missing_segments(
+    directory: Path, kind: Kind, after: Callable[[], int]
+) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
     """(number, file, facts) of sealed segments that a line lists and whose file is gone, ascending. `after`: tells up to which number
     retention has removed them now."""
     through, there = after(), set(sealed_numbers(directory / kind))
@@ -225,7 +294,11 @@ def missing_segments(directory: Path, kind: Kind, after: Callable[[], int]) -> I
         # it may have been sealed, or dropped, since it was looked for
         line = noted_segments(directory).get(number, {})
         facts = line if kind == "events" else line.get("samples", {})
-        held = isinstance(facts, dict) and isinstance(facts.get("sources"), dict) and isinstance(facts.get("first_ns"), int)
+        held = (
+            isinstance(facts, dict)
+            and isinstance(facts.get("sources"), dict)
+            and isinstance(facts.get("first_ns"), int)
+        )
         # an older iolab dropped what has a label without saying so
         said = "digests" in line or line.get("label") is None
         if held and said and not line.get("dropped") and not path.exists() and number > after():
@@ -236,16 +309,27 @@ def unlisted(directory: Path, after: int) -> list[Path]:
     """Sealed files that no line lists, where lines list others; none of a segment that is just being sealed."""
     if not any("digests" in line for line in noted_segments(directory).values()):
         return []
-    found = [(number, kind) for kind in KINDS for number in sealed_numbers(directory / kind)
-             if number > after and not _is_listed(directory, number, kind)
-             and not any(hot_file(directory, number, each).exists() for each in KINDS)]
+    found = [
+        (number, kind)
+        for kind in KINDS
+        for number in sealed_numbers(directory / kind)
+        if number > after
+        and not _is_listed(directory, number, kind)
+        and not any(hot_file(directory, number, each).exists() for each in KINDS)
+    ]
     # one may have been sealed meanwhile
-    return [sealed_file(directory, number, kind) for number, kind in found
-            if not _is_listed(directory, number, kind) and sealed_file(directory, number, kind).exists()]
+    return [
+        sealed_file(directory, number, kind)
+        for number, kind in found
+        if not _is_listed(directory, number, kind) and sealed_file(directory, number, kind).exists()
+    ]
 
 
 def _is_listed(directory: Path, number: int, kind: Kind) -> bool:
-    return part_of(directory, noted_segments(directory).get(number, {}), number, kind).bytes is not None
+    return (
+        part_of(directory, noted_segments(directory).get(number, {}), number, kind).bytes
+        is not None
+    )
 
 
 _NOTHING: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}

@@ -40,8 +40,14 @@ class Ingested:
 
     def __add__(self, other: Ingested) -> Ingested:
         spans = [span for span in (self.span, other.span) if span is not None]
-        return Ingested(self.events + other.events, self.rows + other.rows, self.damaged + other.damaged, self.lost + other.lost,
-                        self.unpaired + other.unpaired, (min(each[0] for each in spans), max(each[1] for each in spans)) if spans else None)
+        return Ingested(
+            self.events + other.events,
+            self.rows + other.rows,
+            self.damaged + other.damaged,
+            self.lost + other.lost,
+            self.unpaired + other.unpaired,
+            (min(each[0] for each in spans), max(each[1] for each in spans)) if spans else None,
+        )
 
 
 def source_of(format: str) -> str:
@@ -49,8 +55,15 @@ def source_of(format: str) -> str:
     return "fio" if format.startswith("fio-") else format
 
 
-def ingest(traces: Trace | Sequence[Trace], directory: Path, *, host: str = "", clock: ClockKind = "trace",
-           jobs: Sequence[str | None] | None = None, system: Clock | None = None) -> Ingested:
+def ingest(
+    traces: Trace | Sequence[Trace],
+    directory: Path,
+    *,
+    host: str = "",
+    clock: ClockKind = "trace",
+    jobs: Sequence[str | None] | None = None,
+    system: Clock | None = None,
+) -> Ingested:
     """Import traces into a recording, a new one or one that was imported before.
 
     Args:
@@ -64,13 +77,18 @@ def ingest(traces: Trace | Sequence[Trace], directory: Path, *, host: str = "", 
     if len(names) != len(traces):
         raise UsageError(f"{len(traces)} traces need as many jobs, not {len(names)}")
     # what can't be read is said before a directory is made; of standard input nothing is read twice
-    streams = [stream if trace.path == STDIN else None for trace, stream in zip(traces, [_opened(trace) for trace in traces], strict=True)]
+    streams = [
+        stream if trace.path == STDIN else None
+        for trace, stream in zip(traces, [_opened(trace) for trace in traces], strict=True)
+    ]
     if is_recording(directory):
         _check_same(Recording(directory), clock, directory)
         writer = RecordingWriter.reopen(directory, live=False, system=system)
     else:
         origin = {"kind": "import", "files": []}
-        writer = RecordingWriter.create(directory, host=host, clock=clock, origin=origin, live=False, system=system)
+        writer = RecordingWriter.create(
+            directory, host=host, clock=clock, origin=origin, live=False, system=system
+        )
     done, files = Ingested(), writer.facts.origin.setdefault("files", [])
     try:
         with writer:
@@ -79,7 +97,9 @@ def ingest(traces: Trace | Sequence[Trace], directory: Path, *, host: str = "", 
                 # what an import that was killed left
                 writer.drop(label)
                 one = ingest_into(writer, trace, job=job, label=label, stream=stream)
-                files.append({**_origin(trace), "events": one.events, **({"job": job} if job else {})})
+                files.append(
+                    {**_origin(trace), "events": one.events, **({"job": job} if job else {})}
+                )
                 writer.facts.write(directory)
                 done += one
     except BaseException:
@@ -89,8 +109,17 @@ def ingest(traces: Trace | Sequence[Trace], directory: Path, *, host: str = "", 
     return done
 
 
-def ingest_into(writer: RecordingWriter, trace: Trace, *, source: str | None = None, job: str | None = None, shift_ns: int = 0,
-                label: str | None = None, stream: Iterator[Mapping[str, Any]] | None = None, pieces: _Pieces | None = None) -> Ingested:
+def ingest_into(
+    writer: RecordingWriter,
+    trace: Trace,
+    *,
+    source: str | None = None,
+    job: str | None = None,
+    shift_ns: int = 0,
+    label: str | None = None,
+    stream: Iterator[Mapping[str, Any]] | None = None,
+    pieces: _Pieces | None = None,
+) -> Ingested:
     """Write a trace's events into an open recording, sealed at once in segments of about a million rows.
 
     Args:
@@ -113,41 +142,67 @@ def ingest_into(writer: RecordingWriter, trace: Trace, *, source: str | None = N
     done = seen.done
     first, last = done.span or (None, None)
     about = trace.path.name if trace.path != STDIN else "standard input"
-    for kind, count, words in (("damaged", done.damaged, "lines or records could not be read"),
-                               ("overrun", done.lost, "records lost, says the tracer"),
-                               ("unpaired", done.unpaired, "unmatched issue or completion events")):
+    for kind, count, words in (
+        ("damaged", done.damaged, "lines or records could not be read"),
+        ("overrun", done.lost, "records lost, says the tracer"),
+        ("unpaired", done.unpaired, "unmatched issue or completion events"),
+    ):
         if count:
             writer.loss(kind, seen.source or "", first, last, count, f"{about}: {words}")
     if seen.source is not None:
         before = writer.facts.sources.get(seen.source, {})
         # what was taken in without being looked at so is not known to lack a column
-        known = {} if before and "columns" not in before else {"columns": sorted(seen.columns | set(before.get("columns", ())))}
+        known = (
+            {}
+            if before and "columns" not in before
+            else {"columns": sorted(seen.columns | set(before.get("columns", ())))}
+        )
         writer.describe(seen.source, {**seen.about, **known})
     return done
 
 
-def ingest_run(writer: RecordingWriter, label: str, traces: Sequence[tuple[Trace, str | None]], *, source: str = "fio", shift_ns: int = 0,
-               from_ns: int | None = None, until_ns: int | None = None, link: str | None = None, facts: Mapping[str, Any] | None = None,
-               ) -> Ingested:
+def ingest_run(
+    writer: RecordingWriter,
+    label: str,
+    traces: Sequence[tuple[Trace, str | None]],
+    *,
+    source: str = "fio",
+    shift_ns: int = 0,
+    from_ns: int | None = None,
+    until_ns: int | None = None,
+    link: str | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Ingested:
     """Write what a run logged into an open recording: (trace, job) pairs, cut from what else is there, then mark the run.
 
     The mark is made last, so that a run without one was not taken in whole; what such an attempt left under this label is removed
     first. The mark spans `from_ns` to `until_ns`, or the events. A run that is marked is not taken in again.
     """
     marks = Recording(writer.directory).marks()
-    if any(mark["label"] == label and mark["kind"] == "run" and "ingested" in mark["facts"] for mark in marks):
+    if any(
+        mark["label"] == label and mark["kind"] == "run" and "ingested" in mark["facts"]
+        for mark in marks
+    ):
         raise UsageError(f"the recording holds run {label} already", where=writer.directory)
     writer.drop(label)
     writer.seal()
     done, pieces = Ingested(), _Pieces(writer, label)
     for trace, job in traces:
-        done += ingest_into(writer, trace, source=source, job=job, shift_ns=shift_ns, label=label, pieces=pieces)
+        done += ingest_into(
+            writer, trace, source=source, job=job, shift_ns=shift_ns, label=label, pieces=pieces
+        )
     pieces.flush()
     first, last = done.span or (None, None)
     begin = from_ns if from_ns is not None else first
     if begin is not None:
-        writer.mark(label, begin, until_ns if until_ns is not None else last, "run", link,
-                    {**(facts or {}), "ingested": {"source": source, "events": done.events}})
+        writer.mark(
+            label,
+            begin,
+            until_ns if until_ns is not None else last,
+            "run",
+            link,
+            {**(facts or {}), "ingested": {"source": source, "events": done.events}},
+        )
     return done
 
 
@@ -190,13 +245,28 @@ class _Reading:
 
         if self.source is None:
             self.source = source_of(raw["format"])
-        self.about = {"format": raw["format"], "averaged": raw["averaged"], "assumptions": list(raw["assumptions"])}
+        self.about = {
+            "format": raw["format"],
+            "averaged": raw["averaged"],
+            "assumptions": list(raw["assumptions"]),
+        }
         batch = overridden(events_of(raw, self._names, self.source), self._job, self._shift)
-        self.done = replace(self.done, damaged=int(raw["damaged"]), lost=int(raw["losses"]), unpaired=int(raw["unpaired"]))
+        self.done = replace(
+            self.done,
+            damaged=int(raw["damaged"]),
+            lost=int(raw["losses"]),
+            unpaired=int(raw["unpaired"]),
+        )
         if batch.num_rows:
             times, counts = batch.column("time_ns").to_numpy(), batch.column("count").to_numpy()
-            self.columns |= {name for name in (*NAMED, *NUMBERS) if batch.column(name).null_count < batch.num_rows}
-            self.done += Ingested(int(counts.sum()), batch.num_rows, span=(int(times.min()), int(times.max())))
+            self.columns |= {
+                name
+                for name in (*NAMED, *NUMBERS)
+                if batch.column(name).null_count < batch.num_rows
+            }
+            self.done += Ingested(
+                int(counts.sum()), batch.num_rows, span=(int(times.min()), int(times.max()))
+            )
             self._pieces.take(batch)
 
 
@@ -228,7 +298,11 @@ def _origin(trace: Trace) -> dict[str, Any]:
     if trace.path == STDIN:
         return {"file": "-"}
     status = trace.path.stat()
-    return {"file": str(trace.path.resolve()), "bytes": status.st_size, "modified_ns": status.st_mtime_ns}
+    return {
+        "file": str(trace.path.resolve()),
+        "bytes": status.st_size,
+        "modified_ns": status.st_mtime_ns,
+    }
 
 
 def _remove_made(directory: Path) -> None:
@@ -243,5 +317,8 @@ def _remove_made(directory: Path) -> None:
 def _check_same(recording: Recording, clock: str, directory: Path) -> None:
     facts = recording.facts
     if facts.origin.get("kind") != "import" or facts.clock != clock:
-        raise UsageError("holds a recording of another kind, made live or with another clock", where=directory,
-                         hint="import into a directory of its own")
+        raise UsageError(
+            "holds a recording of another kind, made live or with another clock",
+            where=directory,
+            hint="import into a directory of its own",
+        )

@@ -25,8 +25,13 @@ def move_segments(origin: Path, directory: Path, take_number: Callable[[], int])
         for number in numbers:
             new = take_number()
             # maps first: one without its segment is not looked at
-            for source, target in (*((map_file(origin, number, name), map_file(directory, new, name)) for name in MAP_NAMES),
-                                   (sealed_file(origin, number, "events"), sealed_file(directory, new, "events"))):
+            for source, target in (
+                *(
+                    (map_file(origin, number, name), map_file(directory, new, name))
+                    for name in MAP_NAMES
+                ),
+                (sealed_file(origin, number, "events"), sealed_file(directory, new, "events")),
+            ):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 source.rename(target)
                 folders.add(target.parent)

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..base.layout import KINDS, LOSSES, MAPS, Kind, hot_file, hot_numbers, sealed_file, sealed_numbers, telling
+from ..base.layout import (
+    KINDS,
+    LOSSES,
+    MAPS,
+    Kind,
+    hot_file,
+    hot_numbers,
+    sealed_file,
+    sealed_numbers,
+    telling,
+)
 from ..base.lines import append_line
 from ..base.loss_log import damage
 from ..base.metadata import Facts, read_facts
@@ -19,8 +29,13 @@ from ..segments.segments import note_unlisted, write_segment
 def highest_number(directory: Path) -> int:
     """The highest number that a segment has or had; 0 where there is none. What retention removed may have left no file."""
     folders = [*(directory / kind for kind in KINDS), *(directory / MAPS).glob("*")]
-    return max([read_facts(directory).dropped_through, *(number for kind in KINDS for number in hot_numbers(directory, kind)),
-                *(number for folder in folders for number in sealed_numbers(folder))])
+    return max(
+        [
+            read_facts(directory).dropped_through,
+            *(number for kind in KINDS for number in hot_numbers(directory, kind)),
+            *(number for folder in folders for number in sealed_numbers(folder)),
+        ]
+    )
 
 
 def note_damage(directory: Path) -> None:
@@ -28,7 +43,17 @@ def note_damage(directory: Path) -> None:
     for each in damaged_lists(directory, read_facts(directory)):
         if each.stays:
             continue
-        _note(directory, {"source": "", "kind": "damaged", "from_ns": None, "until_ns": None, "count": None, "words": str(each)})
+        _note(
+            directory,
+            {
+                "source": "",
+                "kind": "damaged",
+                "from_ns": None,
+                "until_ns": None,
+                "count": None,
+                "words": str(each),
+            },
+        )
 
 
 def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
@@ -47,13 +72,24 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
     if session is None or session["until_ns"] is not None:
         return
     begun = session["from_ns"] or 0
-    until = session["until_ns"] = max(begun, (last or -1) + 1, alive_ns if begun <= alive_ns <= max(now_ns, last or 0) else 0)
+    until = session["until_ns"] = max(
+        begun, (last or -1) + 1, alive_ns if begun <= alive_ns <= max(now_ns, last or 0) else 0
+    )
     # one before it may reach further, where the clock was set back in between
     until = max(until, *(each["until_ns"] or 0 for each in facts.sessions))
     if until >= now_ns:
         return
-    _note(directory, {"source": "", "kind": "gap", "from_ns": until, "until_ns": now_ns, "count": None,
-                      "words": "the recorder was ended without closing the recording"})
+    _note(
+        directory,
+        {
+            "source": "",
+            "kind": "gap",
+            "from_ns": until,
+            "until_ns": now_ns,
+            "count": None,
+            "words": "the recorder was ended without closing the recording",
+        },
+    )
 
 
 def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
@@ -77,9 +113,19 @@ def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
     last = last_ns([*batches["events"], *batches["samples"]])
     for kind, read in torn.items():
         words = f"the last {read.dropped} bytes of hot {kind} {number:06} were torn or damaged"
-        line = {"source": "", "kind": "damaged", "from_ns": last, "until_ns": None, "count": None, "words": words}
+        line = {
+            "source": "",
+            "kind": "damaged",
+            "from_ns": last,
+            "until_ns": None,
+            "count": None,
+            "words": words,
+        }
         # whole ones stood behind: all that came until the end of the writer is not known
-        _note(directory, damage(kind, last_ns(read.batches), alive_ns, None, words) if read.damaged else line)
+        _note(
+            directory,
+            damage(kind, last_ns(read.batches), alive_ns, None, words) if read.damaged else line,
+        )
     return last
 
 

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
-from ..base.layout import KINDS, MAPS, SEGMENTS, map_file, replacing, sealed_file, sealed_numbers, telling
+from ..base.layout import (
+    KINDS,
+    MAPS,
+    SEGMENTS,
+    map_file,
+    replacing,
+    sealed_file,
+    sealed_numbers,
+    telling,
+)
 from ..base.lines import line_of
 from ..base.metadata import Facts
 from ..segments.segments import MAP_NAMES, note_dropped, note_segment, noted_segments, sealed_facts
@@ -58,7 +67,9 @@ class Retention:
         self._looked = False
         self._spent: list[int] | None = None
 
-    def apply(self, facts: Facts, now_ns: int, halves: Collection[int] = (), monotonic: float = 0.0) -> int:
+    def apply(
+        self, facts: Facts, now_ns: int, halves: Collection[int] = (), monotonic: float = 0.0
+    ) -> int:
         """Remove segments beyond the limits, by bytes of sealed files or by age of their last event, then default maps of such beyond
         theirs. Returns how many segments. ResultsError where the disk refuses: `facts` then say what holds, and the next call goes on.
 
@@ -81,8 +92,14 @@ class Retention:
         goes: dict[int, _Held] = {}
         for number in sorted(held):
             each = held[number]
-            old = most_age is not None and each.last_ns is not None and (
-                each.last_ns < now_ns - most_age * 1_000_000_000 and monotonic - each.seen >= most_age)
+            old = (
+                most_age is not None
+                and each.last_ns is not None
+                and (
+                    each.last_ns < now_ns - most_age * 1_000_000_000
+                    and monotonic - each.seen >= most_age
+                )
+            )
             if not old and (most_bytes is None or total <= most_bytes):
                 break
             goes[number] = each
@@ -117,22 +134,48 @@ class Retention:
 
     def _look(self, facts: Facts, halves: Collection[int], monotonic: float) -> dict[int, _Held]:
         """Segments that are there: those that are new are looked at, and those again that were half sealed or could not be read."""
-        there = {number for kind in KINDS for number in sealed_numbers(self._directory / kind) if number > facts.dropped_through}
+        there = {
+            number
+            for kind in KINDS
+            for number in sealed_numbers(self._directory / kind)
+            if number > facts.dropped_through
+        }
         again = {number: self._held[number].seen for number in self._unsure & self._held.keys()}
         for number in self._held.keys() - (there - self._unsure):
             del self._held[number]
         unsure = set(halves)
         new: dict[int, _Held] = {}
         for kind in KINDS:
-            for number, _, each in sealed_facts(self._directory, kind, facts.dropped_through, self._held.keys()):
+            for number, _, each in sealed_facts(
+                self._directory, kind, facts.dropped_through, self._held.keys()
+            ):
                 if "damaged" in each:
                     unsure.add(number)
-                so_far = new.get(number, _Held(0, None, {}, False, again.get(number, monotonic if self._looked else -math.inf)))
+                so_far = new.get(
+                    number,
+                    _Held(
+                        0,
+                        None,
+                        {},
+                        False,
+                        again.get(number, monotonic if self._looked else -math.inf),
+                    ),
+                )
                 events = so_far.events
                 if kind == "events":
-                    events = {source: int(counts["events"]) for source, counts in each["sources"].items()}
-                last = max((at for at in (so_far.last_ns, each["last_ns"]) if at is not None), default=None)
-                new[number] = _Held(so_far.bytes + int(each["bytes"]), last, events, so_far.mapped or "offset_width" in each, so_far.seen)
+                    events = {
+                        source: int(counts["events"]) for source, counts in each["sources"].items()
+                    }
+                last = max(
+                    (at for at in (so_far.last_ns, each["last_ns"]) if at is not None), default=None
+                )
+                new[number] = _Held(
+                    so_far.bytes + int(each["bytes"]),
+                    last,
+                    events,
+                    so_far.mapped or "offset_width" in each,
+                    so_far.seen,
+                )
         self._held |= new
         self._unsure, self._looked = frozenset(unsure), True
         return self._held
@@ -150,7 +193,10 @@ class Retention:
     def _known_maps(self, facts: Facts) -> dict[int, _Map]:
         """Default maps of segments that are gone, ascending. What a kill left of some, which answers nothing, is removed."""
         if self._maps is None:
-            noted, whole = noted_segments(self._directory), set(sealed_numbers(self._directory / MAPS / MAP_NAMES[0]))
+            noted, whole = (
+                noted_segments(self._directory),
+                set(sealed_numbers(self._directory / MAPS / MAP_NAMES[0])),
+            )
             known: dict[int, _Map] = {}
             for number in sorted(_numbers_of_maps(self._directory, facts)):
                 found = _map(self._directory, number, noted) if number in whole else None
@@ -161,8 +207,14 @@ class Retention:
             self._maps = known
         return self._maps
 
-    def _old_maps(self, facts: Facts, goes: Mapping[int, _Held], maps: dict[int, _Map],
-                  noted: Mapping[int, Mapping[str, Any]], now_ns: int) -> list[int]:
+    def _old_maps(
+        self,
+        facts: Facts,
+        goes: Mapping[int, _Held],
+        maps: dict[int, _Map],
+        noted: Mapping[int, Mapping[str, Any]],
+        now_ns: int,
+    ) -> list[int]:
         """Segments whose maps are to go, which `facts` then say: those beyond the limits, the oldest first. Takes in those of segments
         that go now."""
         most_bytes, most_age = map_limits(facts)
@@ -196,9 +248,19 @@ def _count(facts: Facts, goes: Mapping[int, _Held]) -> None:
     for each in goes.values():
         for source, count in each.events.items():
             events[source] = events.get(source, 0) + count
-    times = [at for at in (before["until_ns"], *(each.last_ns for each in goes.values())) if at is not None]
-    facts.dropped = {**before, "through": max(goes), "until_ns": max(times, default=None), "segments": before["segments"] + len(goes),
-                     "events": events, "bytes": before["bytes"] + sum(each.bytes for each in goes.values())}
+    times = [
+        at
+        for at in (before["until_ns"], *(each.last_ns for each in goes.values()))
+        if at is not None
+    ]
+    facts.dropped = {
+        **before,
+        "through": max(goes),
+        "until_ns": max(times, default=None),
+        "segments": before["segments"] + len(goes),
+        "events": events,
+        "bytes": before["bytes"] + sum(each.bytes for each in goes.values()),
+    }
 
 
 def map_limits(facts: Facts) -> tuple[int | None, int | None]:
@@ -217,7 +279,12 @@ def _maps_due(facts: Facts, now_ns: int) -> bool:
 
 def _numbers_of_maps(directory: Path, facts: Facts) -> set[int]:
     """Segments that are gone and have a map."""
-    return {number for name in MAP_NAMES for number in sealed_numbers(directory / MAPS / name) if number <= facts.dropped_through}
+    return {
+        number
+        for name in MAP_NAMES
+        for number in sealed_numbers(directory / MAPS / name)
+        if number <= facts.dropped_through
+    }
 
 
 def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -> _Map | None:
@@ -225,7 +292,11 @@ def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -
     line = noted.get(number, {})
     if line.get("last_ns") is None or not map_file(directory, number, MAP_NAMES[0]).exists():
         return None
-    return _Map(line.get("maps") or _map_bytes(directory, number), int(line["first_ns"]), int(line["last_ns"]))
+    return _Map(
+        line.get("maps") or _map_bytes(directory, number),
+        int(line["first_ns"]),
+        int(line["last_ns"]),
+    )
 
 
 def _says_nothing(directory: Path, noted: Mapping[int, Mapping[str, Any]]) -> bool:
@@ -245,8 +316,12 @@ def _remove_maps(directory: Path, number: int) -> None:
             map_file(directory, number, name).unlink(missing_ok=True)
 
 
-def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None = None,
-                    shrinks: Callable[[str], None] = lambda _: None) -> None:
+def finish_dropping(
+    directory: Path,
+    facts: Facts,
+    maps: Collection[int] | None = None,
+    shrinks: Callable[[str], None] = lambda _: None,
+) -> None:
     """Remove the files of segments that `facts` say are dropped; after a kill some may be left. The lines of those are shortened as long
     as there are maps, then removed.
 
@@ -264,23 +339,42 @@ def finish_dropping(directory: Path, facts: Facts, maps: Collection[int] | None 
     mapped = _numbers_of_maps(directory, facts) if maps is None else maps
     short = sum(1 for number in mapped if "maps" in noted.get(number, {}))
     if len(noted) - short > 2 * len(live) + STALE:
-        old = [_shortened(directory, number, noted[number]) for number in sorted(noted.keys() & set(mapped))]
+        old = [
+            _shortened(directory, number, noted[number])
+            for number in sorted(noted.keys() & set(mapped))
+        ]
         shrinks(SEGMENTS)
-        with telling(directory / SEGMENTS, "shorten it"), replacing(directory / SEGMENTS) as temporary:
-            temporary.write_text("".join(f"{line_of(line)}\n" for line in [*old, *live.values()]), encoding="utf-8")
+        with (
+            telling(directory / SEGMENTS, "shorten it"),
+            replacing(directory / SEGMENTS) as temporary,
+        ):
+            temporary.write_text(
+                "".join(f"{line_of(line)}\n" for line in [*old, *live.values()]), encoding="utf-8"
+            )
 
 
 def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
     """What the maps of a segment that is gone need to be read: number, span, sources, width of offsets, and their bytes."""
-    return {"number": number, **{name: line.get(name) for name in ("first_ns", "last_ns", "offset_width")},
-            "sources": {source: {} for source in line.get("sources", {})}, "maps": line.get("maps") or _map_bytes(directory, number),
-            **{name: {each: held.get(each) for each in MAP_NAMES} for name in ("bytes", "digests")
-               if isinstance(held := line.get(name), dict)}}
+    return {
+        "number": number,
+        **{name: line.get(name) for name in ("first_ns", "last_ns", "offset_width")},
+        "sources": {source: {} for source in line.get("sources", {})},
+        "maps": line.get("maps") or _map_bytes(directory, number),
+        **{
+            name: {each: held.get(each) for each in MAP_NAMES}
+            for name in ("bytes", "digests")
+            if isinstance(held := line.get(name), dict)
+        },
+    }
 
 
 def drop_label(directory: Path, facts: Facts, label: str) -> int:
     """Remove the sealed segments of a label with their maps. Returns how many."""
-    numbers = [number for number, _, each in sealed_facts(directory, "events", facts.dropped_through) if each.get("label") == label]
+    numbers = [
+        number
+        for number, _, each in sealed_facts(directory, "events", facts.dropped_through)
+        if each.get("label") == label
+    ]
     for number in numbers:
         with telling(directory, "remove a segment"):
             note_dropped(directory, number)

@@ -17,7 +17,17 @@ import pyarrow as pa
 
 from ...clock import Clock, SystemClock
 from ...errors import ResultsError
-from ..base.layout import GROWING, KINDS, MARKS, PROCESSES, Kind, hot_file, is_recording, remove_temporary, telling
+from ..base.layout import (
+    GROWING,
+    KINDS,
+    MARKS,
+    PROCESSES,
+    Kind,
+    hot_file,
+    is_recording,
+    remove_temporary,
+    telling,
+)
 from ..base.lines import append_line
 from ..base.lock import LOCK, changed, take_lock, tell, told
 from ..base.loss_log import LossLog, damage, noted
@@ -74,7 +84,9 @@ class RecordingWriter:
     that come.
     """
 
-    def __init__(self, directory: Path, facts: Facts, lock: IO[str], system: Clock, number: int) -> None:
+    def __init__(
+        self, directory: Path, facts: Facts, lock: IO[str], system: Clock, number: int
+    ) -> None:
         """Not to be called from outside."""
         self.directory, self.facts = directory, facts
         self._lock, self._system, self._next = lock, system, number
@@ -94,9 +106,20 @@ class RecordingWriter:
         self._absent: Sequence[str] = ()
 
     @classmethod
-    def create(cls, path: Path, *, host: str, clock: ClockKind, origin: Mapping[str, Any], sources: Mapping[str, Any] | None = None,
-               retention: Mapping[str, int | None] | None = None, live: bool | None = None, begun: Begun | None = None,
-               system: Clock | None = None, mode: int = 0o700) -> RecordingWriter:
+    def create(
+        cls,
+        path: Path,
+        *,
+        host: str,
+        clock: ClockKind,
+        origin: Mapping[str, Any],
+        sources: Mapping[str, Any] | None = None,
+        retention: Mapping[str, int | None] | None = None,
+        live: bool | None = None,
+        begun: Begun | None = None,
+        system: Clock | None = None,
+        mode: int = 0o700,
+    ) -> RecordingWriter:
         """A new recording in an empty or absent directory.
 
         Args:
@@ -108,20 +131,50 @@ class RecordingWriter:
         """
         system = system or SystemClock()
         if is_recording(path):
-            raise ResultsError("holds a recording already", where=path, hint="choose another directory, or add to it by recording there")
+            raise ResultsError(
+                "holds a recording already",
+                where=path,
+                hint="choose another directory, or add to it by recording there",
+            )
         with telling(path, "make a recording here"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(mode=mode, exist_ok=True)
             if any(each.name != LOCK for each in path.iterdir()):
-                raise ResultsError("is not empty and holds no recording", where=path, hint="choose another directory")
-        facts = Facts(host, clock, dict(origin), dict(sources or {}), {"bytes": None, "age_s": None, **(retention or {})})
-        return cls._begin(path, facts, take_lock(path), None, system, 1, origin.get("kind") == "record" if live is None else live,
-                          begun or _now(system))
+                raise ResultsError(
+                    "is not empty and holds no recording",
+                    where=path,
+                    hint="choose another directory",
+                )
+        facts = Facts(
+            host,
+            clock,
+            dict(origin),
+            dict(sources or {}),
+            {"bytes": None, "age_s": None, **(retention or {})},
+        )
+        return cls._begin(
+            path,
+            facts,
+            take_lock(path),
+            None,
+            system,
+            1,
+            origin.get("kind") == "record" if live is None else live,
+            begun or _now(system),
+        )
 
     @classmethod
-    def reopen(cls, path: Path, *, sources: Mapping[str, Any] | None = None, absent: Collection[str] = (),
-               retention: Mapping[str, int | None] | None = None, live: bool | None = None, begun: Begun | None = None,
-               system: Clock | None = None) -> RecordingWriter:
+    def reopen(
+        cls,
+        path: Path,
+        *,
+        sources: Mapping[str, Any] | None = None,
+        absent: Collection[str] = (),
+        retention: Mapping[str, int | None] | None = None,
+        live: bool | None = None,
+        begun: Begun | None = None,
+        system: Clock | None = None,
+    ) -> RecordingWriter:
         """Go on with a recording, after its last writer was closed or killed.
 
         What a killed one left hot is sealed up to the first batch that is torn, and the time since is noted as a gap.
@@ -138,17 +191,38 @@ class RecordingWriter:
             remove_temporary(path)
             note_damage(path)
             finish_dropping(path, facts)
-            alive_ns = told(lock.fileno(), facts.is_signed) or changed(lock.fileno(), facts.is_signed)
+            alive_ns = told(lock.fileno(), facts.is_signed) or changed(
+                lock.fileno(), facts.is_signed
+            )
             recover(path, facts, alive_ns or 0, begun.from_ns)
-            earlier = [each for session in facts.sessions for each in (session["from_ns"], session["until_ns"]) if each is not None]
-            new = [name for name in sources or () if name not in facts.sources] if facts.sources else []
+            earlier = [
+                each
+                for session in facts.sessions
+                for each in (session["from_ns"], session["until_ns"])
+                if each is not None
+            ]
+            new = (
+                [name for name in sources or () if name not in facts.sources]
+                if facts.sources
+                else []
+            )
             absent = [name for name in absent if name in facts.sources]
             facts.sources |= sources or {}
             facts.retention |= retention or {}
-            writer = cls._begin(path, facts, lock, alive_ns, system, highest_number(path) + 1,
-                                facts.origin.get("kind") == "record" if live is None else live, begun)
+            writer = cls._begin(
+                path,
+                facts,
+                lock,
+                alive_ns,
+                system,
+                highest_number(path) + 1,
+                facts.origin.get("kind") == "record" if live is None else live,
+                begun,
+            )
             for name in new if earlier else ():
-                writer.loss("gap", name, min(earlier), max(earlier), None, f"{name} was not recorded")
+                writer.loss(
+                    "gap", name, min(earlier), max(earlier), None, f"{name} was not recorded"
+                )
             writer._leave_out(absent)
             return writer
         except BaseException:
@@ -156,8 +230,17 @@ class RecordingWriter:
             raise
 
     @classmethod
-    def _begin(cls, path: Path, facts: Facts, lock: IO[str], alive_ns: int | None, system: Clock, number: int, live: bool,
-               begun: Begun) -> RecordingWriter:
+    def _begin(
+        cls,
+        path: Path,
+        facts: Facts,
+        lock: IO[str],
+        alive_ns: int | None,
+        system: Clock,
+        number: int,
+        live: bool,
+        begun: Begun,
+    ) -> RecordingWriter:
         try:
             # before the facts, as a lock without a checksum beside signed facts is damaged
             with telling(path, "write who records here"):
@@ -203,10 +286,24 @@ class RecordingWriter:
             about, losses = read_facts(origin).sources, noted(origin).lines
             # numbers follow the order in which segments are sealed
             self._seal_all()
-            before = [each for _, _, each in sealed_facts(self.directory, "events", self.facts.dropped_through)
-                      if each.get("label") == label]
-            for source, first, until in [(source, each["first_ns"], each["last_ns"] + 1) for each in before for source in each["sources"]]:
-                self.loss("gap", source, first, until, None, f"another attempt at {label} replaced this one")
+            before = [
+                each
+                for _, _, each in sealed_facts(self.directory, "events", self.facts.dropped_through)
+                if each.get("label") == label
+            ]
+            for source, first, until in [
+                (source, each["first_ns"], each["last_ns"] + 1)
+                for each in before
+                for source in each["sources"]
+            ]:
+                self.loss(
+                    "gap",
+                    source,
+                    first,
+                    until,
+                    None,
+                    f"another attempt at {label} replaced this one",
+                )
             self.drop(label)
             try:
                 moved = move_segments(origin, self.directory, self._take_number)
@@ -216,9 +313,19 @@ class RecordingWriter:
                     self.drop(label)
                 raise
             for each in losses:
-                self.loss(each["kind"], each["source"], each["from_ns"], each["until_ns"], each["count"], each.get("words"))
+                self.loss(
+                    each["kind"],
+                    each["source"],
+                    each["from_ns"],
+                    each["until_ns"],
+                    each["count"],
+                    each.get("words"),
+                )
             for source, facts in about.items():
-                columns = {*facts.get("columns", ()), *self.facts.sources.get(source, {}).get("columns", ())}
+                columns = {
+                    *facts.get("columns", ()),
+                    *self.facts.sources.get(source, {}).get("columns", ()),
+                }
                 self.describe(source, {**facts, "columns": sorted(columns)})
                 self._note_between(source, from_ns, until_ns)
             return moved
@@ -236,7 +343,15 @@ class RecordingWriter:
             self.facts.sessions[-1].update(session)
             self._tell_facts()
 
-    def loss(self, kind: str, source: str, from_ns: int | None, until_ns: int | None, count: int | None, words: str | None = None) -> None:
+    def loss(
+        self,
+        kind: str,
+        source: str,
+        from_ns: int | None,
+        until_ns: int | None,
+        count: int | None,
+        words: str | None = None,
+    ) -> None:
         """Note what was lost: how much (None: nobody knows), when (None: at no known time), of which source ("": of all). A gap is noted
         when it begins, without an end, and again when it is over, so that it is known whatever happens meanwhile."""
         if kind not in LOSS_KINDS:
@@ -244,20 +359,49 @@ class RecordingWriter:
         with self._guard:
             if kind != "gap" or until_ns is not None:
                 self._losses[source] = self._losses.get(source, 0) + (count or 1)
-            self._lost.add({"source": source, "kind": kind, "from_ns": from_ns, "until_ns": until_ns, "count": count,
-                            **({"words": words} if words else {})}, self.facts.dropped)
+            self._lost.add(
+                {
+                    "source": source,
+                    "kind": kind,
+                    "from_ns": from_ns,
+                    "until_ns": until_ns,
+                    "count": count,
+                    **({"words": words} if words else {}),
+                },
+                self.facts.dropped,
+            )
 
-    def mark(self, label: str, from_ns: int, until_ns: int | None, kind: Literal["run", "user"] = "user", link: str | None = None,
-             facts: Mapping[str, Any] | None = None) -> None:
+    def mark(
+        self,
+        label: str,
+        from_ns: int,
+        until_ns: int | None,
+        kind: Literal["run", "user"] = "user",
+        link: str | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         """Name a span of time; `link` leads to what it is (a run's folder)."""
         with self._guard:
-            self._line(MARKS, {"label": label, "from_ns": from_ns, "until_ns": until_ns, "kind": kind,
-                               **({"link": link} if link else {}), **({"facts": dict(facts)} if facts else {})}, durable=True)
+            self._line(
+                MARKS,
+                {
+                    "label": label,
+                    "from_ns": from_ns,
+                    "until_ns": until_ns,
+                    "kind": kind,
+                    **({"link": link} if link else {}),
+                    **({"facts": dict(facts)} if facts else {}),
+                },
+                durable=True,
+            )
 
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
         """Note a process: its name, as events bear it, its command line, and when it was first seen."""
         with self._guard:
-            self._line(PROCESSES, {"pid": pid, "process": process, "command": command, "first_ns": first_ns})
+            self._line(
+                PROCESSES,
+                {"pid": pid, "process": process, "command": command, "first_ns": first_ns},
+            )
 
     def seal(self) -> None:
         """A cut: what is hot becomes a sealed segment now. Where that fails the hot files stay, and nothing is lost."""
@@ -322,7 +466,12 @@ class RecordingWriter:
     def __enter__(self) -> RecordingWriter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             self.close()
         except ResultsError:
@@ -348,20 +497,36 @@ class RecordingWriter:
                 if log is None:
                     if not self._logs:
                         self._number = self._take_number()
-                    log = self._logs[kind] = HotLog(hot_file(self.directory, self._number, kind), schema)
+                    log = self._logs[kind] = HotLog(
+                        hot_file(self.directory, self._number, kind), schema
+                    )
                 log.append(batch)
             self._since = min(self._since, self._system.monotonic())
             begun = self.facts.sessions[-1]["from_ns"] if self.facts.sessions else None
             if self._sessions.reach(batch):
                 self._tell_facts()
                 for name in self._absent:
-                    self.loss("gap", name, self.facts.sessions[-1]["from_ns"], begun, None, f"{name} was not recorded")
+                    self.loss(
+                        "gap",
+                        name,
+                        self.facts.sessions[-1]["from_ns"],
+                        begun,
+                        None,
+                        f"{name} was not recorded",
+                    )
 
     def _leave_out(self, absent: Sequence[str]) -> None:
         """Sources that are not recorded in the session that goes on have a gap as long as it."""
         self._absent = absent
         for name in absent if self.facts.sessions else ():
-            self.loss("gap", name, self.facts.sessions[-1]["from_ns"], None, None, f"{name} was not recorded")
+            self.loss(
+                "gap",
+                name,
+                self.facts.sessions[-1]["from_ns"],
+                None,
+                None,
+                f"{name} was not recorded",
+            )
 
     def _note_between(self, source: str, from_ns: int, until_ns: int) -> None:
         """A source that tells of single times told of one: it has a gap before, and another that begins now."""
@@ -381,12 +546,25 @@ class RecordingWriter:
         `shrinks`: one that becomes shorter, of which nothing is told."""
         for name in GROWING:
             with suppress(OSError):
-                self._sizes[name] = max(self._sizes.get(name, 0), (self.directory / name).stat().st_size)
-        hot = {str(log.path.relative_to(self.directory)): log.bytes
-               for logs in (self._logs, *(each.logs for each in self._retired if not each.sealed)) for log in logs.values()}
+                self._sizes[name] = max(
+                    self._sizes.get(name, 0), (self.directory / name).stat().st_size
+                )
+        hot = {
+            str(log.path.relative_to(self.directory)): log.bytes
+            for logs in (self._logs, *(each.logs for each in self._retired if not each.sealed))
+            for log in logs.values()
+        }
         # where the disk refuses, a second later it is said again
         with suppress(OSError):
-            tell(self._lock, self._sessions.told_ns, {name: size for name, size in (*self._sizes.items(), *hot.items()) if name != shrinks})
+            tell(
+                self._lock,
+                self._sessions.told_ns,
+                {
+                    name: size
+                    for name, size in (*self._sizes.items(), *hot.items())
+                    if name != shrinks
+                },
+            )
 
     def _shrinks(self, name: str) -> None:
         """A file becomes shorter: until it has, nobody takes it for damaged."""
@@ -435,13 +613,17 @@ class RecordingWriter:
         logs = retired.logs
         if not retired.sealed:
             batches = {kind: self._read_back(logs.get(kind)) for kind in KINDS}
-            write_segment(self.directory, retired.number, batches["events"], batches["samples"], self._losses)
+            write_segment(
+                self.directory, retired.number, batches["events"], batches["samples"], self._losses
+            )
             retired.sealed, self._losses = True, {}
             for kind, log in logs.items():
                 rows = log.rows - sum(each.num_rows for each in batches[kind])
                 if rows > 0:
                     words = f"hot {kind} {retired.number:06} were damaged before they were sealed"
-                    retired.losses.append(damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words))
+                    retired.losses.append(
+                        damage(kind, last_ns(batches[kind]), self._sessions.told_ns, rows, words)
+                    )
         for log in logs.values():
             with telling(log.path, "remove what was sealed"):
                 log.path.unlink(missing_ok=True)
@@ -462,7 +644,9 @@ class RecordingWriter:
         self._dropped = self._system.monotonic()
         told_ns = self._sessions.told_ns
         now_ns = self._system.realtime_ns() if told_ns is None else told_ns
-        self._retention.apply(self.facts, now_ns, [each.number for each in self._retired], self._dropped)
+        self._retention.apply(
+            self.facts, now_ns, [each.number for each in self._retired], self._dropped
+        )
 
     def _line(self, name: str, data: Mapping[str, Any], durable: bool = False) -> None:
         with telling(self.directory / name, "add a line"):

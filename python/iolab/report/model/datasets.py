@@ -22,7 +22,11 @@ class Datasets:
 
     def add(self, rows: Sequence[Mapping[str, Any]], columns: Iterable[str] | None = None) -> str:
         """Name of the dataset of these rows; a column absent from a row is None there."""
-        names = list(columns) if columns is not None else list(dict.fromkeys(name for row in rows for name in row))
+        names = (
+            list(columns)
+            if columns is not None
+            else list(dict.fromkeys(name for row in rows for name in row))
+        )
         values = {name: [_plain(row.get(name)) for row in rows] for name in names}
         constants = {
             name: column[0]

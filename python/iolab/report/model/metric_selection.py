@@ -34,11 +34,17 @@ _OF_GATE = {
 }
 """What a reason is about, by its code: a reader of the verdict wants to see these first."""
 
-_KINDS = (re.compile(r"stall\.|target\.|.+\.amplification$|zfs\.|vdev\."), re.compile(r"device\."), re.compile(r"(?!host\.)"))
+_KINDS = (
+    re.compile(r"stall\.|target\.|.+\.amplification$|zfs\.|vdev\."),
+    re.compile(r"device\."),
+    re.compile(r"(?!host\.)"),
+)
 """In order: what the target did, its devices, what the load saw; the host comes last."""
 
 
-def chosen_metrics(observed: Sequence[str], runs: Sequence[Run] = ()) -> tuple[list[str], list[str]]:
+def chosen_metrics(
+    observed: Sequence[str], runs: Sequence[Run] = ()
+) -> tuple[list[str], list[str]]:
     """(leading, further): headline metrics, or others where none is one; then those with tables alone.
 
     Further ones stand in this order: of the gates that spoke, what the target did, its devices, the load, the host. Single
@@ -46,9 +52,15 @@ def chosen_metrics(observed: Sequence[str], runs: Sequence[Run] = ()) -> tuple[l
     """
     leading = [name for name in observed if metrics.of(name).headline]
     spoken = _spoken_of(runs)
-    rest = [name for name in observed if name not in leading
-            and (name in spoken or not (_PLAIN_FACT.search(name) or _OF_DEVICE.search(name)))]
-    rest.sort(key=lambda name: (spoken.index(name), 0) if name in spoken else (len(spoken), _kind(name)))
+    rest = [
+        name
+        for name in observed
+        if name not in leading
+        and (name in spoken or not (_PLAIN_FACT.search(name) or _OF_DEVICE.search(name)))
+    ]
+    rest.sort(
+        key=lambda name: (spoken.index(name), 0) if name in spoken else (len(spoken), _kind(name))
+    )
     if not leading:
         leading, rest = rest[:MOST_LEADING], rest[MOST_LEADING:]
     return leading, rest[:MOST_FURTHER]
@@ -56,7 +68,10 @@ def chosen_metrics(observed: Sequence[str], runs: Sequence[Run] = ()) -> tuple[l
 
 def _spoken_of(runs: Sequence[Run]) -> list[str]:
     """Metrics that reasons are about, the gravest reasons first."""
-    reasons = sorted((reason for run in runs for reason in run.verdict.reasons), key=lambda reason: -reason.level.rank)
+    reasons = sorted(
+        (reason for run in runs for reason in run.verdict.reasons),
+        key=lambda reason: -reason.level.rank,
+    )
     found: dict[str, None] = {}
     for reason in reasons:
         found |= dict.fromkeys(_OF_GATE.get(reason.code, ()))

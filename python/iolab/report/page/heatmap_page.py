@@ -13,8 +13,14 @@ from ...heatmap.wire import HeatMapPage, colours, group_of
 from . import html
 
 
-def build(groups: Sequence[tuple[View, Sequence[Named]]], title: str, *, conditions: Sequence[str] = (), notes: Sequence[str] = (),
-          percentiles: bool = False) -> str:
+def build(
+    groups: Sequence[tuple[View, Sequence[Named]]],
+    title: str,
+    *,
+    conditions: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    percentiles: bool = False,
+) -> str:
     """The page. Each group is maps of one y, of which two are compared.
 
     Raises FormatError where nothing is left to draw, IolabError where the page's script has not been built.
@@ -22,13 +28,24 @@ def build(groups: Sequence[tuple[View, Sequence[Named]]], title: str, *, conditi
     from ... import __version__
 
     document = HeatMapPage(
-        generator=f"iolab {__version__}", title=title, conditions=list(conditions), notes=list(notes), light=colours(LIGHT),
-        dark=colours(DARK), groups=[group_of(view, maps, percentiles) for view, maps in groups])
-    return html.page("heatmap", title, document.generator, {"iolab-heatmap": document}, _without_script(document))
+        generator=f"iolab {__version__}",
+        title=title,
+        conditions=list(conditions),
+        notes=list(notes),
+        light=colours(LIGHT),
+        dark=colours(DARK),
+        groups=[group_of(view, maps, percentiles) for view, maps in groups],
+    )
+    return html.page(
+        "heatmap", title, document.generator, {"iolab-heatmap": document}, _without_script(document)
+    )
 
 
 def _without_script(document: HeatMapPage) -> str:
     """Title and counts for readers whose browser runs no scripts."""
-    lines = [f"<p>{escape(group.title)} of {escape(each.label)}: {escape(words.ios(each.events))}.</p>"
-             for group in document.groups for each in group.maps]
+    lines = [
+        f"<p>{escape(group.title)} of {escape(each.label)}: {escape(words.ios(each.events))}.</p>"
+        for group in document.groups
+        for each in group.maps
+    ]
     return f"<main><h1>{escape(document.title)}</h1><p>The maps need JavaScript.</p>{''.join(lines)}</main>"

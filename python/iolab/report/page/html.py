@@ -24,27 +24,47 @@ ICON = (
 """Three bars; inside the file, so that no browser asks for another."""
 
 
-def render(payload: Payload, details: Details, maps: Maps | None = None, profiles: Profiles | None = None) -> str:
+def render(
+    payload: Payload, details: Details, maps: Maps | None = None, profiles: Profiles | None = None
+) -> str:
     """The whole page. Raises IolabError where the page's script has not been built."""
     documents: dict[str, Model] = {"iolab-report": payload, "iolab-details": details}
     if maps is not None:
         documents["iolab-maps"] = maps
     if profiles is not None:
         documents["iolab-profiles"] = profiles
-    return page("report", payload.title, payload.generator, documents, _without_script(payload, maps, profiles))
+    return page(
+        "report",
+        payload.title,
+        payload.generator,
+        documents,
+        _without_script(payload, maps, profiles),
+    )
 
 
-def page(bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str) -> str:
+def page(
+    bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str
+) -> str:
     """A page of one of the built bundles ("report", "heatmap") with its documents, and what stands there without scripts."""
-    return standing(bundle, title, generator, [_embedded(name, document) for name, document in documents.items()], without_script)
+    return standing(
+        bundle,
+        title,
+        generator,
+        [_embedded(name, document) for name, document in documents.items()],
+        without_script,
+    )
 
 
-def standing(bundle: str, title: str, generator: str, elements: Sequence[str], without_script: str) -> str:
+def standing(
+    bundle: str, title: str, generator: str, elements: Sequence[str], without_script: str
+) -> str:
     """A page of a built bundle with elements that hold its documents. Raises IolabError where it has not been built."""
     script, style = bundle_file(f"{bundle}.js"), bundle_file(f"{bundle}.css")
     if "</script" in script.lower() or "</style" in style.lower():
         raise IolabError(
-            "the page's script can't stand inside a page", where="report/static", hint="make setup builds it anew"
+            "the page's script can't stand inside a page",
+            where="report/static",
+            hint="make setup builds it anew",
         )
     # The script is allowed by its hash alone, so that markup that slipped into the page could run nothing.
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -85,7 +105,11 @@ def bundle_file(name: str) -> str:
     try:
         return file.read_text("utf-8")
     except OSError:
-        raise IolabError("the report's page has not been built", where=str(file), hint="run make setup in the clone") from None
+        raise IolabError(
+            "the report's page has not been built",
+            where=str(file),
+            hint="run make setup in the clone",
+        ) from None
 
 
 def json_element(name: str, text: str) -> str:
@@ -104,18 +128,31 @@ def _embedded(name: str, document: Model) -> str:
 
 def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | None) -> str:
     """Title and summary for readers whose browser runs no scripts."""
-    parts = [f"<main><h1>{escape(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"]
+    parts = [
+        f"<main><h1>{escape(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"
+    ]
     for part in payload.summary:
         items = "".join(f"<li>{escape(sentence.text)}</li>" for sentence in part.sentences)
         parts.append(f"<h2>{escape(part.title)}</h2><ul>{items}</ul>")
     if maps is not None and maps.cells:
-        lines = dict.fromkeys(_map_line(payload, cell.title, part.of[place], each.events) for cell in maps.cells for part in cell.maps[:1]
-                              for place, each in enumerate(part.group.maps))
-        parts.append(f"<h2>Heat maps</h2><p>They need JavaScript; recorded were:</p><ul>{''.join(lines)}</ul>")
+        lines = dict.fromkeys(
+            _map_line(payload, cell.title, part.of[place], each.events)
+            for cell in maps.cells
+            for part in cell.maps[:1]
+            for place, each in enumerate(part.group.maps)
+        )
+        parts.append(
+            f"<h2>Heat maps</h2><p>They need JavaScript; recorded were:</p><ul>{''.join(lines)}</ul>"
+        )
     if profiles is not None and profiles.cells:
-        said = "".join(f"<li>{escape(f'{one.variant} {cell.title}'.strip())}: {escape(one.sampled)}; {escape(one.spent)}</li>"
-                       for cell in profiles.cells for one in cell.profiles)
-        parts.append(f"<h2>Profiles</h2><p>Flame graphs need JavaScript; sampled were:</p><ul>{said}</ul>")
+        said = "".join(
+            f"<li>{escape(f'{one.variant} {cell.title}'.strip())}: {escape(one.sampled)}; {escape(one.spent)}</li>"
+            for cell in profiles.cells
+            for one in cell.profiles
+        )
+        parts.append(
+            f"<h2>Profiles</h2><p>Flame graphs need JavaScript; sampled were:</p><ul>{said}</ul>"
+        )
     return "".join([*parts, "</main>"])
 
 

@@ -31,16 +31,25 @@ def knee_table(curves: Curves) -> Table:
         )
     ]
     rows = [
-        TableRow(title=_curve_text(curves, curve), summary=False, cells=[*_knee(curves, curve), *_usl(curves, curve)])
+        TableRow(
+            title=_curve_text(curves, curve),
+            summary=False,
+            cells=[*_knee(curves, curve), *_usl(curves, curve)],
+        )
         for curve in curves.curves
     ]
     return Table(
-        title="Knee and scalability", row_title="variant", groups=[TableGroup(title="", columns=columns)], rows=rows
+        title="Knee and scalability",
+        row_title="variant",
+        groups=[TableGroup(title="", columns=columns)],
+        rows=rows,
     )
 
 
 def _curve_text(curves: Curves, curve: Curve) -> str:
-    return ", ".join(part for part in (curve.variant, place_text(curves.tables, curve.table)) if part)
+    return ", ".join(
+        part for part in (curve.variant, place_text(curves.tables, curve.table)) if part
+    )
 
 
 def _knee(curves: Curves, curve: Curve) -> list[TableCell | None]:
@@ -82,11 +91,19 @@ def _usl(curves: Curves, curve: Curve) -> list[TableCell | None]:
 
 
 def _peak(curves: Curves, fit: UslFit) -> TableCell:
-    limit = "" if fit.peak_throughput is None else format_quantity(fit.peak_throughput, curves.throughput.unit)
+    limit = (
+        ""
+        if fit.peak_throughput is None
+        else format_quantity(fit.peak_throughput, curves.throughput.unit)
+    )
     if fit.peak_concurrency is None:
-        return TableCell(text="none", sub=f"levels out at {limit}" if limit else "grows without limit")
+        return TableCell(
+            text="none", sub=f"levels out at {limit}" if limit else "grows without limit"
+        )
     beyond = ", beyond what was measured" if fit.peak_concurrency > fit.highest else ""
-    return TableCell(text=f"{limit} at {format_number(fit.peak_concurrency, 3)}", sub=beyond.lstrip(", "))
+    return TableCell(
+        text=f"{limit} at {format_number(fit.peak_concurrency, 3)}", sub=beyond.lstrip(", ")
+    )
 
 
 def _parameter(value: float, error: float | None) -> TableCell:
@@ -115,15 +132,27 @@ def equal_tables(curves: Curves) -> list[Table]:
 
 
 def _equal_table(
-    curves: Curves, matched: Sequence[tuple[EqualLoad, tuple[Matched, ...]]], at: Metric, read: Metric, title: str
+    curves: Curves,
+    matched: Sequence[tuple[EqualLoad, tuple[Matched, ...]]],
+    at: Metric,
+    read: Metric,
+    title: str,
 ) -> Table:
-    numbers = [number for _, points in matched for point in points for number in (point.baseline, point.variant)]
+    numbers = [
+        number
+        for _, points in matched
+        for point in points
+        for number in (point.baseline, point.variant)
+    ]
     symbol, scale = readable_unit(numbers, read.unit)
     rows = []
     for equal, points in matched:
         name = ", ".join(
             part
-            for part in (equal.variant if len(curves.variants) > 2 else "", place_text(curves.tables, equal.table))
+            for part in (
+                equal.variant if len(curves.variants) > 2 else "",
+                place_text(curves.tables, equal.table),
+            )
             if part
         )
         for point in points:
@@ -134,7 +163,9 @@ def _equal_table(
             ]
             rows.append(
                 TableRow(
-                    title=" · ".join(part for part in (name, format_quantity(point.at, at.unit, 3)) if part),
+                    title=" · ".join(
+                        part for part in (name, format_quantity(point.at, at.unit, 3)) if part
+                    ),
                     summary=False,
                     cells=cells,
                 )
@@ -145,7 +176,10 @@ def _equal_table(
         TableColumn(title="change", kind="change"),
     ]
     return Table(
-        title=f"{title} ({symbol})", row_title="at", groups=[TableGroup(title="", columns=columns)], rows=rows
+        title=f"{title} ({symbol})",
+        row_title="at",
+        groups=[TableGroup(title="", columns=columns)],
+        rows=rows,
     )
 
 
@@ -163,5 +197,8 @@ def _change(change: Change, read: Metric) -> TableCell:
     if excluded and read.better is not None:
         tone = "better" if (change.value > 0) == (read.better == "higher") else "worse"
     return TableCell(
-        text=text, sub=f"[{signed(100 * change.low)}, {signed(100 * change.high)}]", tone=tone, decided=excluded
+        text=text,
+        sub=f"[{signed(100 * change.low)}, {signed(100 * change.high)}]",
+        tone=tone,
+        decided=excluded,
     )

@@ -24,8 +24,13 @@ MOST_JOBS = 12
 def environment(results: Source) -> list[Fact]:
     """Facts of the host and of the runs; one by which runs differ lists its values with how many runs have each."""
     groups = environment_groups(results.runs)
-    facts = [Fact(name=name, values=list(values), runs=list(values.values())) for name, values in groups.items()]
-    hosts = Counter(run.plan.host for run in results.runs if run.plan.host not in ("imported", "published"))
+    facts = [
+        Fact(name=name, values=list(values), runs=list(values.values()))
+        for name, values in groups.items()
+    ]
+    hosts = Counter(
+        run.plan.host for run in results.runs if run.plan.host not in ("imported", "published")
+    )
     told: dict[tuple[str, str], Counter[str]] = {}
     for part in ("fingerprint", "facts"):
         for host in hosts_of(results):
@@ -37,10 +42,16 @@ def environment(results: Source) -> list[Fact]:
                     told.setdefault((part, name), Counter())[value] += len(host.runs)
     for (_, name), values in told.items():
         of_all = len(values) == 1 and values.total() == len(results.runs)
-        facts.append(Fact(name=name, values=list(values), runs=[] if of_all else list(values.values())))
-    versions = Counter(f"{version} ({run.variant})" for run in results.runs if (version := _openzfs(run)))
+        facts.append(
+            Fact(name=name, values=list(values), runs=[] if of_all else list(values.values()))
+        )
+    versions = Counter(
+        f"{version} ({run.variant})" for run in results.runs if (version := _openzfs(run))
+    )
     if versions:
-        facts.insert(0, Fact(name="openzfs, as loaded", values=list(versions), runs=list(versions.values())))
+        facts.insert(
+            0, Fact(name="openzfs, as loaded", values=list(versions), runs=list(versions.values()))
+        )
     if hosts:
         facts.insert(0, Fact(name="host", values=list(hosts), runs=list(hosts.values())))
     return facts
@@ -70,7 +81,11 @@ def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
 
 def _item(value: Any) -> str:
     """One of a list; a table as `name value, name value`."""
-    return ", ".join(f"{name} {inner}" for name, inner in _flat(value)) if isinstance(value, Mapping) else str(value)
+    return (
+        ", ".join(f"{name} {inner}" for name, inner in _flat(value))
+        if isinstance(value, Mapping)
+        else str(value)
+    )
 
 
 def assumptions(runs: Sequence[Run]) -> list[Assumption]:
@@ -97,7 +112,9 @@ def jobs(runs: Sequence[Run]) -> list[TextBlock]:
         rest = len(blocks) - MOST_JOBS
         blocks = [
             *blocks[:MOST_JOBS],
-            TextBlock(title="more", text=f"{count_text(rest, 'further job')}: open a run to see its own"),
+            TextBlock(
+                title="more", text=f"{count_text(rest, 'further job')}: open a run to see its own"
+            ),
         ]
     return blocks
 
@@ -114,7 +131,12 @@ def reproduce(results: Source) -> list[TextBlock]:
         blocks.append(TextBlock(title="imported from", text=results.manifest.source))
     layout = results.manifest.layout
     if layout:
-        blocks.append(TextBlock(title="layout of its paths", text=layout if isinstance(layout, str) else "\n".join(layout)))
+        blocks.append(
+            TextBlock(
+                title="layout of its paths",
+                text=layout if isinstance(layout, str) else "\n".join(layout),
+            )
+        )
     return blocks
 
 
@@ -125,6 +147,7 @@ def study_text(results: Source) -> TextBlock | None:
         None
         if study is None
         else TextBlock(
-            title="study, every default filled in", text=json.dumps(study, indent=2, ensure_ascii=False, default=str)
+            title="study, every default filled in",
+            text=json.dumps(study, indent=2, ensure_ascii=False, default=str),
         )
     )

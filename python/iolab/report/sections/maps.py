@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ...recording.base.counts import HeatCounts, Y
     from ...recording.read.recording import Recording
 
+
 @dataclass(frozen=True)
 class Resolution:
     """Columns of time and buckets of offset of a map, at most; the recording has them finer."""
@@ -79,17 +80,31 @@ def run_maps(results: Source) -> Maps | None:
     found = _recorded(results, notes)
     watched = [(place, run) for place, run in enumerate(results.runs) if seen_by_zfs(run)]
     if not found and not watched:
-        return Maps(light=colours(LIGHT), dark=colours(DARK), cells=[], notes=notes) if notes else None
+        return (
+            Maps(light=colours(LIGHT), dark=colours(DARK), cells=[], notes=notes) if notes else None
+        )
     kept = _few(found, notes)
     resolution = FINE if len({each.place for each in kept}) <= MOST_FINE else COARSE
     if resolution is COARSE:
-        notes.append(f"maps have at most {COARSE.columns} columns, this file would grow too large; `iolab heatmap` draws them finer")
+        notes.append(
+            f"maps have at most {COARSE.columns} columns, this file would grow too large; `iolab heatmap` draws them finer"
+        )
     reader = _Reader(resolution, notes)
     cells = []
     for name in dict.fromkeys([*(each.cell for each in kept), *(_cell(run) for _, run in watched)]):
         members = [each for each in kept if each.cell == name]
         maps = [part for y in _YS for part in _maps(y, members, reader)] if members else []
-        cells.append((name, [*maps, *vdev_maps([(place, run) for place, run in watched if _cell(run) == name], notes)]))
+        cells.append(
+            (
+                name,
+                [
+                    *maps,
+                    *vdev_maps(
+                        [(place, run) for place, run in watched if _cell(run) == name], notes
+                    ),
+                ],
+            )
+        )
     if not notes and not any(maps for _, maps in cells):
         return None
     return Maps(light=colours(LIGHT), dark=colours(DARK), cells=_within(cells, notes), notes=notes)
@@ -104,8 +119,11 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
     def span(path: Path, label: str) -> tuple[int, int] | None:
         if path not in marks:
             try:
-                marks[path] = {str(mark["label"]): (mark["from_ns"], mark["until_ns"]) for mark in Recording(path).marks()
-                               if mark["until_ns"] is not None}
+                marks[path] = {
+                    str(mark["label"]): (mark["from_ns"], mark["until_ns"])
+                    for mark in Recording(path).marks()
+                    if mark["until_ns"] is not None
+                }
             except IolabError as error:
                 notes.append(str(error))
                 marks[path] = {}
@@ -124,8 +142,14 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
         if isinstance(watched, dict) and "path" in watched:
             path = _inside(_home(results, run), watched["path"])
             marked = span(path, str(watched.get("mark")))
-            same = "recording" in logged and _inside(_home(results, run), logged["recording"]) == path
-            when = (own if same else None) or _ahead(own or run.plan.window, watched.get("ahead_ns")) or marked
+            same = (
+                "recording" in logged and _inside(_home(results, run), logged["recording"]) == path
+            )
+            when = (
+                (own if same else None)
+                or _ahead(own or run.plan.window, watched.get("ahead_ns"))
+                or marked
+            )
             if marked is not None and when is not None:
                 found.append(Recorded(place, run, "block", path, *when))
     return found
@@ -151,20 +175,29 @@ def _home(results: Source, run: Run) -> Path:
 def _inside(results: Path, name: object) -> Path:
     """A recording named in the evidence; never one outside the results."""
     path = results / str(name)
-    return path if path.resolve().is_relative_to(results.resolve()) else results / "recordings" / "outside"
+    return (
+        path
+        if path.resolve().is_relative_to(results.resolve())
+        else results / "recordings" / "outside"
+    )
 
 
 def _few(found: Sequence[Recorded], notes: list[str]) -> list[Recorded]:
     """At most `MOST_RUNS` runs: whole repetitions, the first ones."""
     kept = list(found)
-    while len({each.place for each in kept}) > MOST_RUNS and len({each.run.plan.repetition for each in kept}) > 1:
+    while (
+        len({each.place for each in kept}) > MOST_RUNS
+        and len({each.run.plan.repetition for each in kept}) > 1
+    ):
         last = max(each.run.plan.repetition for each in kept)
         kept = [each for each in kept if each.run.plan.repetition < last]
     places = sorted({each.place for each in kept})[:MOST_RUNS]
     kept = [each for each in kept if each.place in set(places)]
     left = len({each.place for each in found}) - len(places)
     if left:
-        notes.append(f"maps of {left} runs are left out, this file would grow too large; `iolab heatmap` draws them from the recording")
+        notes.append(
+            f"maps of {left} runs are left out, this file would grow too large; `iolab heatmap` draws them from the recording"
+        )
     return kept
 
 
@@ -181,9 +214,18 @@ class _Reader:
         from ...statistics.ask.query import heat
 
         try:
-            recording = self._open.get(part.recording) or self._open.setdefault(part.recording, Recording(part.recording))
-            counts = heat(recording, y, from_ns=part.from_ns, until_ns=part.until_ns, interval_ns=interval_ns, source=part.seen,
-                          buckets=self.resolution.offsets if y == "offset" else None)
+            recording = self._open.get(part.recording) or self._open.setdefault(
+                part.recording, Recording(part.recording)
+            )
+            counts = heat(
+                recording,
+                y,
+                from_ns=part.from_ns,
+                until_ns=part.until_ns,
+                interval_ns=interval_ns,
+                source=part.seen,
+                buckets=self.resolution.offsets if y == "offset" else None,
+            )
         except IolabError as error:
             words = f"run {part.run.id}: {error}"
             if words not in self._notes:
@@ -196,18 +238,41 @@ def _maps(y: Y, members: Sequence[Recorded], reader: _Reader) -> list[CellMaps]:
     """Maps of one y and cell. Offsets of fio are in its files, those of the block layer on the device, so they are apart where both are
     not of a device."""
     apart = y == "offset" and not all(_on_device(each.run) for each in members)
-    interval = nice_interval(max(each.until_ns - each.from_ns for each in members), reader.resolution.columns)
+    interval = nice_interval(
+        max(each.until_ns - each.from_ns for each in members), reader.resolution.columns
+    )
     found = []
     for seen in (("fio",), ("block",)) if apart else (("fio", "block"),):
-        counted = [(each, counts) for each in members if each.seen in seen and (counts := reader.read(each, y, interval)) is not None]
+        counted = [
+            (each, counts)
+            for each in members
+            if each.seen in seen and (counts := reader.read(each, y, interval)) is not None
+        ]
         if counted:
             several = len({each.seen for each in members}) > 1
             same = alike([counts for _, counts in counted])
-            maps = [Named(_label(each, several), counts.framed()) for (each, _), counts in zip(counted, same, strict=True)]
-            group = group_of(View("linear" if y == "offset" else "log"), maps, percentiles=False,
-                             steps=0 if y == "offset" else STEPS, joined=2)
-            title = f"{words.TITLES[y]}, {SEEN[counted[0][0].seen]}" if apart and several else words.TITLES[y]
-            found.append(CellMaps(of=[_run_map(each) for each, _ in counted], group=group.model_copy(update={"title": title})))
+            maps = [
+                Named(_label(each, several), counts.framed())
+                for (each, _), counts in zip(counted, same, strict=True)
+            ]
+            group = group_of(
+                View("linear" if y == "offset" else "log"),
+                maps,
+                percentiles=False,
+                steps=0 if y == "offset" else STEPS,
+                joined=2,
+            )
+            title = (
+                f"{words.TITLES[y]}, {SEEN[counted[0][0].seen]}"
+                if apart and several
+                else words.TITLES[y]
+            )
+            found.append(
+                CellMaps(
+                    of=[_run_map(each) for each, _ in counted],
+                    group=group.model_copy(update={"title": title}),
+                )
+            )
     return found
 
 
@@ -217,7 +282,12 @@ def _label(part: Recorded, several: bool) -> str:
 
 
 def _run_map(part: Recorded) -> RunMap:
-    return RunMap(run=part.place, variant=part.run.variant, repetition=part.run.plan.repetition, seen=part.seen)
+    return RunMap(
+        run=part.place,
+        variant=part.run.variant,
+        repetition=part.run.plan.repetition,
+        seen=part.seen,
+    )
 
 
 def _on_device(run: Run) -> bool:
@@ -241,18 +311,37 @@ def _within(cells: Iterable[tuple[str, list[CellMaps]]], notes: list[str]) -> li
     made = [MapCell(title=name, maps=maps) for name, maps in cells if maps]
     every = [one.repetition for cell in made for part in cell.maps for one in part.of]
     last = max(every, default=1)
-    while last > 1 and sum(len(each.cells.counts) for cell in made for part in cell.maps for each in part.group.maps) > MOST_CELLS:
+    while (
+        last > 1
+        and sum(
+            len(each.cells.counts)
+            for cell in made
+            for part in cell.maps
+            for each in part.group.maps
+        )
+        > MOST_CELLS
+    ):
         last -= 1
-        made = [MapCell(title=cell.title, maps=[first for part in cell.maps if (first := _first(part, last)).of]) for cell in made]
+        made = [
+            MapCell(
+                title=cell.title,
+                maps=[first for part in cell.maps if (first := _first(part, last)).of],
+            )
+            for cell in made
+        ]
     left = sum(repetition > last for repetition in every)
     if left:
-        notes.append(f"{left} maps of later repetitions are left out, this file would grow too large; `iolab heatmap` draws them from the "
-                     "recording")
+        notes.append(
+            f"{left} maps of later repetitions are left out, this file would grow too large; `iolab heatmap` draws them from the "
+            "recording"
+        )
     return made
 
 
 def _first(part: CellMaps, last: int) -> CellMaps:
     """Only repetitions up to `last`; the axes stay those of all."""
     kept = [place for place, one in enumerate(part.of) if one.repetition <= last]
-    return CellMaps(of=[part.of[place] for place in kept],
-                    group=part.group.model_copy(update={"maps": [part.group.maps[place] for place in kept]}))
+    return CellMaps(
+        of=[part.of[place] for place in kept],
+        group=part.group.model_copy(update={"maps": [part.group.maps[place] for place in kept]}),
+    )

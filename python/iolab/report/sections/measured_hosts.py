@@ -35,7 +35,10 @@ def hosts_of(results: Source) -> list[HostFacts]:
     found = results.environments()
     if len(found) == 1:
         return [HostFacts("", recorded, results.runs) for recorded in found.values()]
-    return [HostFacts(name, recorded, [run for run in results.runs if host_of(run) == name]) for name, recorded in found.items()]
+    return [
+        HostFacts(name, recorded, [run for run in results.runs if host_of(run) == name])
+        for name, recorded in found.items()
+    ]
 
 
 def host_of(run: Run) -> str:

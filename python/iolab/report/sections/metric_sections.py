@@ -14,7 +14,12 @@ from .tables import metric_unit_words, tables
 
 
 def metric_section(
-    comparison: Comparison, run_places: Mapping[str, int], datasets: Datasets, *, charts: bool, lines: str | None = None
+    comparison: Comparison,
+    run_places: Mapping[str, int],
+    datasets: Datasets,
+    *,
+    charts: bool,
+    lines: str | None = None,
 ) -> Section:
     """One metric. `charts=False` leaves only its tables (metrics that do not lead); `lines` as in `charts.over_load`."""
     metric = comparison.metric
@@ -30,5 +35,7 @@ def metric_section(
         notes=[warning.text for warning in comparison.warnings if warning.code not in SAID_HERE],
         footnotes=footnotes,
         tables=made,
-        charts=[datasets.chart(chart) for chart in metric_charts(comparison, lines)] if charts else [],
+        charts=[datasets.chart(chart) for chart in metric_charts(comparison, lines)]
+        if charts
+        else [],
     )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from ...compare.profile_words import percent, points, remarks, sampled, spent
 from ...compare.profiles import LEAST_SHARE, CellProfiles, cells_of, change
 from ...results.open.profiles import Profile, read_profiles
-from ..model.profile_payload import ProfileCell, ProfileChange, ProfileFunction, ProfileInfo, ProfileParts, Profiles
+from ..model.profile_payload import (
+    ProfileCell,
+    ProfileChange,
+    ProfileFunction,
+    ProfileInfo,
+    ProfileParts,
+    Profiles,
+)
 from ..model.source import Source
 
 METHOD = (
@@ -25,29 +32,65 @@ def run_profiles(results: Source) -> Profiles | None:
     if not found and not notes:
         return None
     cells = cells_of(found, results.manifest.baseline, results.manifest.variants)
-    return Profiles(cells=[_cell(cell, results.manifest.baseline) for cell in cells], notes=notes, method=list(METHOD))
+    return Profiles(
+        cells=[_cell(cell, results.manifest.baseline) for cell in cells],
+        notes=notes,
+        method=list(METHOD),
+    )
 
 
 def _cell(cell: CellProfiles, baseline: str | None) -> ProfileCell:
-    names = {name: place for place, name in enumerate(dict.fromkeys(part.name for part in cell.parts))}
-    parts = ProfileParts(names=list(names), name=[names[part.name] for part in cell.parts],
-                         parent=[-1 if part.parent is None else part.parent for part in cell.parts],
-                         kernel=[int(part.kernel) for part in cell.parts])
+    names = {
+        name: place for place, name in enumerate(dict.fromkeys(part.name for part in cell.parts))
+    }
+    parts = ProfileParts(
+        names=list(names),
+        name=[names[part.name] for part in cell.parts],
+        parent=[-1 if part.parent is None else part.parent for part in cell.parts],
+        kernel=[int(part.kernel) for part in cell.parts],
+    )
     infos = [_info(cell, place, profile, baseline) for place, profile in enumerate(cell.profiles)]
-    changes = [_change(cell, 0, place) for place, profile in enumerate(cell.profiles)
-               if place > 0 and profile.variant != cell.profiles[0].variant and cell.profiles[0].busy_samples and profile.busy_samples]
+    changes = [
+        _change(cell, 0, place)
+        for place, profile in enumerate(cell.profiles)
+        if place > 0
+        and profile.variant != cell.profiles[0].variant
+        and cell.profiles[0].busy_samples
+        and profile.busy_samples
+    ]
     return ProfileCell(title=cell.title, parts=parts, profiles=infos, changes=changes)
 
 
 def _info(cell: CellProfiles, place: int, profile: Profile, baseline: str | None) -> ProfileInfo:
-    return ProfileInfo(run=profile.run, variant=profile.variant, baseline=profile.variant == baseline, sampled=sampled(profile),
-                       spent=spent(profile), remarks=remarks(profile), busy=profile.busy_samples,
-                       samples=[part.samples[place] for part in cell.parts], shares=[round(part.shares[place], 6) for part in cell.parts])
+    return ProfileInfo(
+        run=profile.run,
+        variant=profile.variant,
+        baseline=profile.variant == baseline,
+        sampled=sampled(profile),
+        spent=spent(profile),
+        remarks=remarks(profile),
+        busy=profile.busy_samples,
+        samples=[part.samples[place] for part in cell.parts],
+        shares=[round(part.shares[place], 6) for part in cell.parts],
+    )
 
 
 def _change(cell: CellProfiles, before: int, after: int) -> ProfileChange:
     differences = [change(part, before, after) for part in cell.parts]
-    functions = [ProfileFunction(name=one.name, kernel=one.kernel, before=percent(one.shares[before]), after=percent(one.shares[after]),
-                                 change=points(change(one, before, after)), more=change(one, before, after) > 0)
-                 for one in cell.differing(before, after)]
-    return ProfileChange(before=before, after=after, changes=[round(each, 6) for each in differences], functions=functions)
+    functions = [
+        ProfileFunction(
+            name=one.name,
+            kernel=one.kernel,
+            before=percent(one.shares[before]),
+            after=percent(one.shares[after]),
+            change=points(change(one, before, after)),
+            more=change(one, before, after) > 0,
+        )
+        for one in cell.differing(before, after)
+    ]
+    return ProfileChange(
+        before=before,
+        after=after,
+        changes=[round(each, 6) for each in differences],
+        functions=functions,
+    )

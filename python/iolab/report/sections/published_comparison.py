@@ -14,8 +14,13 @@ from ..model.source import Source
 from .metric_sections import metric_section
 
 
-def beside_sections(results: Source, comparisons: Sequence[Comparison], published: Published, run_places: Mapping[str, int],
-                    datasets: Datasets) -> list[Section]:
+def beside_sections(
+    results: Source,
+    comparisons: Sequence[Comparison],
+    published: Published,
+    run_places: Mapping[str, int],
+    datasets: Datasets,
+) -> list[Section]:
     """A section for each leading metric that was published too. UsageError where the cells can't be told to be the same."""
     found = []
     for comparison in comparisons:
@@ -24,11 +29,22 @@ def beside_sections(results: Source, comparisons: Sequence[Comparison], publishe
             continue
         both = compare(published.beside(results.runs), name, baseline=comparison.baseline)
         section = metric_section(both, run_places, datasets, charts=False)
-        said = [one.words(alone=len(comparison.variants) == 1) for one in published.agreements(results.runs, name)]
-        found.append(section.model_copy(update={
-            "name": f"beside.{name}", "title": f"Compared with published numbers: {section.title}", "headline": True,
-            "lead": f"{published.about} {_sentence(said)} Other hardware, other years: it is the shape that can be compared.",
-            "notes": [], "charts": [datasets.chart(over_load(both))]}))
+        said = [
+            one.words(alone=len(comparison.variants) == 1)
+            for one in published.agreements(results.runs, name)
+        ]
+        found.append(
+            section.model_copy(
+                update={
+                    "name": f"beside.{name}",
+                    "title": f"Compared with published numbers: {section.title}",
+                    "headline": True,
+                    "lead": f"{published.about} {_sentence(said)} Other hardware, other years: it is the shape that can be compared.",
+                    "notes": [],
+                    "charts": [datasets.chart(over_load(both))],
+                }
+            )
+        )
     return found
 
 

@@ -17,7 +17,17 @@ from ...results.evidence.marks import seconds_of
 from ...results.evidence.model import Observation, Run
 from ...units import format_quantity
 from ...verdict import Level
-from ..model.payload import Link, ReasonGroup, ReasonLevel, RunColumn, RunDetail, RunReason, RunTable, Scalar, Strip
+from ..model.payload import (
+    Link,
+    ReasonGroup,
+    ReasonLevel,
+    RunColumn,
+    RunDetail,
+    RunReason,
+    RunTable,
+    Scalar,
+    Strip,
+)
 
 JOB_FILE = "job.fio"
 LONGEST_TEXT = 20_000
@@ -30,10 +40,20 @@ def run_table(runs: Sequence[Run], factors: Sequence[str], shown: Sequence[Compa
     columns += [_factor_column(name, [run.factors.get(name) for run in runs]) for name in factors]
     for key in ("repetition", "block"):
         values = [getattr(run.plan, key) for run in runs]
-        if len(set(values)) > 1 and not (key == "block" and values == [run.plan.repetition for run in runs]):
-            columns.append(RunColumn(key=key, title=key, unit="", numeric=True, values=list(values), texts=None))
+        if len(set(values)) > 1 and not (
+            key == "block" and values == [run.plan.repetition for run in runs]
+        ):
+            columns.append(
+                RunColumn(
+                    key=key, title=key, unit="", numeric=True, values=list(values), texts=None
+                )
+            )
     columns += [_metric_column(comparison, runs) for comparison in shown]
-    return RunTable(ids=[run.id for run in runs], levels=[run.verdict.level.value for run in runs], columns=columns)
+    return RunTable(
+        ids=[run.id for run in runs],
+        levels=[run.verdict.level.value for run in runs],
+        columns=columns,
+    )
 
 
 def _text_column(key: str, title: str, values: Sequence[str]) -> RunColumn:
@@ -42,7 +62,9 @@ def _text_column(key: str, title: str, values: Sequence[str]) -> RunColumn:
 
 def _factor_column(name: str, levels: Sequence[object]) -> RunColumn:
     numeric = all(
-        isinstance(level, (int, float)) and not isinstance(level, bool) for level in levels if level is not None
+        isinstance(level, (int, float)) and not isinstance(level, bool)
+        for level in levels
+        if level is not None
     )
     texts = ["" if level is None else level_text(level) for level in levels]
     if not numeric:
@@ -75,7 +97,9 @@ def reason_groups(runs: Sequence[Run]) -> list[ReasonGroup]:
             members = found.setdefault((reason.code, reason.level), (reason.text, []))[1]
             if not members or members[-1] != place:
                 members.append(place)
-    ordered = sorted(found.items(), key=lambda item: (-item[0][1].rank, -len(item[1][1]), item[0][0]))
+    ordered = sorted(
+        found.items(), key=lambda item: (-item[0][1].rank, -len(item[1][1]), item[0][0])
+    )
     return [
         ReasonGroup(code=code, level=reason_level(level), text=text, runs=members)
         for (code, level), (text, members) in ordered
@@ -103,7 +127,13 @@ class Texts:
 
 
 def run_detail(
-    run: Run, texts: Texts, strips: list[Strip], spans: list[tuple[float, float]], *, results: Path, base: Path | None
+    run: Run,
+    texts: Texts,
+    strips: list[Strip],
+    spans: list[tuple[float, float]],
+    *,
+    results: Path,
+    base: Path | None,
 ) -> RunDetail:
     """Everything about one run.
 
@@ -126,12 +156,17 @@ def run_detail(
         assumptions=list(run.assumptions),
         strips=strips,
         spans=spans,
-        marks=[(round(second, 3), label) for second, label in seconds_of(run.evidence, run.plan.window, run.plan.files)],
+        marks=[
+            (round(second, 3), label)
+            for second, label in seconds_of(run.evidence, run.plan.window, run.plan.files)
+        ],
     )
 
 
 def _observation(one: Observation, texts: Texts) -> tuple[int, int, int, int, int]:
-    original = "" if one.source_value is None else f"{_exact(one.source_value)} {one.source_unit}".rstrip()
+    original = (
+        "" if one.source_value is None else f"{_exact(one.source_value)} {one.source_unit}".rstrip()
+    )
     place = texts.place
     return (
         place(one.metric),
@@ -144,7 +179,9 @@ def _observation(one: Observation, texts: Texts) -> tuple[int, int, int, int, in
 
 def _exact(value: float) -> str:
     """Every digit that a file had; whole numbers without a point."""
-    return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+    return (
+        str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+    )
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:
@@ -186,13 +223,21 @@ def _echoed(run: Run) -> str:
     if not run.options:
         return ""
     lines = [f"{name}={value}" for name, value in run.options.items()]
-    return "\n".join(["; as fio echoed it: options without a value (time_based, group_reporting) are missing", "[job]", *lines])
+    return "\n".join(
+        [
+            "; as fio echoed it: options without a value (time_based, group_reporting) are missing",
+            "[job]",
+            *lines,
+        ]
+    )
 
 
 def links(run: Run, results: Path, base: Path | None) -> list[Link]:
     """The evidence's files by their path below the results, linked relative to the report's directory where there is one."""
     try:
-        names = sorted(entry.name for entry in os.scandir(run.evidence) if not entry.name.startswith("."))
+        names = sorted(
+            entry.name for entry in os.scandir(run.evidence) if not entry.name.startswith(".")
+        )
         folder = run.evidence
     except NotADirectoryError:
         names, folder = [run.evidence.name], run.evidence.parent
@@ -200,7 +245,10 @@ def links(run: Run, results: Path, base: Path | None) -> list[Link]:
         return []
     shown, target = _relative(folder, results), None if base is None else _relative(folder, base)
     return [
-        Link(text=_join(shown or str(folder), name), href=None if target is None else quote(_join(target, name)))
+        Link(
+            text=_join(shown or str(folder), name),
+            href=None if target is None else quote(_join(target, name)),
+        )
         for name in names
     ]
 
@@ -208,7 +256,9 @@ def links(run: Run, results: Path, base: Path | None) -> list[Link]:
 def _relative(folder: Path, start: Path) -> str | None:
     """The way from one directory to another, with slashes; None where there is none (another drive)."""
     try:
-        return os.path.relpath(os.path.realpath(folder), os.path.realpath(start)).replace(os.sep, "/")
+        return os.path.relpath(os.path.realpath(folder), os.path.realpath(start)).replace(
+            os.sep, "/"
+        )
     except ValueError:
         return None
 

@@ -39,7 +39,10 @@ class TimeBases:
         if key not in self._places:
             self._places[key] = len(self.times)
             self.times.append(
-                [int(second) if second == int(second) else float(second) for second in rounded.tolist()]
+                [
+                    int(second) if second == int(second) else float(second)
+                    for second in rounded.tolist()
+                ]
             )
         return self._places[key]
 
@@ -62,7 +65,10 @@ def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
 
 def without_devices(found: Sequence[Strip]) -> list[Strip]:
     """Only sums and means over devices; a strip that had nothing else is gone."""
-    kept = [strip.model_copy(update={"lines": [line for line in strip.lines if not line.device]}) for strip in found]
+    kept = [
+        strip.model_copy(update={"lines": [line for line in strip.lines if not line.device]})
+        for strip in found
+    ]
     return [strip for strip in kept if strip.lines]
 
 
@@ -73,7 +79,9 @@ def _order(name: str) -> tuple[bool, tuple[int, str]]:
 
 def _strip(name: str, members: Sequence[tuple[str, Series]], bases: TimeBases) -> Strip:
     everything = np.concatenate([np.abs(one.values[np.isfinite(one.values)]) for _, one in members])
-    unit, scale = readable_unit([float(np.max(everything))] if everything.size else [], members[0][1].unit)
+    unit, scale = readable_unit(
+        [float(np.max(everything))] if everything.size else [], members[0][1].unit
+    )
     lines, longest = [], 0
     for device, one in sorted(members, key=lambda member: (member[0] != "", member[0])):
         time, values = thinned(one.time, one.values)
@@ -91,7 +99,9 @@ def thinned(time: Floats, values: Floats, most: int = MOST_POINTS) -> tuple[Floa
     for part in np.array_split(np.arange(len(time)), most // 2):
         known = part[np.isfinite(values[part])]
         chosen = known if len(known) else part[:1]
-        kept += sorted({int(chosen[np.argmin(values[chosen])]), int(chosen[np.argmax(values[chosen])])})
+        kept += sorted(
+            {int(chosen[np.argmin(values[chosen])]), int(chosen[np.argmax(values[chosen])])}
+        )
     return time[kept], values[kept]
 
 
@@ -104,10 +114,16 @@ def rounded(values: Floats, digits: int = DIGITS) -> list[float | None]:
     """Values at `digits` significant digits; whole numbers as integers (shorter in JSON), not finite ones as None."""
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.floor(np.log10(np.abs(values)))
-    places = np.where(np.isfinite(power), np.minimum(digits - 1 - power, 300), 0)  # beyond 300 a double overflows
+    places = np.where(
+        np.isfinite(power), np.minimum(digits - 1 - power, 300), 0
+    )  # beyond 300 a double overflows
     factor = 10.0**places
     short = np.round(values * factor) / factor
     return [
-        None if not math.isfinite(value) else int(value) if value == int(value) else float(f"{value:.{digits}g}")
+        None
+        if not math.isfinite(value)
+        else int(value)
+        if value == int(value)
+        else float(f"{value:.{digits}g}")
         for value in short.tolist()
     ]

@@ -8,10 +8,19 @@ from ...compare.model import Cell, Change, Comparison, Key, Summary
 from ...compare.render.words import Scale, scale_for
 from ...metrics import Metric
 from ..model.payload import Table, TableCell, TableColumn, TableGroup, TableRow, Tone
-from ..words.phrases import change_interval_text, change_text, key_text, place_text, probability_text, value_interval_text
+from ..words.phrases import (
+    change_interval_text,
+    change_text,
+    key_text,
+    place_text,
+    probability_text,
+    value_interval_text,
+)
 
 
-def tables(comparison: Comparison, run_places: Mapping[str, int]) -> tuple[list[Table], list[str], str]:
+def tables(
+    comparison: Comparison, run_places: Mapping[str, int]
+) -> tuple[list[Table], list[str], str]:
     """(tables, footnotes, unit): one table per level of the table factors, one unit for all of them.
 
     Args:
@@ -19,15 +28,26 @@ def tables(comparison: Comparison, run_places: Mapping[str, int]) -> tuple[list[
     """
     scale = scale_for(comparison, None)
     footnotes = list(comparison.footnotes)
-    made = [_Maker(comparison, scale, footnotes, run_places).table(level) for level in comparison.table_levels]
-    return [table for table in made if table.rows], [comparison.footnotes[code] for code in footnotes], scale.symbol
+    made = [
+        _Maker(comparison, scale, footnotes, run_places).table(level)
+        for level in comparison.table_levels
+    ]
+    return (
+        [table for table in made if table.rows],
+        [comparison.footnotes[code] for code in footnotes],
+        scale.symbol,
+    )
 
 
 class _Maker:
     """One comparison's settings, shared by its tables."""
 
     def __init__(
-        self, comparison: Comparison, scale: Scale, footnotes: Sequence[str], run_places: Mapping[str, int]
+        self,
+        comparison: Comparison,
+        scale: Scale,
+        footnotes: Sequence[str],
+        run_places: Mapping[str, int],
     ) -> None:
         self.comparison = comparison
         self.scale = scale
@@ -35,7 +55,9 @@ class _Maker:
         self.run_places = run_places
         self.others = [variant for variant in comparison.variants if variant != comparison.baseline]
         # one pair everywhere: the page says so once, and a column that repeats it says nothing
-        self.tested = any(cell.change is not None and cell.change.low is not None for cell in comparison.cells)
+        self.tested = any(
+            cell.change is not None and cell.change.low is not None for cell in comparison.cells
+        )
 
     def table(self, level: Key) -> Table:
         comparison = self.comparison
@@ -48,15 +70,24 @@ class _Maker:
                 rows.append(TableRow(title=key_text(row) or "all", summary=False, cells=cells))
         if len(rows) > 1 and (last := self.summary_row(level, columns)):
             rows.append(last)
-        groups = [TableGroup(title=place_text(comparison.cols, col), columns=self.columns()) for col in columns]
+        groups = [
+            TableGroup(title=place_text(comparison.cols, col), columns=self.columns())
+            for col in columns
+        ]
         return Table(
-            title=place_text(comparison.tables, level), row_title=", ".join(comparison.rows), groups=groups, rows=rows
+            title=place_text(comparison.tables, level),
+            row_title=", ".join(comparison.rows),
+            groups=groups,
+            rows=rows,
         )
 
     def columns(self) -> list[TableColumn]:
         made = [TableColumn(title=self.comparison.baseline, kind="value")]
         for variant in self.others:
-            made += [TableColumn(title=variant, kind="value"), TableColumn(title="change", kind="change")]
+            made += [
+                TableColumn(title=variant, kind="value"),
+                TableColumn(title="change", kind="change"),
+            ]
             if self.tested:
                 made.append(TableColumn(title="test", kind="test"))
         return made
@@ -81,8 +112,14 @@ class _Maker:
             sub=value_interval_text(estimate.low, estimate.high, self.scale.scale),
             level=estimate.level.value,
             saturated=cell.saturated,
-            marks=sorted(self.footnotes.index(code) + 1 for code in cell.footnotes if code in self.footnotes),
-            runs=[self.run_places[run] for run in (*estimate.runs, *estimate.left_out) if run in self.run_places],
+            marks=sorted(
+                self.footnotes.index(code) + 1 for code in cell.footnotes if code in self.footnotes
+            ),
+            runs=[
+                self.run_places[run]
+                for run in (*estimate.runs, *estimate.left_out)
+                if run in self.run_places
+            ],
         )
 
     def change(self, change: Change | None) -> TableCell | None:
@@ -97,7 +134,9 @@ class _Maker:
 
     def summary_row(self, table: Key, columns: Sequence[Key]) -> TableRow | None:
         by_place = {
-            (summary.col, summary.variant): summary for summary in self.comparison.summaries if summary.table == table
+            (summary.col, summary.variant): summary
+            for summary in self.comparison.summaries
+            if summary.table == table
         }
         cells: list[TableCell | None] = []
         for col in columns:
@@ -110,7 +149,9 @@ class _Maker:
         if not any(cells):
             return None
         return TableRow(
-            title="geometric mean" if self.comparison.metric.change == "ratio" else "mean", summary=True, cells=cells
+            title="geometric mean" if self.comparison.metric.change == "ratio" else "mean",
+            summary=True,
+            cells=cells,
         )
 
 
@@ -141,7 +182,9 @@ def outcome_cell(change: Change | None) -> TableCell | None:
         return TableCell(text="no interval", sub=pairs)
     if change.decided:
         return TableCell(
-            text=f"q {probability_text(change.q if change.q is not None else change.p)}", sub=pairs, decided=True
+            text=f"q {probability_text(change.q if change.q is not None else change.p)}",
+            sub=pairs,
+            decided=True,
         )
     needed = f", needs {change.blocks_needed}" if change.blocks_needed else ""
     return TableCell(text="~", sub=f"{pairs}{needed}", decided=False)

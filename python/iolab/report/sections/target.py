@@ -20,7 +20,16 @@ MOST_STATES = 12
 """Layouts, columns of settings and of what was asked for; a study that makes a pool anew with other settings for each of a hundred cells
 has more."""
 
-FACTS = ("target", "targets", "openzfs", "filesystem", "devices", "loops", "block_devices", "storage_controllers")
+FACTS = (
+    "target",
+    "targets",
+    "openzfs",
+    "filesystem",
+    "devices",
+    "loops",
+    "block_devices",
+    "storage_controllers",
+)
 """Facts of the environment that stand here and not in the table of facts."""
 
 
@@ -36,23 +45,40 @@ class _State:
 def target_part(results: Source) -> TargetPart:
     """What the evidence and the environment know of the target; empty lists where they know nothing."""
     hosts = hosts_of(results)
-    states = _in_order(_states(results.runs, [one for host in hosts for one in asked(host.facts)]), results)
+    states = _in_order(
+        _states(results.runs, [one for host in hosts for one in asked(host.facts)]), results
+    )
     shown = states[:MOST_STATES]
     titles = [_title(state.runs, results.runs) for state in shown]
-    grids = [_settings_grid(shown, titles, _left(len(states))), _asked_grid(hosts), devices_grid(hosts), controllers_grid(hosts)]
-    return TargetPart(states=_status_texts(states, results.runs), tables=[grid for grid in grids if grid.rows])
+    grids = [
+        _settings_grid(shown, titles, _left(len(states))),
+        _asked_grid(hosts),
+        devices_grid(hosts),
+        controllers_grid(hosts),
+    ]
+    return TargetPart(
+        states=_status_texts(states, results.runs), tables=[grid for grid in grids if grid.rows]
+    )
 
 
 def _left(targets: int) -> str:
     """That not all of so many targets are shown; empty where they are."""
-    return f"These are the first {MOST_STATES} of {targets} targets." if targets > MOST_STATES else ""
+    return (
+        f"These are the first {MOST_STATES} of {targets} targets." if targets > MOST_STATES else ""
+    )
 
 
 def _states(runs: Sequence[Run], wanted: Sequence[Mapping[str, Any]]) -> list[_State]:
     """Pools by version, layout and settings; each is given by its first run."""
     options = [one.get("target") for one in wanted]
-    names = {name: None for one in options if isinstance(one, Mapping) for part in ("pool", "properties", "module_parameters")
-             if isinstance(table := one.get(part), Mapping) for name in table}
+    names = {
+        name: None
+        for one in options
+        if isinstance(one, Mapping)
+        for part in ("pool", "properties", "module_parameters")
+        if isinstance(table := one.get(part), Mapping)
+        for name in table
+    }
     found: dict[object, _State] = {}
     for run in runs:
         target = read_target(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
@@ -70,7 +96,9 @@ def _in_order(states: Sequence[_State], results: Source) -> list[_State]:
     rank = {key: place for place, key in enumerate(levels(results.runs, factors))}
 
     def place(run: Run) -> tuple[int, int]:
-        return variants.index(run.variant) if run.variant in variants else len(variants), rank[key_of(run, factors)]
+        return variants.index(run.variant) if run.variant in variants else len(variants), rank[
+            key_of(run, factors)
+        ]
 
     return sorted(states, key=lambda state: min(map(place, state.runs)))
 
@@ -88,7 +116,9 @@ def _status(target: Mapping[str, Any]) -> str:
 def _layout(target: Mapping[str, Any]) -> Iterable[str]:
     """The tree of the status without what every new pool has anew: its name, and the widths that follow from it."""
     lines = _lines(target)
-    name = next((line.partition(":")[2].strip() for line in lines if line.strip().startswith("pool:")), "")
+    name = next(
+        (line.partition(":")[2].strip() for line in lines if line.strip().startswith("pool:")), ""
+    )
     for line in lines:
         if line.startswith("\t"):
             depth = len(line[1:]) - len(line[1:].lstrip())
@@ -102,10 +132,20 @@ def _status_texts(states: Sequence[_State], runs: Sequence[Run]) -> list[TextBlo
         if layout := tuple(_layout(state.target)):
             alike.setdefault(layout, []).append(state)
     groups = list(alike.values())
-    texts = [TextBlock(title=_title([run for state in group for run in state.runs], runs), text=_status(group[0].target))
-             for group in groups[:MOST_STATES]]
+    texts = [
+        TextBlock(
+            title=_title([run for state in group for run in state.runs], runs),
+            text=_status(group[0].target),
+        )
+        for group in groups[:MOST_STATES]
+    ]
     if rest := len(groups) - len(texts):
-        texts.append(TextBlock(title="more", text=f"{count_text(rest, 'further layout')}: target.json of each run has its own"))
+        texts.append(
+            TextBlock(
+                title="more",
+                text=f"{count_text(rest, 'further layout')}: target.json of each run has its own",
+            )
+        )
     return texts
 
 
@@ -127,14 +167,26 @@ def _title(here: Sequence[Run], everywhere: Sequence[Run]) -> str:
 
 def _settings_grid(states: Sequence[_State], titles: Sequence[str], left: str) -> Grid:
     names = dict.fromkeys(name for state in states for name in state.settings)
-    rows = [["OpenZFS", *(str(state.target.get("version", "")) for state in states)]] if states else []
+    rows = (
+        [["OpenZFS", *(str(state.target.get("version", "")) for state in states)]] if states else []
+    )
     rows += [[name, *(state.settings.get(name, "") for state in states)] for name in names]
     targets = [state.target for state in states]
-    rows += [[f"{name}, module", *(zfs_settings.parameter(target, name) for target in targets)]
-             for name in zfs_settings.differing(targets) if f"{name}, module" not in names]
-    note = ("Properties that people ask about, those that the study sets, those that are not as usual, and module parameters that differ; "
-            "target.json of each run has all of them.")
-    return Grid(title="Settings", note=f"{note} {left}".rstrip(), head=["", *titles], rows=_unlike_first(rows))
+    rows += [
+        [f"{name}, module", *(zfs_settings.parameter(target, name) for target in targets)]
+        for name in zfs_settings.differing(targets)
+        if f"{name}, module" not in names
+    ]
+    note = (
+        "Properties that people ask about, those that the study sets, those that are not as usual, and module parameters that differ; "
+        "target.json of each run has all of them."
+    )
+    return Grid(
+        title="Settings",
+        note=f"{note} {left}".rstrip(),
+        head=["", *titles],
+        rows=_unlike_first(rows),
+    )
 
 
 def _asked_grid(hosts: Sequence[HostFacts]) -> Grid:
@@ -143,19 +195,31 @@ def _asked_grid(hosts: Sequence[HostFacts]) -> Grid:
     first, *others = found.values()
     if others and all(one == first for one in others):
         found = {"": first}
-    titles = [", ".join([*([host] if host else []), *([f"target {place}"] if len(columns) > 1 else [])])
-              for host, columns in found.items() for place in range(1, len(columns) + 1)]
+    titles = [
+        ", ".join([*([host] if host else []), *([f"target {place}"] if len(columns) > 1 else [])])
+        for host, columns in found.items()
+        for place in range(1, len(columns) + 1)
+    ]
     every = [column for columns in found.values() for column in columns]
     shown = every[:MOST_STATES]
     names = dict.fromkeys(name for column in shown for name in column)
     rows = _unlike_first([[name, *(column.get(name, "") for column in shown)] for name in names])
-    return Grid(title="As the study has it", note=_left(len(every)), head=["", *titles[:MOST_STATES]], rows=rows)
+    return Grid(
+        title="As the study has it",
+        note=_left(len(every)),
+        head=["", *titles[:MOST_STATES]],
+        rows=rows,
+    )
 
 
 def _asked_column(one: Mapping[str, Any]) -> dict[str, str]:
     parts = ("target", "filesystem", "openzfs", "loops")
-    column = dict(pair for part in parts for pair in _plain(one.get(part), "" if part == "target" else part))
-    column.pop("openzfs loaded", None)  # before the target chose its build: the settings say which was measured
+    column = dict(
+        pair for part in parts for pair in _plain(one.get(part), "" if part == "target" else part)
+    )
+    column.pop(
+        "openzfs loaded", None
+    )  # before the target chose its build: the settings say which was measured
     return column
 
 
@@ -167,9 +231,21 @@ def _unlike_first(rows: list[list[str]]) -> list[list[str]]:
 def _plain(value: Any, prefix: str = "") -> list[tuple[str, str]]:
     """Options as (name, text); what is empty or not set is left out."""
     if isinstance(value, Mapping):
-        return [pair for name, inner in value.items() for pair in _plain(inner, f"{prefix} {name}".strip())]
+        return [
+            pair
+            for name, inner in value.items()
+            for pair in _plain(inner, f"{prefix} {name}".strip())
+        ]
     if value is None or value == "" or value == []:
         return []
     if isinstance(value, list | tuple):
-        return [(prefix, "; ".join(" ".join(map(" ".join, _plain(one))) if isinstance(one, Mapping) else str(one) for one in value))]
+        return [
+            (
+                prefix,
+                "; ".join(
+                    " ".join(map(" ".join, _plain(one))) if isinstance(one, Mapping) else str(one)
+                    for one in value
+                ),
+            )
+        ]
     return [(prefix, ("no", "yes")[value] if isinstance(value, bool) else str(value))]

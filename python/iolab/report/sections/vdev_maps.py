@@ -38,10 +38,22 @@ class _Kind:
 
 _BOTH = ("sync_read", "sync_write", "async_read", "async_write", "scrub", "trim", "rebuild")
 KINDS = {
-    "zpool-latency": _Kind("Latency at each vdev, in queues and at the disk", "latency", {
-        "read": ("read.wait",), "write": ("write.wait",), "scrub": ("scrub.wait",), "trim": ("trim.wait",), "rebuild": ("rebuild.wait",)}),
-    "zpool-sizes": _Kind("Size at each vdev, after aggregation", "size", {
-        queue.replace("_", " "): (f"{queue}.alone", f"{queue}.merged") for queue in _BOTH}),
+    "zpool-latency": _Kind(
+        "Latency at each vdev, in queues and at the disk",
+        "latency",
+        {
+            "read": ("read.wait",),
+            "write": ("write.wait",),
+            "scrub": ("scrub.wait",),
+            "trim": ("trim.wait",),
+            "rebuild": ("rebuild.wait",),
+        },
+    ),
+    "zpool-sizes": _Kind(
+        "Size at each vdev, after aggregation",
+        "size",
+        {queue.replace("_", " "): (f"{queue}.alone", f"{queue}.merged") for queue in _BOTH},
+    ),
     "dmu_tx_assign": _Kind("Wait of transactions for a group", "latency", {"": ("wait",)}),
 }
 
@@ -54,9 +66,16 @@ def vdev_maps(runs: Sequence[tuple[int, Run]], notes: list[str]) -> list[CellMap
         maps = [named for _, _, named_maps in members for named in named_maps]
         if maps:
             group = group_of(View("log"), maps, percentiles=False, joined=1)
-            of = [RunMap(run=place, variant=run.variant, repetition=run.plan.repetition, seen="zfs")
-                  for place, run, named_maps in members for _ in named_maps]
-            found.append(CellMaps(of=of, group=group.model_copy(update={"title": what.title, "difference": False})))
+            of = [
+                RunMap(run=place, variant=run.variant, repetition=run.plan.repetition, seen="zfs")
+                for place, run, named_maps in members
+                for _ in named_maps
+            ]
+            found.append(
+                CellMaps(
+                    of=of, group=group.model_copy(update={"title": what.title, "difference": False})
+                )
+            )
     return found
 
 
@@ -71,14 +90,24 @@ def maps_of(run: Run, kind: str, notes: list[str]) -> list[Named]:
     found: list[Named] = []
     if table is None or table.ends_ns.size == 0:
         return found
-    for owner in sorted({owner for owner, _ in table.histograms}, key=lambda owner: (owner != "pool", _natural(owner))):
-        parts = [(words, counts) for words, queues in what.queues.items()
-                 if (counts := _counts(table, owner, queues, what.y)) is not None]
+    for owner in sorted(
+        {owner for owner, _ in table.histograms},
+        key=lambda owner: (owner != "pool", _natural(owner)),
+    ):
+        parts = [
+            (words, counts)
+            for words, queues in what.queues.items()
+            if (counts := _counts(table, owner, queues, what.y)) is not None
+        ]
         if parts:
             whole = merge([counts for _, counts in parts])
             dimensions = [Dimension("queue", tuple(parts))] if len(parts) > 1 else []
             who = "" if kind == "dmu_tx_assign" else f"{owner}, "
-            found.append(Named(f"{who}{run.variant} (run {run.id.partition('-')[0]})", whole, tuple(dimensions)))
+            found.append(
+                Named(
+                    f"{who}{run.variant} (run {run.id.partition('-')[0]})", whole, tuple(dimensions)
+                )
+            )
     return found
 
 
@@ -87,7 +116,12 @@ def _table(run: Run, kind: str, notes: list[str]) -> HistogramTable | None:
     if path not in measured_files(run.evidence):
         return None
     try:
-        table: HostTable = cut(load("format", kind)().read(read_file(run.evidence, path.name, run.plan.files), path.name), run.plan.window)
+        table: HostTable = cut(
+            load("format", kind)().read(
+                read_file(run.evidence, path.name, run.plan.files), path.name
+            ),
+            run.plan.window,
+        )
     except (OSError, FormatError) as error:
         notes.append(f"run {run.id}: {error}")
         return None
@@ -98,7 +132,9 @@ def _counts(table: HistogramTable, owner: str, queues: Iterable[str], y: Y) -> H
     """I/Os of some queues of an owner by interval and bucket, those of the window; None where there were none."""
     ends = table.ends_ns
     inside = np.flatnonzero(np.isin(ends, table.time_ns))
-    step = round(table.interval * 10) * SECOND // 10 or round(table.interval * SECOND)  # readings are a little early or late
+    step = round(table.interval * 10) * SECOND // 10 or round(
+        table.interval * SECOND
+    )  # readings are a little early or late
     if not len(inside):
         return None
     first = int(ends[inside[0]]) - step
@@ -109,16 +145,24 @@ def _counts(table: HistogramTable, owner: str, queues: Iterable[str], y: Y) -> H
         if counts is None:
             continue
         for row, column in zip(inside, columns.tolist(), strict=True):
-            for index, count in zip(counts.indices.tolist(), counts.counts[row].tolist(), strict=True):
+            for index, count in zip(
+                counts.indices.tolist(), counts.counts[row].tolist(), strict=True
+            ):
                 if count:
                     found[column, index] = found.get((column, index), 0) + count
     if not found:
         return None
     places = sorted(found)
     return HeatCounts(
-        y=y, t0_ns=first, interval_ns=step, grid=LogLinear(BITS), column=np.array([column for column, _ in places], dtype=np.int64),
-        index=np.array([index for _, index in places], dtype=np.int64), count=np.array([found[place] for place in places], dtype=np.int64),
-        events=sum(found.values()))
+        y=y,
+        t0_ns=first,
+        interval_ns=step,
+        grid=LogLinear(BITS),
+        column=np.array([column for column, _ in places], dtype=np.int64),
+        index=np.array([index for _, index in places], dtype=np.int64),
+        count=np.array([found[place] for place in places], dtype=np.int64),
+        events=sum(found.values()),
+    )
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -25,7 +25,10 @@ OPERATIONS = ("write", "read", "mixed", "trim")
 
 
 def view_sections(
-    results: Source, comparisons: Sequence[Comparison], datasets: Datasets, references: Sequence[Reference] = ()
+    results: Source,
+    comparisons: Sequence[Comparison],
+    datasets: Datasets,
+    references: Sequence[Reference] = (),
 ) -> list[Section]:
     """The views that these results allow; none where nothing rises in load or no histogram was kept."""
     by_name = {comparison.metric.name: comparison for comparison in comparisons}
@@ -35,7 +38,11 @@ def view_sections(
         rate = by_name.get(f"{operation}.iops") or by_name.get(f"{operation}.bw")
         if latency is not None and rate is not None:
             throughput = by_name.get(f"{operation}.bw") or rate
-            found.append(_against_latency(results, operation, rate, latency, throughput, datasets, references))
+            found.append(
+                _against_latency(
+                    results, operation, rate, latency, throughput, datasets, references
+                )
+            )
             found.append(_distribution(results, operation, rate, datasets))
     return [section for section in found if section is not None]
 
@@ -82,13 +89,19 @@ def _rises(found: Curves) -> bool:
     return any(len(curve.points) > 1 for curve in found.curves)
 
 
-def _distribution(results: Source, operation: str, rate: Comparison, datasets: Datasets) -> Section | None:
+def _distribution(
+    results: Source, operation: str, rate: Comparison, datasets: Datasets
+) -> Section | None:
     """Percentile curves of the places that are drawn, over all repetitions of each variant."""
     charts = list(distributions(results, operation, rate))
     if not charts:
         return None
     every = {(cell.table, cell.row, cell.col) for cell in rate.cells}
-    which = "every cell" if len(places(rate)) == len(every) else f"the highest {', '.join(rate.rows)} of each column"
+    which = (
+        "every cell"
+        if len(places(rate)) == len(every)
+        else f"the highest {', '.join(rate.rows)} of each column"
+    )
     return Section(
         name=f"{operation}.percentiles",
         title=f"latency percentiles, {PLURALS[operation]}",

@@ -20,7 +20,9 @@ from .metric_sections import metric_section
 MOST_METRICS = 4
 
 
-def window_sections(results: Source, run_places: Mapping[str, int], datasets: Datasets) -> list[Section]:
+def window_sections(
+    results: Source, run_places: Mapping[str, int], datasets: Datasets
+) -> list[Section]:
     """A section per headline rate of the windows between marks; none where no run was marked."""
     try:
         runs = results.window_runs()
@@ -34,21 +36,39 @@ def window_sections(results: Source, run_places: Mapping[str, int], datasets: Da
         except UsageError:
             continue
         section = metric_section(comparison, run_places, datasets, charts=True)
-        found.append(section.model_copy(update={
-            "name": f"windows.{name}", "title": f"Windows: {section.title}",
-            "lead": f"Each run is cut where an action or mark fell; windows are compared within their run. {section.lead}"}))
+        found.append(
+            section.model_copy(
+                update={
+                    "name": f"windows.{name}",
+                    "title": f"Windows: {section.title}",
+                    "lead": f"Each run is cut where an action or mark fell; windows are compared within their run. {section.lead}",
+                }
+            )
+        )
     return found
 
 
-def step_sections(results: Source, baseline: str | None, datasets: Datasets, references: Sequence[Reference]) -> list[Section]:
+def step_sections(
+    results: Source, baseline: str | None, datasets: Datasets, references: Sequence[Reference]
+) -> list[Section]:
     """Throughput against latency over the steps of each run, with the knee found in time; none where no load rises."""
     try:
         found = curves(results.step_runs(), baseline=baseline)
     except IolabError:
         return []
     tables = [knee_table(found), *equal_tables(found)]
-    return [Section(
-        name="steps", title=f"Steps: throughput against latency as {found.load} rises within each run", kind="view", headline=True,
-        unit="", better=None, lead="Each step of a run is a point; a step lasts too short for a verdict of its own on steadiness.",
-        notes=[], footnotes=[], tables=[table for table in tables if table.rows],
-        charts=[datasets.chart(hockey_stick(found, references))])]
+    return [
+        Section(
+            name="steps",
+            title=f"Steps: throughput against latency as {found.load} rises within each run",
+            kind="view",
+            headline=True,
+            unit="",
+            better=None,
+            lead="Each step of a run is a point; a step lasts too short for a verdict of its own on steadiness.",
+            notes=[],
+            footnotes=[],
+            tables=[table for table in tables if table.rows],
+            charts=[datasets.chart(hockey_stick(found, references))],
+        )
+    ]

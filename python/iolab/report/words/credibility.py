@@ -17,10 +17,20 @@ SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped"}
 """Warnings of the comparison that the summary says in words of its own."""
 
 
-def trust(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()) -> list[Sentence]:
+def trust(
+    comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()
+) -> list[Sentence]:
     """Verdicts, what is missing of the study, repetitions, what was left out, the noise floor and the comparison's own warnings."""
-    sentences = [*verdict_sentences(runs), *(Sentence(text=_full_stop(text), tone="caution") for text in missing)]
-    changes = [cell.change for comparison in comparisons for cell in comparison.cells if cell.change is not None]
+    sentences = [
+        *verdict_sentences(runs),
+        *(Sentence(text=_full_stop(text), tone="caution") for text in missing),
+    ]
+    changes = [
+        cell.change
+        for comparison in comparisons
+        for cell in comparison.cells
+        if cell.change is not None
+    ]
     if changes and all(change.low is None for change in changes):
         sentences.append(
             Sentence(
@@ -30,7 +40,14 @@ def trust(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Seque
             )
         )
     dropped = max(
-        (sum(cell.change.dropped - cell.change.without for cell in comparison.cells if cell.change) for comparison in comparisons),
+        (
+            sum(
+                cell.change.dropped - cell.change.without
+                for cell in comparison.cells
+                if cell.change
+            )
+            for comparison in comparisons
+        ),
         default=0,
     )
     if dropped:
@@ -57,7 +74,9 @@ def trust(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Seque
     saturated = _saturated(comparisons)
     if saturated:
         sentences.append(
-            Sentence(text=f"The offered rate was not reached in {count_text(saturated, 'cell')} (saturated, marked).")
+            Sentence(
+                text=f"The offered rate was not reached in {count_text(saturated, 'cell')} (saturated, marked)."
+            )
         )
     seen: set[str] = set()
     for comparison in comparisons:
@@ -109,7 +128,8 @@ def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
     if suspect := by_level[Level.SUSPECT]:
         sentences.append(
             Sentence(
-                tone="caution", text=f"SUSPECT runs count and are marked: {reason_counts(suspect, Level.SUSPECT)}."
+                tone="caution",
+                text=f"SUSPECT runs count and are marked: {reason_counts(suspect, Level.SUSPECT)}.",
             )
         )
     return sentences
@@ -119,11 +139,16 @@ def reason_counts(runs: Iterable[Run], level: Level) -> str:
     """`stall in 5 runs (0012-ab, 0044-cd, ...)`: which gates brought runs to a level, most frequent first."""
     found: dict[str, list[str]] = {}
     for run in runs:
-        for code in dict.fromkeys(reason.code for reason in run.verdict.reasons if reason.level is level):
+        for code in dict.fromkeys(
+            reason.code for reason in run.verdict.reasons if reason.level is level
+        ):
             found.setdefault(code, []).append(run.id)
     ordered = sorted(found.items(), key=lambda item: -len(item[1]))
     return (
-        "; ".join(f"{code} in {count_text(len(ids), 'run')} ({list_text(ids, MOST_RUNS)})" for code, ids in ordered)
+        "; ".join(
+            f"{code} in {count_text(len(ids), 'run')} ({list_text(ids, MOST_RUNS)})"
+            for code, ids in ordered
+        )
         or "no reason recorded"
     )
 

@@ -16,7 +16,11 @@ SPACE = "\N{NO-BREAK SPACE}"
 
 def signed(number: float) -> str:
     """A number that bears its sign: one place after the point, none from a thousand on. What rounds to zero bears none."""
-    text = f"{abs(number):.{1 if abs(number) < 1000 else 0}f}" if abs(number) < 10_000 else format_number(abs(number))
+    text = (
+        f"{abs(number):.{1 if abs(number) < 1000 else 0}f}"
+        if abs(number) < 10_000
+        else format_number(abs(number))
+    )
     return text if not text.strip("0.") else f"{'+' if number > 0 else MINUS}{text}"
 
 
@@ -43,7 +47,13 @@ def probability_text(value: float | None) -> str:
     """`= 0.012`, `< 0.001`."""
     if value is None:
         return "—"
-    return "< 0.001" if value < 0.001 else f"= {value:.2g}" if value < 0.01 else f"= {value:.3f}".rstrip("0")
+    return (
+        "< 0.001"
+        if value < 0.001
+        else f"= {value:.2g}"
+        if value < 0.01
+        else f"= {value:.3f}".rstrip("0")
+    )
 
 
 def value_interval_text(low: float | None, high: float | None, scale: float) -> str:
@@ -59,7 +69,9 @@ def value_interval_text(low: float | None, high: float | None, scale: float) -> 
 
 def place_text(factors: Sequence[str], key: Key) -> str:
     """`disks 8, media hdd`; empty without factors."""
-    return ", ".join(f"{name}{SPACE}{level_text(level)}" for name, level in zip(factors, key, strict=True))
+    return ", ".join(
+        f"{name}{SPACE}{level_text(level)}" for name, level in zip(factors, key, strict=True)
+    )
 
 
 def key_text(key: Key) -> str:

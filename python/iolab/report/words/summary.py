@@ -9,13 +9,23 @@ from ...compare.render.words import scale_for
 from ...results.evidence.model import Run
 from ..model.payload import Sentence, SummaryPart, Tone
 from .credibility import trust
-from .phrases import MINUS, change_text, change_with_interval, count_text, list_text, place_text, probability_text
+from .phrases import (
+    MINUS,
+    change_text,
+    change_with_interval,
+    count_text,
+    list_text,
+    place_text,
+    probability_text,
+)
 
 MOST_TABLES, MOST_BY_TABLE = 6, 2
 """Tables that are told one by one, and the metrics (the first of the report) of which they are."""
 
 
-def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()) -> list[SummaryPart]:
+def summarise(
+    comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()
+) -> list[SummaryPart]:
     """What a reader should know first: each variant against the baseline, then how far the numbers can be trusted.
 
     Args:
@@ -30,38 +40,61 @@ def summarise(comparisons: Sequence[Comparison], runs: Sequence[Run], missing: S
             sentences = [
                 sentence
                 for place, comparison in enumerate(comparisons)
-                for sentence in against_baseline(comparison, variant, by_table=place < MOST_BY_TABLE)
+                for sentence in against_baseline(
+                    comparison, variant, by_table=place < MOST_BY_TABLE
+                )
             ]
             parts.append(
                 SummaryPart(
                     title=f"{variant} against {baseline}",
-                    sentences=sentences or [Sentence(text="No cell was measured on both sides.", tone="caution")],
+                    sentences=sentences
+                    or [Sentence(text="No cell was measured on both sides.", tone="caution")],
                 )
             )
     if not parts:
         sentences = [sentence for comparison in comparisons for sentence in level_alone(comparison)]
         only = list_text(sorted({run.variant for run in runs}))
         parts.append(
-            SummaryPart(title=f"{only}: nothing to compare with" if only else "No runs", sentences=sentences)
+            SummaryPart(
+                title=f"{only}: nothing to compare with" if only else "No runs", sentences=sentences
+            )
         )
-    parts.append(SummaryPart(title="How far to trust this", sentences=trust(comparisons, runs, missing)))
+    parts.append(
+        SummaryPart(title="How far to trust this", sentences=trust(comparisons, runs, missing))
+    )
     return parts
 
 
-def against_baseline(comparison: Comparison, variant: str, *, by_table: bool = True) -> list[Sentence]:
+def against_baseline(
+    comparison: Comparison, variant: str, *, by_table: bool = True
+) -> list[Sentence]:
     """One variant, one metric: how many cells moved which way, the geometric means, the extremes, what is not significant.
 
     Tables are unlike things (a medium, a block size): where there are several, each is told by itself below the whole
     if `by_table` asks for it.
     """
-    cells = [cell for cell in comparison.cells if cell.variant == variant and cell.change is not None]
+    cells = [
+        cell for cell in comparison.cells if cell.variant == variant and cell.change is not None
+    ]
     if not cells:
         return []
     title, section = comparison.metric.title, comparison.metric.name
-    tables = [level for level in comparison.table_levels if any(cell.table == level for cell in cells)]
+    tables = [
+        level for level in comparison.table_levels if any(cell.table == level for cell in cells)
+    ]
     if not by_table or not 1 < len(tables) <= MOST_TABLES:
-        return [Sentence(text=f"{title}: {_told(comparison, variant, cells)}.", tone=_tone(cells), section=section)]
-    sentences = [Sentence(text=f"{title}: {_moved_words(comparison, cells)}.", tone=_tone(cells), section=section)]
+        return [
+            Sentence(
+                text=f"{title}: {_told(comparison, variant, cells)}.",
+                tone=_tone(cells),
+                section=section,
+            )
+        ]
+    sentences = [
+        Sentence(
+            text=f"{title}: {_moved_words(comparison, cells)}.", tone=_tone(cells), section=section
+        )
+    ]
     for level in tables:
         here = [cell for cell in cells if cell.table == level]
         text = f"{place_text(comparison.tables, level)}: {_told(comparison, variant, here)}."
@@ -74,7 +107,10 @@ def _told(comparison: Comparison, variant: str, cells: Sequence[Cell]) -> str:
     means = [
         summary
         for summary in comparison.summaries
-        if summary.variant == variant and summary.table in tables and summary.change is not None and summary.cells > 1
+        if summary.variant == variant
+        and summary.table in tables
+        and summary.change is not None
+        and summary.cells > 1
     ]
     return f"{_moved_words(comparison, cells)}{_means_words(comparison, means)}{_extremes_words(comparison, cells)}"
 
@@ -98,7 +134,11 @@ def _single_words(comparison: Comparison, change: Change) -> str:
     words = change_with_interval(change, comparison) + tested
     if change.decided:
         return words
-    needed = "" if change.blocks_needed is None else f"; about {count_text(change.blocks_needed, 'block')} would confirm one of this size"
+    needed = (
+        ""
+        if change.blocks_needed is None
+        else f"; about {count_text(change.blocks_needed, 'block')} would confirm one of this size"
+    )
     return f"no significant change: {words}{needed}"
 
 
@@ -112,7 +152,9 @@ def _decided_words(changes: Sequence[Change]) -> str:
     if not rose and not fell:
         words = f"no significant change ({count_text(of, 'cell')})"
         return words + (f", {single} without an interval" if single else "")
-    parts = [f"{word} in {number}" for word, number in (("higher", rose), ("lower", fell)) if number]
+    parts = [
+        f"{word} in {number}" for word, number in (("higher", rose), ("lower", fell)) if number
+    ]
     words = f"significantly {' and '.join(parts)} of {count_text(of, 'cell')}"
     if open_:
         words += f", not significant in {open_}"
@@ -125,7 +167,10 @@ def _estimate_words(comparison: Comparison, changes: Sequence[Change]) -> str:
     A change that is written as zero counts as the same: its sign says nothing.
     """
     texts = [change_text(change.value, comparison) for change in changes]
-    higher, lower = sum(text.startswith("+") for text in texts), sum(text.startswith(MINUS) for text in texts)
+    higher, lower = (
+        sum(text.startswith("+") for text in texts),
+        sum(text.startswith(MINUS) for text in texts),
+    )
     counts = {"higher": higher, "lower": lower, "the same": len(texts) - higher - lower}
     words = list_text([f"{word} in {number}" for word, number in counts.items() if number])
     return f"{words} of {count_text(len(changes), 'cell')}"
@@ -164,7 +209,9 @@ def _column_text(comparison: Comparison, summary: Summary, several: bool) -> str
 def _extremes_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
     """The cells at both ends, where there is more than one; significant ones only where there are any."""
     decided = [cell for cell in cells if cell.change is not None and cell.change.decided]
-    among = decided or [cell for cell in cells if cell.change is not None and cell.change.low is None]
+    among = decided or [
+        cell for cell in cells if cell.change is not None and cell.change.low is None
+    ]
     if len(among) < 2:
         return ""
     ordered = sorted(among, key=lambda cell: cell.change.value if cell.change else 0.0)
@@ -181,7 +228,10 @@ def cell_text(comparison: Comparison, cell: Cell, several: bool = False) -> str:
     axes = [(comparison.rows, cell.row), (comparison.cols, cell.col)]
     if several:
         axes.append((comparison.tables, cell.table))
-    return ", ".join(text for names, key in axes if (text := place_text(names, key))) or "the only cell"
+    return (
+        ", ".join(text for names, key in axes if (text := place_text(names, key)))
+        or "the only cell"
+    )
 
 
 def _tone(cells: Sequence[Cell]) -> Tone:
@@ -197,7 +247,9 @@ def level_alone(comparison: Comparison) -> list[Sentence]:
     if not values:
         return []
     scale = scale_for(comparison, None)
-    low, high = (f"{scale.value(value)} {scale.symbol}".rstrip() for value in (min(values), max(values)))
+    low, high = (
+        f"{scale.value(value)} {scale.symbol}".rstrip() for value in (min(values), max(values))
+    )
     span = low if low == high else f"from {low} to {high}"
     return [
         Sentence(
@@ -210,7 +262,11 @@ def level_alone(comparison: Comparison) -> list[Sentence]:
 def lead(comparison: Comparison) -> str:
     """One line under a metric's heading: what the numbers are and how they compare."""
     metric = comparison.metric
-    way = {"higher": "higher is better", "lower": "lower is better", None: "no direction is better"}[metric.better]
+    way = {
+        "higher": "higher is better",
+        "lower": "lower is better",
+        None: "no direction is better",
+    }[metric.better]
     kind = (
         "geometric mean over runs; change as a ratio"
         if metric.change == "ratio"

@@ -14,7 +14,15 @@ from ...formats.core.tables import DeviceSamples, DeviceTable, FioLogTable, FioO
 from ...formats.detect import detect
 from ...formats.fio.messages import NORMAL_OUTPUT, is_normal_output
 from ...verdict import Verdict
-from ..evidence.files import OWN_FILES, holds_numbers, measured_files, missing_files, read_environment, read_file, read_io_log
+from ..evidence.files import (
+    OWN_FILES,
+    holds_numbers,
+    measured_files,
+    missing_files,
+    read_environment,
+    read_file,
+    read_io_log,
+)
 from ..evidence.model import Derived, Observation, RunPlan
 from ..facts import device_choice, device_metrics, host_metrics, target_metrics
 from ..facts.load_series import load_series
@@ -52,8 +60,14 @@ class _Read:
     assumptions: list[str] = field(default_factory=list)
 
 
-def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None = None,
-           outputs: Mapping[str, FioOutput] | None = None, builds: Sequence[Mapping[str, Any]] = ()) -> Derived:
+def derive(
+    run_dir: Path,
+    plan: RunPlan,
+    *,
+    reference: Mapping[str, str] | None = None,
+    outputs: Mapping[str, FioOutput] | None = None,
+    builds: Sequence[Mapping[str, Any]] = (),
+) -> Derived:
     """Everything that a run's evidence says.
 
     Args:
@@ -75,7 +89,11 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     elif section.problem:
         read.damaged.append(DamagedFile(read.fio_file, section.problem))
         read.fio = None
-    apart = tuple(group.name for group in section.groups) if section.chosen is None and len(section.groups) > 1 else ()
+    apart = (
+        tuple(group.name for group in section.groups)
+        if section.chosen is None and len(section.groups) > 1
+        else ()
+    )
     every = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
     chosen = device_choice.choose(every, plan)
     devices = chosen.counted
@@ -87,22 +105,54 @@ def derive(run_dir: Path, plan: RunPlan, *, reference: Mapping[str, str] | None 
     host = {kind: cut(table, plan.window) for kind, table in read.host.items()}
     series.update(host_metrics.host_series(host, plan.window))
     recorded = read_environment(run_dir, plan.files)
-    environment = {**({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
-                   **recorded.get("fingerprint", {})}
-    pooled = pool_run(read.fio.jobs, plan) if read.fio is not None and read.fio.jobs and not apart else None
+    environment = {
+        **({} if read.fio is None or read.fio.version is None else {"fio": read.fio.version}),
+        **recorded.get("fingerprint", {}),
+    }
+    pooled = (
+        pool_run(read.fio.jobs, plan)
+        if read.fio is not None and read.fio.jobs and not apart
+        else None
+    )
     facts = RunFacts(
-        plan=plan, fio=read.fio, fio_file=read.fio_file, pooled=pooled, sections=apart, entries=entries,
+        plan=plan,
+        fio=read.fio,
+        fio_file=read.fio_file,
+        pooled=pooled,
+        sections=apart,
+        entries=entries,
         is_over_time=isinstance(plan.extra.get("steps"), list),
-        devices=devices, monitor_files=tuple(read.monitor_files), monitors=_monitors(read, plan),
-        host_busy=host_metrics.mean_busy(host), series=series, damaged=tuple(read.damaged),
-        environment=environment, reference=reference or {}, host=_host_numbers(recorded),
-        target=target_metrics.read_target(run_dir, plan.files), builds=builds,
-        io_log=read_io_log(run_dir, plan.files), altered=tuple(read.altered))
+        devices=devices,
+        monitor_files=tuple(read.monitor_files),
+        monitors=_monitors(read, plan),
+        host_busy=host_metrics.mean_busy(host),
+        series=series,
+        damaged=tuple(read.damaged),
+        environment=environment,
+        reference=reference or {},
+        host=_host_numbers(recorded),
+        target=target_metrics.read_target(run_dir, plan.files),
+        builds=builds,
+        io_log=read_io_log(run_dir, plan.files),
+        altered=tuple(read.altered),
+    )
     verdict = Verdict.of(judge(facts))
-    observations = [*fio_metrics.observations(facts), *device_metrics.observations(devices, read.device_files, every),
-                    *_stall(facts, read), *host_metrics.observations(host, read.host_files), *target_metrics.observations(facts)]
-    return Derived(tuple(observations), verdict, tuple(series.values()), tuple(fio_metrics.histograms(facts)),
-                   tuple(dict.fromkeys(read.assumptions)), environment, facts.options)
+    observations = [
+        *fio_metrics.observations(facts),
+        *device_metrics.observations(devices, read.device_files, every),
+        *_stall(facts, read),
+        *host_metrics.observations(host, read.host_files),
+        *target_metrics.observations(facts),
+    ]
+    return Derived(
+        tuple(observations),
+        verdict,
+        tuple(series.values()),
+        tuple(fio_metrics.histograms(facts)),
+        tuple(dict.fromkeys(read.assumptions)),
+        environment,
+        facts.options,
+    )
 
 
 def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) -> _Read:
@@ -120,7 +170,12 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
         try:
             data = read_file(run_dir, path.name, plan.files)
         except FormatError as error:
-            _note_altered(read, path.name, error.message, is_evidence=plan.files is None or path.name in plan.files)
+            _note_altered(
+                read,
+                path.name,
+                error.message,
+                is_evidence=plan.files is None or path.name in plan.files,
+            )
             continue
         if not data and _may_be_empty(path.name, plan):
             read.assumptions.append(f"{path.name} is empty: nothing was due in it")
@@ -147,7 +202,9 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
 
 def _note_altered(read: _Read, file: str, reason: str, *, is_evidence: bool = True) -> None:
     """A file that is another than the run left is not read. Where numbers may have come from it, the run has none that count."""
-    (read.damaged if is_evidence and holds_numbers(file) else read.altered).append(DamagedFile(file, reason))
+    (read.damaged if is_evidence and holds_numbers(file) else read.altered).append(
+        DamagedFile(file, reason)
+    )
 
 
 def _may_be_empty(file: str, plan: RunPlan) -> bool:
@@ -198,21 +255,38 @@ def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
     window = section.chosen.window
     own, unknown = own_logs(read.logs, read.fio, section)
     if unknown:
-        read.assumptions.append(f"{_files(unknown)} left out: of which section of {read.fio_file} isn't known")
+        read.assumptions.append(
+            f"{_files(unknown)} left out: of which section of {read.fio_file} isn't known"
+        )
     read.logs = {file: read.logs[file] for file in own}
-    read.fio = replace(read.fio, jobs=section.chosen.jobs, all_clients=None, end_ns=None if window is None else window[1])
+    read.fio = replace(
+        read.fio,
+        jobs=section.chosen.jobs,
+        all_clients=None,
+        end_ns=None if window is None else window[1],
+    )
     read.assumptions += section.chosen.assumptions
     loose = {file for file, _, samples in read.watched if window is None or samples.time_ns is None}
     if loose:
-        read.assumptions.append(f"{_files(sorted(loose))} left out: when section '{section.chosen.name}' ran isn't known")
+        read.assumptions.append(
+            f"{_files(sorted(loose))} left out: when section '{section.chosen.name}' ran isn't known"
+        )
         read.watched = [each for each in read.watched if each[0] not in loose]
-        read.devices = {name: samples for name, samples in read.devices.items() if read.device_files[name] not in loose}
-        read.host = {kind: table for kind, table in read.host.items() if read.host_files[kind] not in loose}
+        read.devices = {
+            name: samples
+            for name, samples in read.devices.items()
+            if read.device_files[name] not in loose
+        }
+        read.host = {
+            kind: table for kind, table in read.host.items() if read.host_files[kind] not in loose
+        }
     return replace(plan, window=window)
 
 
 def _files(names: Sequence[str]) -> str:
-    return f"{names[0]} is" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more files are"
+    return (
+        f"{names[0]} is" if len(names) == 1 else f"{names[0]} and {len(names) - 1} more files are"
+    )
 
 
 def _fill_intervals(read: _Read, plan: RunPlan) -> None:
@@ -232,16 +306,25 @@ def _fill_intervals(read: _Read, plan: RunPlan) -> None:
 def _note_damage(read: _Read, file: str, table: DeviceTable | HostTable) -> None:
     if table.damaged:
         line, reason = table.damaged[0]
-        read.damaged.append(DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)"))
+        read.damaged.append(
+            DamagedFile(file, f"line {line}: {reason} ({len(table.damaged)} such lines)")
+        )
 
 
 def _monitors(read: _Read, plan: RunPlan) -> tuple[Monitor, ...]:
     """What each monitor's file holds inside the window."""
     made_here = bool(plan.extra.get("sources"))
     return tuple(
-        Monitor(file, what, count(samples, plan.window),
-                None if isinstance(samples, DeviceSamples) and not samples.has_interval and not made_here else samples.interval)
-        for file, what, samples in read.watched)
+        Monitor(
+            file,
+            what,
+            count(samples, plan.window),
+            None
+            if isinstance(samples, DeviceSamples) and not samples.has_interval and not made_here
+            else samples.interval,
+        )
+        for file, what, samples in read.watched
+    )
 
 
 def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
@@ -250,10 +333,16 @@ def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
     if found is None or not len(found[0].values) or not (found[0].values > 0).any():
         return []
     seconds = sum((length for _, length in stalls(found[0])), 0.0)
-    file = next(iter(read.device_files.values() if found[0].name.startswith("device.") else read.logs), "")
+    file = next(
+        iter(read.device_files.values() if found[0].name.startswith("device.") else read.logs), ""
+    )
     return [Observation("stall.seconds", seconds, "s", file, found[0].name)]
 
 
 def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:
     facts = environment.get("facts", {})
-    return {name: float(facts[name]) for name in ("memory_bytes", "cpus") if isinstance(facts.get(name), int | float)}
+    return {
+        name: float(facts[name])
+        for name in ("memory_bytes", "cpus")
+        if isinstance(facts.get(name), int | float)
+    }

@@ -33,7 +33,9 @@ _outputs: Mapping[str, FioOutput] = {}
 """In a process of the pool: what the parent had read, inherited by fork instead of sent with every run."""
 
 
-def derive_all(items: Sequence[Item], outputs: Mapping[str, FioOutput] | None = None) -> Iterator[Derived]:
+def derive_all(
+    items: Sequence[Item], outputs: Mapping[str, FioOutput] | None = None
+) -> Iterator[Derived]:
     """What the evidence of each run says, in the order of `items`; `outputs` as `derive` has it.
 
     The first run on a host is the one to whose environment the others on it are held. Imported files do not name their host: there it is
@@ -46,9 +48,16 @@ def derive_all(items: Sequence[Item], outputs: Mapping[str, FioOutput] | None = 
         if _origin(plan) not in references:
             first[place] = derive(run_dir, plan, outputs=outputs, builds=builds)
             references[_origin(plan)] = dict(first[place].environment)
-    rest = [(run_dir, plan, references[_origin(plan)], builds) for place, (run_dir, plan) in enumerate(items) if place not in first]
-    derived = (_side_by_side(rest, outputs or {}) if len(rest) >= FEWEST and _may_fork()
-               else (_derive(each, outputs or {}) for each in rest))
+    rest = [
+        (run_dir, plan, references[_origin(plan)], builds)
+        for place, (run_dir, plan) in enumerate(items)
+        if place not in first
+    ]
+    derived = (
+        _side_by_side(rest, outputs or {})
+        if len(rest) >= FEWEST and _may_fork()
+        else (_derive(each, outputs or {}) for each in rest)
+    )
     for place in range(len(items)):
         yield first[place] if place in first else next(derived)
 
@@ -58,8 +67,10 @@ def _builds(items: Sequence[Item]) -> _Builds:
     found: list[Mapping[str, Any]] = []
     for run_dir, plan in items:
         build = read_target(run_dir, plan.files).get("build") if plan.status == "finished" else None
-        if isinstance(build, Mapping) and all(one.get("asked") != build.get("asked") or one.get("modules") != build.get("modules")
-                                              for one in found):
+        if isinstance(build, Mapping) and all(
+            one.get("asked") != build.get("asked") or one.get("modules") != build.get("modules")
+            for one in found
+        ):
             found.append(build)
     return tuple(found)
 
@@ -80,7 +91,9 @@ def _derive_in_pool(item: _Item) -> Derived:
 
 def _side_by_side(items: Sequence[_Item], outputs: Mapping[str, FioOutput]) -> Iterator[Derived]:
     done = 0
-    pool = ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("fork"), initializer=_begin, initargs=(outputs,))
+    pool = ProcessPoolExecutor(
+        os.cpu_count(), mp_context=get_context("fork"), initializer=_begin, initargs=(outputs,)
+    )
     try:
         for derived in pool.map(_derive_in_pool, items, chunksize=_PARTS):
             yield derived
@@ -94,7 +107,11 @@ def _side_by_side(items: Sequence[_Item], outputs: Mapping[str, FioOutput]) -> I
 
 def _may_fork() -> bool:
     """A copy of a process inherits locks but not the threads that would release them; pyarrow keeps threads."""
-    return (os.cpu_count() or 1) > 1 and threading.active_count() == 1 and not {"pyarrow", "duckdb"} & set(sys.modules)
+    return (
+        (os.cpu_count() or 1) > 1
+        and threading.active_count() == 1
+        and not {"pyarrow", "duckdb"} & set(sys.modules)
+    )
 
 
 def _begin(outputs: Mapping[str, FioOutput]) -> None:

@@ -26,44 +26,98 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
         return
     several = len(facts.fio.jobs) > 1
     first = facts.entries[0] if facts.entries else 0
-    prefix = f"sum of {len(facts.fio.jobs)} jobs{f' from jobs[{first}]' if first else ''}: " if several else f"jobs[{first}]."
+    prefix = (
+        f"sum of {len(facts.fio.jobs)} jobs{f' from jobs[{first}]' if first else ''}: "
+        if several
+        else f"jobs[{first}]."
+    )
     for name, direction in facts.directions.items():
         yield from _direction(name, direction, facts.fio_file, prefix, several)
         if facts.ended_by_size and name != "sync" and direction.runtime > 0:
-            field = f"{f'longest of {len(facts.fio.jobs)} jobs: ' if several else prefix}{name}.runtime"
-            yield Observation(f"{name}.time", direction.runtime, "s", facts.fio_file, field, direction.runtime * 1e3, "ms")
+            field = (
+                f"{f'longest of {len(facts.fio.jobs)} jobs: ' if several else prefix}{name}.runtime"
+            )
+            yield Observation(
+                f"{name}.time",
+                direction.runtime,
+                "s",
+                facts.fio_file,
+                field,
+                direction.runtime * 1e3,
+                "ms",
+            )
     file = facts.fio_file
-    yield Observation("cpu.usr", facts.pooled.user_cpu, "1", file, f"{prefix}usr_cpu", 100 * facts.pooled.user_cpu, "%")
-    yield Observation("cpu.sys", facts.pooled.system_cpu, "1", file, f"{prefix}sys_cpu", 100 * facts.pooled.system_cpu, "%")
+    yield Observation(
+        "cpu.usr",
+        facts.pooled.user_cpu,
+        "1",
+        file,
+        f"{prefix}usr_cpu",
+        100 * facts.pooled.user_cpu,
+        "%",
+    )
+    yield Observation(
+        "cpu.sys",
+        facts.pooled.system_cpu,
+        "1",
+        file,
+        f"{prefix}sys_cpu",
+        100 * facts.pooled.system_cpu,
+        "%",
+    )
     if facts.runtime > 0:
-        yield Observation("runtime", facts.runtime, "s", file, f"{prefix}runtime", facts.runtime * 1e3, "ms")
+        yield Observation(
+            "runtime", facts.runtime, "s", file, f"{prefix}runtime", facts.runtime * 1e3, "ms"
+        )
     if facts.offered_iops is not None:
         yield Observation("offered.iops", facts.offered_iops, "1/s", file, "rate_iops x numjobs")
     found = in_flight(facts)
     concurrency = concurrency_of(facts).value
     if found is not None and concurrency:
-        yield Observation("littles_law", found[0] / concurrency, "", file, "iops x mean latency / (jobs x depth)")
+        yield Observation(
+            "littles_law", found[0] / concurrency, "", file, "iops x mean latency / (jobs x depth)"
+        )
 
 
-def _direction(name: str, direction: FioDirection, file: str, prefix: str, several: bool) -> Iterator[Observation]:
-    def observed(metric: str, value: float, unit: str, field: str, source: float, source_unit: str) -> Observation:
-        return Observation(f"{name}.{metric}", value, unit, file, f"{prefix}{name}.{field}", source, source_unit)
+def _direction(
+    name: str, direction: FioDirection, file: str, prefix: str, several: bool
+) -> Iterator[Observation]:
+    def observed(
+        metric: str, value: float, unit: str, field: str, source: float, source_unit: str
+    ) -> Observation:
+        return Observation(
+            f"{name}.{metric}", value, unit, file, f"{prefix}{name}.{field}", source, source_unit
+        )
 
     yield observed("ios", direction.ios, "", "total_ios", direction.ios, "")
     if name != "sync":
         yield observed("iops", direction.iops, "1/s", "iops", direction.iops, "1/s")
-        yield observed("bw", direction.bw, "B/s", direction.bw_field, direction.bw_source, direction.bw_unit)
+        yield observed(
+            "bw", direction.bw, "B/s", direction.bw_field, direction.bw_source, direction.bw_unit
+        )
         yield observed("bytes", direction.size_bytes, "B", "io_bytes", direction.size_bytes, "B")
     for kind, latency in direction.latencies.items():
         unit = {1e-9: "ns", 1e-6: "us"}.get(latency.source_scale, "s")
         for summary in SUMMARIES:
             value = getattr(latency, _SUMMARY_FIELDS[summary])
-            yield observed(f"{kind}.{summary}", value, "s", f"{latency.source_field}.{summary}",
-                           value / latency.source_scale, unit)
+            yield observed(
+                f"{kind}.{summary}",
+                value,
+                "s",
+                f"{latency.source_field}.{summary}",
+                value / latency.source_scale,
+                unit,
+            )
         how = "percentile of summed bins" if several else "percentile"
         for percent, value in latency.percentiles.items():
-            yield observed(f"{kind}.{percentile_name(percent)}", value, "s", f"{latency.source_field}.{how}.{percent:.6f}",
-                           value / latency.source_scale, unit)
+            yield observed(
+                f"{kind}.{percentile_name(percent)}",
+                value,
+                "s",
+                f"{latency.source_field}.{how}.{percent:.6f}",
+                value / latency.source_scale,
+                unit,
+            )
 
 
 def histograms(facts: RunFacts) -> Iterator[Histogram]:
@@ -79,4 +133,6 @@ def _histogram(name: str, latency: Latency) -> Histogram | None:
     if not latency.bins:
         return None
     indices, counts = _core.take_over_fio_bins(list(latency.bins.items()))
-    return Histogram(name, _core.fio_bits(), np.asarray(indices, np.uint32), np.asarray(counts, np.uint64))
+    return Histogram(
+        name, _core.fio_bits(), np.asarray(indices, np.uint32), np.asarray(counts, np.uint64)
+    )

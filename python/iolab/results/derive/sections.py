@@ -16,7 +16,13 @@ from ...formats.fio.groups import FioGroup, groups_of
 from ..evidence.model import RunPlan
 
 _LOG = re.compile(r"(?P<prefix>.+)_(?P<kind>bw|iops|lat|clat|slat)(?:\.(?P<number>\d+))?\.log")
-_OPTIONS = {"bw": "write_bw_log", "iops": "write_iops_log", "lat": "write_lat_log", "clat": "write_lat_log", "slat": "write_lat_log"}
+_OPTIONS = {
+    "bw": "write_bw_log",
+    "iops": "write_iops_log",
+    "lat": "write_lat_log",
+    "clat": "write_lat_log",
+    "slat": "write_lat_log",
+}
 
 
 @dataclass(frozen=True)
@@ -99,10 +105,16 @@ def _owners_by_thread(jobs: Sequence[FioJob], groups: Sequence[FioGroup]) -> lis
     section = {id(job): group.index for group in groups for job in group.jobs}
     alike: dict[tuple[Any, ...], int] = {}
     for job in jobs:
-        alike[job.hostname, job.group, job.name] = alike.get((job.hostname, job.group, job.name), 0) + 1
+        alike[job.hostname, job.group, job.name] = (
+            alike.get((job.hostname, job.group, job.name), 0) + 1
+        )
     owners: list[int] = []
     for job in jobs:
         echoed = job.options.get("numjobs", "1")
-        threads = int(echoed) if alike[job.hostname, job.group, job.name] == 1 and echoed.isdecimal() else 1
+        threads = (
+            int(echoed)
+            if alike[job.hostname, job.group, job.name] == 1 and echoed.isdecimal()
+            else 1
+        )
         owners += [section[id(job)]] * threads
     return owners

@@ -31,7 +31,9 @@ class StepTimes:
         return self.begin + origin, self.end + origin
 
 
-def pooled_from_logs(times: StepTimes, sections: Sequence[str], logs: Mapping[tuple[str, str], FioLogTable]) -> FioJob:
+def pooled_from_logs(
+    times: StepTimes, sections: Sequence[str], logs: Mapping[tuple[str, str], FioLogTable]
+) -> FioJob:
     """Rate, bandwidth and mean latency of every operation, summed over the sections, as one job; nothing where a section has
     no log of the step.
 
@@ -46,11 +48,25 @@ def pooled_from_logs(times: StepTimes, sections: Sequence[str], logs: Mapping[tu
         total = sum(own.values())
         if total <= 0:
             continue
-        bw = sum(_rates(times, logs.get((section, "bw")), "bw").get(operation, 0.0) for section in sections)
+        bw = sum(
+            _rates(times, logs.get((section, "bw")), "bw").get(operation, 0.0)
+            for section in sections
+        )
         delay = _latency(times, operation, own, logs)
-        latencies = {} if delay is None else {"lat": Latency("lat_ns", _NANOSECOND, delay, 0.0, 0.0, 0.0)}
-        directions[operation] = FioDirection(round(total * seconds), round(bw * seconds), seconds, total, bw, "bw", bw / 1024, "KiB/s",
-                                             latencies=latencies)
+        latencies = (
+            {} if delay is None else {"lat": Latency("lat_ns", _NANOSECOND, delay, 0.0, 0.0, 0.0)}
+        )
+        directions[operation] = FioDirection(
+            round(total * seconds),
+            round(bw * seconds),
+            seconds,
+            total,
+            bw,
+            "bw",
+            bw / 1024,
+            "KiB/s",
+            latencies=latencies,
+        )
     return FioJob("+".join(sections), 0, {}, directions)
 
 
@@ -61,7 +77,12 @@ def _rates(times: StepTimes, table: FioLogTable | None, kind: str) -> dict[str, 
     return rates_between([table], "bw" if kind == "bw" else "iops", *span)
 
 
-def _latency(times: StepTimes, operation: str, rates: Mapping[str, float], logs: Mapping[tuple[str, str], FioLogTable]) -> float | None:
+def _latency(
+    times: StepTimes,
+    operation: str,
+    rates: Mapping[str, float],
+    logs: Mapping[tuple[str, str], FioLogTable],
+) -> float | None:
     """Seconds, weighted by I/Os over the sections; None where a section that did I/O has no log of latency."""
     waited = 0.0
     for section, rate in rates.items():
@@ -77,7 +98,9 @@ def _latency(times: StepTimes, operation: str, rates: Mapping[str, float], logs:
         if not rows.any() or not counted.any():
             return None
         order = np.argsort(count.time[counted], kind="stable")
-        weights = inside[rows] * np.interp(delay.time[rows], count.time[counted][order], count.value[counted][order])
+        weights = inside[rows] * np.interp(
+            delay.time[rows], count.time[counted][order], count.value[counted][order]
+        )
         if weights.sum() <= 0:
             return None
         waited += rate * float(np.average(delay.value[rows], weights=weights)) * _NANOSECOND

@@ -79,13 +79,26 @@ def pool_run(jobs: Sequence[FioJob], plan: RunPlan) -> FioJob:
     seconds = max(lasted.values()) if _goes_on(planned, 0) else sum(lasted.values())
     if seconds <= 0:
         return pooled
-    return replace(pooled, directions={
-        name: replace(direction, runtime=seconds, iops=direction.ios / seconds, bw=direction.size_bytes / seconds,
-                      bw_field="io_bytes", bw_source=direction.size_bytes / seconds, bw_unit="B/s")
-        for name, direction in pooled.directions.items()})
+    return replace(
+        pooled,
+        directions={
+            name: replace(
+                direction,
+                runtime=seconds,
+                iops=direction.ios / seconds,
+                bw=direction.size_bytes / seconds,
+                bw_field="io_bytes",
+                bw_source=direction.size_bytes / seconds,
+                bw_unit="B/s",
+            )
+            for name, direction in pooled.directions.items()
+        },
+    )
 
 
-def steps_of(plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, marks: Sequence[Mark] = ()) -> tuple[Step, ...]:
+def steps_of(
+    plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, marks: Sequence[Mark] = ()
+) -> tuple[Step, ...]:
     """What each step of a run measured; none for a run whose load doesn't rise, or that left no result.
 
     Args:
@@ -96,7 +109,11 @@ def steps_of(plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, ma
     planned = plan.extra.get("steps")
     if not isinstance(planned, list) or fio is None:
         return ()
-    begins = [(mark.time_ns - plan.window[0]) / 1e9 for mark in marks if mark.kind == "step"] if plan.window else []
+    begins = (
+        [(mark.time_ns - plan.window[0]) / 1e9 for mark in marks if mark.kind == "step"]
+        if plan.window
+        else []
+    )
     found = []
     for place, data in enumerate(planned):
         start = begins[place] if len(begins) == len(planned) else float(data["start"])
@@ -110,11 +127,31 @@ def steps_of(plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, ma
             values = list(fio_metrics.observations(facts))
         else:
             times = StepTimes(start + min(SETTLING, (end - start) / 4), end, plan.window)
-            facts = replace(facts, pooled=pooled_from_logs(times, sections, logs), is_over_time=True)
-            values = [replace(each, source_file=f"fio-step*_*.log ({len(sections)} sections)", source_field="mean over the step",
-                              source_value=None, source_unit="")
-                      for each in fio_metrics.observations(facts) if each.metric.endswith(IN_LOGS)]
-        found.append(Step(int(data["number"]), dict(data["levels"]), start, end, {each.metric: each for each in values}, facts, exact))
+            facts = replace(
+                facts, pooled=pooled_from_logs(times, sections, logs), is_over_time=True
+            )
+            values = [
+                replace(
+                    each,
+                    source_file=f"fio-step*_*.log ({len(sections)} sections)",
+                    source_field="mean over the step",
+                    source_value=None,
+                    source_unit="",
+                )
+                for each in fio_metrics.observations(facts)
+                if each.metric.endswith(IN_LOGS)
+            ]
+        found.append(
+            Step(
+                int(data["number"]),
+                dict(data["levels"]),
+                start,
+                end,
+                {each.metric: each for each in values},
+                facts,
+                exact,
+            )
+        )
     return tuple(found)
 
 
@@ -154,14 +191,35 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
         plan = step.facts.plan
         gates: list[Gate] = [OfferedRateGate(), *([LittlesLawGate()] if step.exact else [])]
         again = [reason for gate in gates for reason in gate.judge(step.facts)]
-        kept = [reason for reason in run.verdict.reasons if reason.code not in ("saturated", "time-outside-io")]
+        kept = [
+            reason
+            for reason in run.verdict.reasons
+            if reason.code not in ("saturated", "time-outside-io")
+        ]
         window = None
         if run.plan.window is not None:
-            window = (run.plan.window[0] + round(step.start * 1e9), run.plan.window[0] + round(step.end * 1e9))
-        found.append(Run(
-            replace(plan, run=f"{run.id}/step{step.number}", factors={**run.factors, **step.levels}, window=window,
-                    offered_iops=step.facts.offered_iops, jobs=step.facts.jobs),
-            run.evidence, step.observations, Verdict.of([*kept, *again]), run.environment, run.assumptions, run.options))
+            window = (
+                run.plan.window[0] + round(step.start * 1e9),
+                run.plan.window[0] + round(step.end * 1e9),
+            )
+        found.append(
+            Run(
+                replace(
+                    plan,
+                    run=f"{run.id}/step{step.number}",
+                    factors={**run.factors, **step.levels},
+                    window=window,
+                    offered_iops=step.facts.offered_iops,
+                    jobs=step.facts.jobs,
+                ),
+                run.evidence,
+                step.observations,
+                Verdict.of([*kept, *again]),
+                run.environment,
+                run.assumptions,
+                run.options,
+            )
+        )
     return found
 
 
@@ -172,18 +230,32 @@ def _goes_on(planned: Sequence[Mapping[str, Any]], place: int) -> bool:
     return planned[place]["sections"][0] in planned[place + 1]["sections"]
 
 
-def _facts(plan: RunPlan, fio: FioOutput, fio_file: str, sections: Sequence[str], seconds: float) -> RunFacts | None:
+def _facts(
+    plan: RunPlan, fio: FioOutput, fio_file: str, sections: Sequence[str], seconds: float
+) -> RunFacts | None:
     """The step as if it were a run: the entries of its sections, and a plan without the whole run's numbers."""
     jobs = tuple(job for job in fio.jobs if job.name in sections)
     if {job.name for job in jobs} != set(sections):
         return None
     extra = {key: value for key, value in plan.extra.items() if key not in _OF_THE_WHOLE}
-    single = RunFacts(replace(plan, jobs=None, depth=None, offered_iops=None, runtime=seconds, extra=extra))
-    parts = [replace(single, fio=replace(fio, jobs=tuple(job for job in jobs if job.name == name))) for name in sections]
+    single = RunFacts(
+        replace(plan, jobs=None, depth=None, offered_iops=None, runtime=seconds, extra=extra)
+    )
+    parts = [
+        replace(single, fio=replace(fio, jobs=tuple(job for job in jobs if job.name == name)))
+        for name in sections
+    ]
     counts = [_count(part) for part in parts]
     rates = [_offered(part, count) for part, count in zip(parts, counts, strict=True)]
     depths = [part.depth for part in parts]
-    step = replace(plan, jobs=sum(counts), depth=max(depths), runtime=seconds, offered_iops=sum(rates) or None, extra=extra)
+    step = replace(
+        plan,
+        jobs=sum(counts),
+        depth=max(depths),
+        runtime=seconds,
+        offered_iops=sum(rates) or None,
+        extra=extra,
+    )
     return RunFacts(step, replace(fio, jobs=jobs), fio_file, pool_jobs(jobs))
 
 

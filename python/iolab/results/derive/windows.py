@@ -53,7 +53,9 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
     found: list[Run] = []
     for run in listed:
         try:
-            marks = [mark for mark in read_marks(run.evidence, run.plan.files) if mark.kind in _CUT_KINDS]
+            marks = [
+                mark for mark in read_marks(run.evidence, run.plan.files) if mark.kind in _CUT_KINDS
+            ]
         except FormatError:
             continue
         if marks:
@@ -61,10 +63,16 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
     return found
 
 
-def _windows(run: Run, marks: Sequence[Mark], series: Mapping[str, Series], arms: bool) -> Iterable[Run]:
+def _windows(
+    run: Run, marks: Sequence[Mark], series: Mapping[str, Series], arms: bool
+) -> Iterable[Run]:
     assert run.plan.window is not None
     start, end = run.plan.window
-    cuts = [(FIRST, 0.0, 0.0), *((mark.label, (mark.time_ns - start) / 1e9, _took(mark)) for mark in marks), ("", (end - start) / 1e9, 0.0)]
+    cuts = [
+        (FIRST, 0.0, 0.0),
+        *((mark.label, (mark.time_ns - start) / 1e9, _took(mark)) for mark in marks),
+        ("", (end - start) / 1e9, 0.0),
+    ]
     busy = -math.inf
     for (label, begun, took), (_, before, _) in itertools.pairwise(cuts):
         after = max(begun + took, busy) if took <= (before - begun) / 2 else begun
@@ -72,7 +80,9 @@ def _windows(run: Run, marks: Sequence[Mark], series: Mapping[str, Series], arms
         busy = max(busy, begun + took)
         if observations:
             factors = {**({ARM: run.variant} if arms else {}), **run.factors}
-            plan = dataclasses.replace(run.plan, run=f"{run.id}/{label}", variant=label, factors=factors)
+            plan = dataclasses.replace(
+                run.plan, run=f"{run.id}/{label}", variant=label, factors=factors
+            )
             yield dataclasses.replace(run, plan=plan, observations=observations)
 
 
@@ -92,7 +102,10 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
         inside = (one.time - steps >= after - 1e-6) & (one.time <= before + 1e-6)
         known = inside & np.isfinite(one.values)
         things = one.reading is not None
-        if not known.any() or (before - after if things else steps[known].sum()) < SHORTEST - _JITTER:
+        if (
+            not known.any()
+            or (before - after if things else steps[known].sum()) < SHORTEST - _JITTER
+        ):
             continue
         span = f"{name}, seconds {after:.0f} to {before:.0f}"
         operation, _, kind = name.partition(".")
@@ -100,7 +113,10 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
             metric = of(f"{name}.mean", one.unit)
             value = _over_ios(one, series.get(f"{operation}.iops"), inside)
         else:
-            metric, value = of(name, one.unit), float(np.average(one.values[known], weights=None if things else steps[known]))
+            metric, value = (
+                of(name, one.unit),
+                float(np.average(one.values[known], weights=None if things else steps[known])),
+            )
         found[metric.name] = Observation(metric.name, value, metric.unit or one.unit, FILE, span)
     return found
 
@@ -108,6 +124,10 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
 def _over_ios(latency: Series, rate: Series | None, inside: NDArray[np.bool_]) -> float:
     """The mean over the window's I/Os: a second counts as often as I/Os ended in it, or once each where that isn't known."""
     inside = inside & np.isfinite(latency.values)
-    weights = np.ones(len(latency.time)) if rate is None else np.interp(latency.time, rate.time, np.nan_to_num(rate.values))
+    weights = (
+        np.ones(len(latency.time))
+        if rate is None
+        else np.interp(latency.time, rate.time, np.nan_to_num(rate.values))
+    )
     weights = weights[inside] if weights[inside].sum() > 0 else np.ones(int(inside.sum()))
     return float(np.average(latency.values[inside], weights=weights))

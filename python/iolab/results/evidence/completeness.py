@@ -37,14 +37,22 @@ class Standing:
         lines = []
         if self.to_come:
             there = self.planned - self.to_come - len(self.gone)
-            lines.append(f"{there} of {self.planned} planned runs {'is' if there == 1 else 'are'} there, {self.to_come} to come: "
-                         "iolab run --resume continues a study that ended early")
+            lines.append(
+                f"{there} of {self.planned} planned runs {'is' if there == 1 else 'are'} there, {self.to_come} to come: "
+                "iolab run --resume continues a study that ended early"
+            )
         if self.gone:
             one = len(self.gone) == 1
             more = f" and {len(self.gone) - _NAMED} more" if len(self.gone) > _NAMED else ""
-            lines.append(f"{len(self.gone)} finished run{'' if one else 's'} of {self.planned} {'is' if one else 'are'} gone, evidence and "
-                         f"all: {', '.join(self.gone[:_NAMED])}{more}")
-        return [*lines, *self.damaged, *(f"whether all planned runs are there is not known: {why}" for why in self.unknown)]
+            lines.append(
+                f"{len(self.gone)} finished run{'' if one else 's'} of {self.planned} {'is' if one else 'are'} gone, evidence and "
+                f"all: {', '.join(self.gone[:_NAMED])}{more}"
+            )
+        return [
+            *lines,
+            *self.damaged,
+            *(f"whether all planned runs are there is not known: {why}" for why in self.unknown),
+        ]
 
 
 def standing(directory: Path) -> Standing | None:
@@ -57,8 +65,10 @@ def standing(directory: Path) -> Standing | None:
     except ResultsError as error:
         return Standing(0, 0, unknown=(str(error),), damaged=wrong)
     if lines:
-        wrong += (f"{FILE} is damaged: {len(lines)} line{'' if len(lines) == 1 else 's'} changed or missing, the first is line "
-                  f"{lines[0]}",)
+        wrong += (
+            f"{FILE} is damaged: {len(lines)} line{'' if len(lines) == 1 else 's'} changed or missing, the first is line "
+            f"{lines[0]}",
+        )
     planned: dict[int, str] = {}
     finished: dict[int, str] = {}
     for event in events:
@@ -74,9 +84,14 @@ def standing(directory: Path) -> Standing | None:
             finished.pop(number, None)
     if not planned:
         return Standing(0, 0, damaged=wrong) if wrong else None
-    there = {run_number(path.name) for path in (*run_directories(directory), *profile_directories(directory))}
+    there = {
+        run_number(path.name)
+        for path in (*run_directories(directory), *profile_directories(directory))
+    }
     if unplanned := {number for number in there if number is not None} - planned.keys():
-        wrong += (f"{FILE} is damaged: it has no plan of {len(unplanned)} run{'' if len(unplanned) == 1 else 's'} that are there",)
+        wrong += (
+            f"{FILE} is damaged: it has no plan of {len(unplanned)} run{'' if len(unplanned) == 1 else 's'} that are there",
+        )
     missing = [number for number in sorted(planned) if number not in there]
     gone = tuple(finished[number] for number in missing if number in finished)
     return Standing(len(planned), len(missing) - len(gone), gone, damaged=wrong)
@@ -95,7 +110,10 @@ def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:
     known = {name: each for name, each in parts.items() if each is not None}
     if not known:
         return None
-    return Standing(sum(each.planned for each in known.values()), sum(each.to_come for each in known.values()),
-                    tuple(f"{name}/{run}" for name, each in known.items() for run in each.gone),
-                    tuple(why for each in known.values() for why in each.unknown),
-                    tuple(f"{name}: {why}" for name, each in known.items() for why in each.damaged))
+    return Standing(
+        sum(each.planned for each in known.values()),
+        sum(each.to_come for each in known.values()),
+        tuple(f"{name}/{run}" for name, each in known.items() for run in each.gone),
+        tuple(why for each in known.values() for why in each.unknown),
+        tuple(f"{name}: {why}" for name, each in known.items() for why in each.damaged),
+    )

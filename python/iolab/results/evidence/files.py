@@ -43,13 +43,21 @@ OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE, PICTURE_READ
 _WORDS = (".err", "stderr.txt", "stdout.txt", "command.txt", "dmesg.txt", "hooks.jsonl", ".fio")
 """Ends of names of files that tell of a run in words."""
 
-_IO_LOG_KINDS: Mapping[str, type] = {"recording": str, "label": str, "problem": str, "events": dict, "latency": dict}
+_IO_LOG_KINDS: Mapping[str, type] = {
+    "recording": str,
+    "label": str,
+    "problem": str,
+    "events": dict,
+    "latency": dict,
+}
 """What the fields of `log_ios.json` hold; one that holds anything else is left out."""
 
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("run", "variant", "status", "host"), str),
-    **dict.fromkeys(("jobs", "depth", "runtime", "ramp", "offered_iops"), int | float | None), "exit_code": int | None,
-    **dict.fromkeys(("factors", "tools", "extra"), dict)}
+    **dict.fromkeys(("jobs", "depth", "runtime", "ramp", "offered_iops"), int | float | None),
+    "exit_code": int | None,
+    **dict.fromkeys(("factors", "tools", "extra"), dict),
+}
 """What the fields of a plan hold."""
 
 
@@ -60,11 +68,17 @@ def write_plan(run_dir: Path, plan: RunPlan, *, durable: bool = True) -> None:
     """
     fields = {each.name: getattr(plan, each.name) for each in dataclasses.fields(plan)}
     files = {name: str(digest) for name, digest in _digests(run_dir).items()}
-    document = with_own_digest(json.dumps({"schema": SCHEMA, **fields, "files": files}, indent=1, default=_plain))
+    document = with_own_digest(
+        json.dumps({"schema": SCHEMA, **fields, "files": files}, indent=1, default=_plain)
+    )
     if durable:
         write_atomically(run_dir / PLAN_FILE, document)
     else:
-        with os.fdopen(open_for_writing(run_dir / PLAN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
+        with os.fdopen(
+            open_for_writing(run_dir / PLAN_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
+            "w",
+            encoding="utf-8",
+        ) as file:
             file.write(document)
 
 
@@ -88,7 +102,13 @@ def files_below(run_dir: Path) -> Iterator[str]:
 
 
 def _plain(value: Any) -> Any:
-    return dict(value) if hasattr(value, "items") else list(value) if isinstance(value, tuple) else str(value)
+    return (
+        dict(value)
+        if hasattr(value, "items")
+        else list(value)
+        if isinstance(value, tuple)
+        else str(value)
+    )
 
 
 def read_plan(run_dir: Path) -> RunPlan:
@@ -105,7 +125,9 @@ def read_plan(run_dir: Path) -> RunPlan:
             raise FormatError("is damaged: its content is not what its digest is of", where=path)
         data.pop("sha256", None)
         if data.get("files") is not None:
-            data["files"] = {str(name): FileDigest.parse(each) for name, each in data["files"].items()}
+            data["files"] = {
+                str(name): FileDigest.parse(each) for name, each in data["files"].items()
+            }
         if data.get("window") is not None:
             data["window"] = (int(data["window"][0]), int(data["window"][1]))
         data["command"] = tuple(data.get("command", ()))
@@ -115,7 +137,9 @@ def read_plan(run_dir: Path) -> RunPlan:
     except FileNotFoundError:
         raise FormatError("has no run.json: the run was never finished", where=run_dir) from None
     except OSError as error:
-        raise FormatError(f"can't be read as a run's plan: {error.strerror or error}", where=path) from None
+        raise FormatError(
+            f"can't be read as a run's plan: {error.strerror or error}", where=path
+        ) from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise FormatError(f"can't be read as a run's plan: {error!r}", where=path) from None
 
@@ -123,11 +147,23 @@ def read_plan(run_dir: Path) -> RunPlan:
 def _wrong(data: Mapping[str, Any]) -> str:
     """The first field that is of another kind than plans have it; empty where all are as they should be."""
     parts: Mapping[str, tuple[Iterable[Any], Any]] = {
-        "factors": (data.get("factors", {}).values(), str | int | float | None), "tools": (data.get("tools", {}).values(), str),
-        "command": (data["command"], str)}
-    wrong = [name for name, kind in _KINDS.items() if name in data and not isinstance(data[name], kind)]
-    wrong += [name for name, (values, kind) in parts.items() if not all(isinstance(each, kind) for each in values)]
-    wrong += [name for name in ("repetition", "block") if type(data.get(name, 1)) is not int or abs(data.get(name, 1)) >= 2**31]
+        "factors": (data.get("factors", {}).values(), str | int | float | None),
+        "tools": (data.get("tools", {}).values(), str),
+        "command": (data["command"], str),
+    }
+    wrong = [
+        name for name, kind in _KINDS.items() if name in data and not isinstance(data[name], kind)
+    ]
+    wrong += [
+        name
+        for name, (values, kind) in parts.items()
+        if not all(isinstance(each, kind) for each in values)
+    ]
+    wrong += [
+        name
+        for name in ("repetition", "block")
+        if type(data.get(name, 1)) is not int or abs(data.get(name, 1)) >= 2**31
+    ]
     wrong += ["window"] if any(abs(end) >= 2**63 for end in data.get("window") or ()) else []
     return next(iter(wrong), "")
 
@@ -160,13 +196,18 @@ def profile_directories(directory: Path) -> Iterator[Path]:
 def run_number(name: str) -> int | None:
     """A run's number by its name, `0042-1a2b3c4d`; None for another name."""
     number = name.partition("-")[0]
-    return int(number) if number.isascii() and number.isdecimal() and len(number) <= _DIGITS else None
+    return (
+        int(number) if number.isascii() and number.isdecimal() and len(number) <= _DIGITS else None
+    )
 
 
 def measured_files(run_dir: Path) -> list[Path]:
     """The tools' files of a run, sorted by name."""
-    return sorted(path for path in run_dir.iterdir()
-                  if path.name not in OWN_FILES and not path.name.startswith(".") and not path.is_dir())
+    return sorted(
+        path
+        for path in run_dir.iterdir()
+        if path.name not in OWN_FILES and not path.name.startswith(".") and not path.is_dir()
+    )
 
 
 Files: TypeAlias = Mapping[str, FileDigest] | None
@@ -205,18 +246,30 @@ def read_environment(directory: Path, files: Files = None) -> dict[str, Any]:
     if not found:
         return {}
     parts: dict[str, dict[str, Any]] = {
-        name: part if isinstance(part := found.get(name), dict) else {} for name in ("fingerprint", "facts")}
-    return {**found, **parts, "fingerprint": {name: str(value) for name, value in parts["fingerprint"].items()}}
+        name: part if isinstance(part := found.get(name), dict) else {}
+        for name in ("fingerprint", "facts")
+    }
+    return {
+        **found,
+        **parts,
+        "fingerprint": {name: str(value) for name, value in parts["fingerprint"].items()},
+    }
 
 
 def read_io_log(run_dir: Path, files: Files = None) -> dict[str, Any]:
     """`log_ios.json` of a run: `recording` (below the results), `label` of its mark there, `events` and `latency` percentiles by operation,
     or the `problem`; empty where there is none or it is damaged."""
     found = read_document(run_dir, IO_LOG_FILE, files)
-    known: dict[str, Any] = {name: each for name, each in found.items() if isinstance(each, _IO_LOG_KINDS.get(name, object))}
+    known: dict[str, Any] = {
+        name: each
+        for name, each in found.items()
+        if isinstance(each, _IO_LOG_KINDS.get(name, object))
+    }
     for name, kind in (("events", int), ("latency", dict)):
         if name in known:
-            known[name] = {key: value for key, value in known[name].items() if isinstance(value, kind)}
+            known[name] = {
+                key: value for key, value in known[name].items() if isinstance(value, kind)
+            }
     return known
 
 
@@ -228,7 +281,11 @@ def read_document(directory: Path, name: str, files: Files = None) -> dict[str, 
         data, has_digest = parsed(content), has_own_digest(content)
     except (FormatError, ValueError):
         return {}
-    if not isinstance(data, dict) or has_digest is False or (has_digest is None and data.get("schema", 1) not in (1, None)):
+    if (
+        not isinstance(data, dict)
+        or has_digest is False
+        or (has_digest is None and data.get("schema", 1) not in (1, None))
+    ):
         return {}
     data.pop("sha256", None)
     return data

@@ -14,8 +14,22 @@ from ...files import EVIDENCE, read_regular
 from ...untrusted_text import parsed
 
 FILE = "journal.jsonl"
-EVENTS = ("opened", "resumed", "planned", "started", "finished", "failed", "interrupted", "aside", "hook", "hook-ended", "ended-leftover",
-          "drift", "stopped", "closed")
+EVENTS = (
+    "opened",
+    "resumed",
+    "planned",
+    "started",
+    "finished",
+    "failed",
+    "interrupted",
+    "aside",
+    "hook",
+    "hook-ended",
+    "ended-leftover",
+    "drift",
+    "stopped",
+    "closed",
+)
 """opened, resumed: a study began, or went on after it had ended early; closed: it came to its end; stopped: it ended early.
 planned, started, finished, failed, interrupted: of one run; aside: what is there of a run counts no more, for it is done again.
 hook, hook-ended: a command was started and ended. ended-leftover: a process that a killed iolab had left was ended.
@@ -89,7 +103,9 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
 def _event(line: bytes) -> tuple[dict[str, Any] | None, int | None]:
     """(the event of a line, None where it is none; the number of the line as it says, None without a checksum)."""
     checked = _CHECKED.search(line)
-    if (checked is None and b'"crc32"' in line) or (checked is not None and int(checked[2], 16) != zlib.crc32(line[:checked.end(1)])):
+    if (checked is None and b'"crc32"' in line) or (
+        checked is not None and int(checked[2], 16) != zlib.crc32(line[: checked.end(1)])
+    ):
         return None, None
     try:
         data = parsed(line)

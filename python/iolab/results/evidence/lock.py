@@ -40,15 +40,21 @@ def lock(directory: Path) -> Iterator[None]:
     directory.mkdir(parents=True, exist_ok=True)
     for name in (RUNS, PROFILES):
         if (directory / name).is_symlink():
-            raise ResultsError(f"its {name} is a symbolic link, through which nothing is written", where=directory,
-                               hint="choose another directory with -o")
+            raise ResultsError(
+                f"its {name} is a symbolic link, through which nothing is written",
+                where=directory,
+                hint="choose another directory with -o",
+            )
     try:
         descriptor = open_for_writing(directory / FILE, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         if error.errno not in _NO_FILE_OF_ITS_OWN:
             raise
-        raise ResultsError(error.strerror or str(error), where=directory / FILE,
-                           hint="remove it, or choose another directory with -o") from None
+        raise ResultsError(
+            error.strerror or str(error),
+            where=directory / FILE,
+            hint="remove it, or choose another directory with -o",
+        ) from None
     try:
         _take(descriptor, directory)
         os.ftruncate(descriptor, 0)
@@ -64,4 +70,6 @@ def _take(descriptor: int, directory: Path) -> None:
     except BlockingIOError:
         holder = os.pread(descriptor, 20, 0).strip()
         by = f" by process {holder.decode()}" if holder.isdigit() else ""
-        raise ResultsError(f"is being written{by}", where=directory, hint="wait for it, or choose another -o") from None
+        raise ResultsError(
+            f"is being written{by}", where=directory, hint="wait for it, or choose another -o"
+        ) from None

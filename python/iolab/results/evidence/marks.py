@@ -35,26 +35,45 @@ class Mark:
 
     def as_line(self) -> str:
         """The mark as a line of JSON with its line end."""
-        return json.dumps({"time_ns": self.time_ns, "kind": self.kind, "label": self.label, "levels": dict(self.levels),
-                           **self.data}, default=str) + "\n"
+        return (
+            json.dumps(
+                {
+                    "time_ns": self.time_ns,
+                    "kind": self.kind,
+                    "label": self.label,
+                    "levels": dict(self.levels),
+                    **self.data,
+                },
+                default=str,
+            )
+            + "\n"
+        )
 
 
 def add_marks(run_dir: Path, marks: Iterable[Mark]) -> None:
     """Append marks to a run's file; without any, none is made."""
     text = "".join(mark.as_line() for mark in marks)
     if text:
-        with os.fdopen(open_for_writing(run_dir / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT), "a", encoding="utf-8") as file:
+        with os.fdopen(
+            open_for_writing(run_dir / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
+            "a",
+            encoding="utf-8",
+        ) as file:
             file.write(text)
 
 
-def seconds_of(run_dir: Path, window: tuple[int, int] | None, files: Files = None) -> list[tuple[float, str]]:
+def seconds_of(
+    run_dir: Path, window: tuple[int, int] | None, files: Files = None
+) -> list[tuple[float, str]]:
     """(seconds since the window's start, label) of the marks of a run that lie inside its window; none where they are damaged."""
     try:
         found = () if window is None else read_marks(run_dir, files)
     except FormatError:
         return []
     start, end = window or (0, 0)
-    return [((mark.time_ns - start) / 1e9, mark.label) for mark in found if start <= mark.time_ns <= end]
+    return [
+        ((mark.time_ns - start) / 1e9, mark.label) for mark in found if start <= mark.time_ns <= end
+    ]
 
 
 def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
@@ -73,7 +92,15 @@ def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
             data = parsed(line)
-            found.append(Mark(int(data.pop("time_ns")), str(data.pop("kind")), str(data.pop("label")), dict(data.pop("levels", {})), data))
+            found.append(
+                Mark(
+                    int(data.pop("time_ns")),
+                    str(data.pop("kind")),
+                    str(data.pop("label")),
+                    dict(data.pop("levels", {})),
+                    data,
+                )
+            )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise FormatError(f"is not a mark: {error!r}", where=f"{path}:{number}") from None
     return tuple(sorted(found, key=lambda mark: mark.time_ns))

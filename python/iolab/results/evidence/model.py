@@ -61,7 +61,7 @@ class Series:
             return np.full(len(self.time), self.reading)
         between = np.diff(self.time)
         first = np.median(between) if len(between) else 1.0
-        return np.concatenate(([first], between))[:len(self.time)]
+        return np.concatenate(([first], between))[: len(self.time)]
 
 
 @dataclass(frozen=True)

@@ -66,15 +66,29 @@ def concurrency_of(facts: RunFacts) -> Concurrency:
     names = Counter((job.hostname, job.group, job.name) for job in facts.fio.jobs)
     layout = _depth_factor(facts)
     entries = [_entry(job, layout, names[job.hostname, job.group, job.name]) for job in jobs]
-    has_threads, has_depth = all(entry.has_threads for entry in entries), all(entry.has_depth for entry in entries)
+    has_threads, has_depth = (
+        all(entry.has_threads for entry in entries),
+        all(entry.has_depth for entry in entries),
+    )
     value = sum(entry.threads * entry.depth for entry in entries)
     if not has_threads and facts.plan.jobs is not None:
-        has_threads, value = True, value * max(1.0, facts.plan.jobs / sum(entry.threads for entry in entries))
+        has_threads, value = (
+            True,
+            value * max(1.0, facts.plan.jobs / sum(entry.threads for entry in entries)),
+        )
     most = 0.0
     for entry in entries:
-        most += entry.most_threads * entry.most_depth if entry.most_threads is not None and entry.most_depth is not None else math.inf
+        most += (
+            entry.most_threads * entry.most_depth
+            if entry.most_threads is not None and entry.most_depth is not None
+            else math.inf
+        )
     most *= 1 + _TICK / facts.runtime if facts.runtime > 0 else 1
-    unknown = ENTRY_MAY_BE_SEVERAL if any(entry.most_threads is None for entry in entries) else DEPTH_UNKNOWN
+    unknown = (
+        ENTRY_MAY_BE_SEVERAL
+        if any(entry.most_threads is None for entry in entries)
+        else DEPTH_UNKNOWN
+    )
     if most < math.inf:
         return Concurrency(value if has_depth else None, most, has_threads and has_depth)
     return Concurrency(value if has_depth else None, None, has_threads and has_depth, unknown)
@@ -86,7 +100,12 @@ def in_flight(facts: RunFacts) -> tuple[float, float] | None:
     Every entry by itself, for jobs of different speed and length don't share a mean: the time that its I/Os took in all over the time
     that it ran.
     """
-    if facts.offered_iops is not None or facts.runtime <= 0 or facts.fio is None or facts.pooled is None:
+    if (
+        facts.offered_iops is not None
+        or facts.runtime <= 0
+        or facts.fio is None
+        or facts.pooled is None
+    ):
         return None
     jobs = (facts.pooled,) if facts.is_over_time else facts.fio.jobs
     inside, waited, ios = 0.0, 0.0, 0.0
@@ -106,14 +125,29 @@ def in_flight(facts: RunFacts) -> tuple[float, float] | None:
 def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
     """What one entry says and proves; `alike` entries of its group have its name."""
     threads, most_threads, has_threads = threads_of(job, seconds_of(job), alike)
-    asked = (effective_depth(job.options) or job.asked_depth or 1) if job.options else job.asked_depth
+    asked = (
+        (effective_depth(job.options) or job.asked_depth or 1) if job.options else job.asked_depth
+    )
     depth = in_layout if asked is None else asked
     if depth is None and job.deepest == 1:
         depth = 1
-    limits = [2 * job.deepest - 1] if job.deepest is not None and job.deepest < _DEEPEST_CLASS else []
-    if asked is not None and (job.deepest is None or job.deepest <= asked) and _is_of_all(job, most_threads):
+    limits = (
+        [2 * job.deepest - 1] if job.deepest is not None and job.deepest < _DEEPEST_CLASS else []
+    )
+    if (
+        asked is not None
+        and (job.deepest is None or job.deepest <= asked)
+        and _is_of_all(job, most_threads)
+    ):
         limits.append(asked)
-    return _Entry(threads, depth or 1, most_threads, min(limits, default=None), has_threads, depth is not None and _agrees(job, depth))
+    return _Entry(
+        threads,
+        depth or 1,
+        most_threads,
+        min(limits, default=None),
+        has_threads,
+        depth is not None and _agrees(job, depth),
+    )
 
 
 def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
@@ -121,14 +155,19 @@ def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
     if most_threads is None:
         return False
     echoed = job.options.get("numjobs", "")
-    return any(abs(most_threads - many) * seconds_of(job) <= _ALONE * many for many in {1, int(echoed) if echoed.isdecimal() else 1})
+    return any(
+        abs(most_threads - many) * seconds_of(job) <= _ALONE * many
+        for many in {1, int(echoed) if echoed.isdecimal() else 1}
+    )
 
 
 def _agrees(job: FioJob, depth: int) -> bool:
     """Whether a depth fits the depths that were seen; without options the engine may be one that holds one I/O whatever is asked."""
     if job.deepest is None:
         return True
-    return job.deepest <= depth and (bool(job.options) or job.deepest == _DEEPEST_CLASS or depth < 2 * job.deepest)
+    return job.deepest <= depth and (
+        bool(job.options) or job.deepest == _DEEPEST_CLASS or depth < 2 * job.deepest
+    )
 
 
 def _depth_factor(facts: RunFacts) -> int | None:

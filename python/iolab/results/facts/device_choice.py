@@ -34,15 +34,36 @@ def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
         return Devices(devices)
     if named:
         missing = [name for name in wanted if name not in devices]
-        return Devices(named, (_words(list(named), [name for name in devices if name not in named], "not asked for"),
-                               *((f"no file tells of {_few(missing)}",) if missing else ())))
+        return Devices(
+            named,
+            (
+                _words(
+                    list(named), [name for name in devices if name not in named], "not asked for"
+                ),
+                *((f"no file tells of {_few(missing)}",) if missing else ()),
+            ),
+        )
     if wanted and plan.status == "imported":
-        return Devices({}, (f"no file tells of {_few(wanted)}: there {'are' if len(devices) > 1 else 'is'} {_few(list(devices))}",))
+        return Devices(
+            {},
+            (
+                f"no file tells of {_few(wanted)}: there {'are' if len(devices) > 1 else 'is'} {_few(list(devices))}",
+            ),
+        )
     choice = choose_devices(devices, are_kernel_names=False)
     counted = {name: devices[name] for name in choice.counted}
     reasons = dict.fromkeys(choice.left_out.values())
-    return Devices(counted, tuple(
-        _words(list(counted), [name for name, why in choice.left_out.items() if why == reason], reason) for reason in reasons))
+    return Devices(
+        counted,
+        tuple(
+            _words(
+                list(counted),
+                [name for name, why in choice.left_out.items() if why == reason],
+                reason,
+            )
+            for reason in reasons
+        ),
+    )
 
 
 def with_interval(samples: DeviceSamples, lengths: Sequence[float]) -> tuple[DeviceSamples, str]:
@@ -57,7 +78,10 @@ def with_interval(samples: DeviceSamples, lengths: Sequence[float]) -> tuple[Dev
         if abs(apart - whole) <= _NEAR * whole:
             words = f"{whole} s between reports without time stamps, as their number and the load's length tell"
             return replace(samples, interval=float(whole)), words
-    return samples, "the time between reports without time stamps is unknown: series take 1 s, and how many were due isn't judged"
+    return (
+        samples,
+        "the time between reports without time stamps is unknown: series take 1 s, and how many were due isn't judged",
+    )
 
 
 def load_lengths(fio: FioOutput | None) -> tuple[float, ...]:

@@ -11,16 +11,25 @@ from ...metrics import of
 from ..evidence.model import Observation
 from .device_outliers import DeviceLoad
 
-_COLUMNS = {"device.util": "util", "device.queue": "queue", "device.read.iops": "read.iops", "device.write.iops": "write.iops",
-            "device.read.bw": "read.bw", "device.write.bw": "write.bw"}
+_COLUMNS = {
+    "device.util": "util",
+    "device.queue": "queue",
+    "device.read.iops": "read.iops",
+    "device.write.iops": "write.iops",
+    "device.read.bw": "read.bw",
+    "device.write.bw": "write.bw",
+}
 
 
 _OF_EACH = ("util", "await", "read.bw", "write.bw")
 """What is observed of each device where there are several; a column that is 0 on all of them is left out."""
 
 
-def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str],
-                 every: Mapping[str, DeviceSamples] | None = None) -> Iterator[Observation]:
+def observations(
+    devices: Mapping[str, DeviceSamples],
+    files: Mapping[str, str],
+    every: Mapping[str, DeviceSamples] | None = None,
+) -> Iterator[Observation]:
     """Each metric that every device has: a mean over each device's own samples, then the sum (or mean) over devices.
 
     Seconds in which a device's counters are unknown (nan) are left out of its mean. Each device by itself is one of `every`, by default
@@ -36,11 +45,17 @@ def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str],
             continue
         pooled = float(np.mean(known)) if of(metric).pools == "mean" else float(np.sum(known))
         field, unit = next(iter(devices.values())).source_fields.get(column, (column, ""))
-        over = f"{field} of {', '.join(devices)}" if len(devices) <= 8 else f"{field} of {len(devices)} devices"
+        over = (
+            f"{field} of {', '.join(devices)}"
+            if len(devices) <= 8
+            else f"{field} of {len(devices)} devices"
+        )
         yield Observation(metric, pooled, of(metric).unit, file, over, None, unit)
     waiting = _await(devices)
     if waiting is not None:
-        yield Observation("device.await", waiting, "s", file, f"await of {len(devices)} devices, weighted by I/Os")
+        yield Observation(
+            "device.await", waiting, "s", file, f"await of {len(devices)} devices, weighted by I/Os"
+        )
     every = devices if every is None else every
     if len(every) > 1:
         yield from _of_each(every, files)
@@ -48,21 +63,41 @@ def observations(devices: Mapping[str, DeviceSamples], files: Mapping[str, str],
 
 def loads(devices: Mapping[str, DeviceSamples]) -> list[DeviceLoad]:
     """Busy share, mean latency and bytes per second of each device."""
-    return [DeviceLoad(name, samples.means.get("util"), _await({name: samples}),
-                       samples.means.get("read.bw", 0.0) + samples.means.get("write.bw", 0.0)) for name, samples in devices.items()]
+    return [
+        DeviceLoad(
+            name,
+            samples.means.get("util"),
+            _await({name: samples}),
+            samples.means.get("read.bw", 0.0) + samples.means.get("write.bw", 0.0),
+        )
+        for name, samples in devices.items()
+    ]
 
 
-def _of_each(devices: Mapping[str, DeviceSamples], files: Mapping[str, str]) -> Iterator[Observation]:
+def _of_each(
+    devices: Mapping[str, DeviceSamples], files: Mapping[str, str]
+) -> Iterator[Observation]:
     """`device.util[sdb]`, `device.await[sdb]`...: each device by itself."""
     for column in _OF_EACH:
-        found = {name: _await({name: samples}) if column == "await" else samples.means.get(column) for name, samples in devices.items()}
+        found = {
+            name: _await({name: samples}) if column == "await" else samples.means.get(column)
+            for name, samples in devices.items()
+        }
         if not any(found.values()):
             continue
         for name, value in found.items():
             if value is not None:
                 field, unit = devices[name].source_fields.get(column, (column, ""))
                 metric = f"device.{column}[{name}]"
-                yield Observation(metric, value, of(metric).unit, files.get(name, ""), f"{field} of {name}", None, unit)
+                yield Observation(
+                    metric,
+                    value,
+                    of(metric).unit,
+                    files.get(name, ""),
+                    f"{field} of {name}",
+                    None,
+                    unit,
+                )
 
 
 def _await(devices: Mapping[str, DeviceSamples]) -> float | None:

@@ -78,8 +78,13 @@ def device_outliers(devices: Sequence[DeviceLoad]) -> list[DeviceOutlier]:
     return sorted(found, key=lambda outlier: -outlier.times) if 2 * len(found) < len(active) else []
 
 
-def _far(device: str, quantity: Literal["await", "util"], value: float | None, peers: Sequence[float | None],
-         least: float) -> DeviceOutlier | None:
+def _far(
+    device: str,
+    quantity: Literal["await", "util"],
+    value: float | None,
+    peers: Sequence[float | None],
+    least: float,
+) -> DeviceOutlier | None:
     known = [peer for peer in peers if peer is not None]
     if value is None or len(known) < FEWEST_PEERS or value < least:
         return None

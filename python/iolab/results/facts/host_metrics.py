@@ -13,7 +13,9 @@ from ..evidence.model import Observation, Series
 from .series import origin, times
 
 
-def observations(tables: Mapping[str, HostTable], files: Mapping[str, str]) -> Iterator[Observation]:
+def observations(
+    tables: Mapping[str, HostTable], files: Mapping[str, str]
+) -> Iterator[Observation]:
     """A value of each metric that some table knows something of within the window; nothing for what a kernel doesn't tell.
 
     Args:
@@ -21,10 +23,14 @@ def observations(tables: Mapping[str, HostTable], files: Mapping[str, str]) -> I
     """
     for kind, table in tables.items():
         for one in _reader(kind).summaries(table):
-            yield Observation(one.metric, one.value, one.unit, files[kind], one.field, None, one.source_unit)
+            yield Observation(
+                one.metric, one.value, one.unit, files[kind], one.field, None, one.source_unit
+            )
 
 
-def host_series(tables: Mapping[str, HostTable], window: tuple[int, int] | None) -> dict[str, Series]:
+def host_series(
+    tables: Mapping[str, HostTable], window: tuple[int, int] | None
+) -> dict[str, Series]:
     """The metrics that are drawn, by name, from tables cut to the window; time in seconds since its start."""
     found: dict[str, Series] = {}
     for kind, table in tables.items():
@@ -32,10 +38,14 @@ def host_series(tables: Mapping[str, HostTable], window: tuple[int, int] | None)
             if not np.isfinite(curve.values).any():
                 continue
             if curve.time_ns is None:
-                found[curve.metric] = Series(curve.metric, curve.unit, times(table, window), curve.values)
+                found[curve.metric] = Series(
+                    curve.metric, curve.unit, times(table, window), curve.values
+                )
             else:
                 time = (curve.time_ns - origin(table.time_ns, table.interval, window)) / 1e9
-                found[curve.metric] = Series(curve.metric, curve.unit, time, curve.values, table.interval)
+                found[curve.metric] = Series(
+                    curve.metric, curve.unit, time, curve.values, table.interval
+                )
     return found
 
 

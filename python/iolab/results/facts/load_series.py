@@ -17,8 +17,9 @@ _KIND = re.compile(r"(?:^|_)(bw|iops|lat|clat|slat)(?:\.\d+)?\.log")
 _UNITS: dict[str, str] = {"bw": "B/s", "iops": "1/s"}
 
 
-def load_series(logs: Mapping[str, FioLogTable], window: tuple[int, int] | None, *,
-                latency_scale: float = 1e-9) -> dict[str, Series]:
+def load_series(
+    logs: Mapping[str, FioLogTable], window: tuple[int, int] | None, *, latency_scale: float = 1e-9
+) -> dict[str, Series]:
     """`read.iops`, `write.bw`... and `load.bw`, the sum over operations, from the logs of all jobs of a run; `write.lat`,
     `write.clat`... where fio logged them, the mean over the I/Os of all jobs, nan in a second without any.
 
@@ -32,7 +33,11 @@ def load_series(logs: Mapping[str, FioLogTable], window: tuple[int, int] | None,
     found: dict[str, Series] = {}
     kinds: tuple[Literal["bw", "iops"], ...] = ("bw", "iops")
     for kind in kinds:
-        tables = [table for file, table in logs.items() if (match := _KIND.search(file)) and match[1] == kind]
+        tables = [
+            table
+            for file, table in logs.items()
+            if (match := _KIND.search(file)) and match[1] == kind
+        ]
         try:
             rates = per_second(tables, kind)
         except FormatError:
@@ -56,12 +61,14 @@ def load_series(logs: Mapping[str, FioLogTable], window: tuple[int, int] | None,
     return found
 
 
-def _with_rates(logs: Mapping[str, FioLogTable], kind: str) -> list[tuple[FioLogTable, FioLogTable | None]]:
+def _with_rates(
+    logs: Mapping[str, FioLogTable], kind: str
+) -> list[tuple[FioLogTable, FioLogTable | None]]:
     """Logs of latencies, each with the log of rates of the same job: `x_clat.3.log` and `x_iops.3.log`."""
     found = []
     for file, table in logs.items():
         if (match := _KIND.search(file)) and match[1] == kind:
-            found.append((table, logs.get(f"{file[: match.start(1)]}iops{file[match.end(1):]}")))
+            found.append((table, logs.get(f"{file[: match.start(1)]}iops{file[match.end(1) :]}")))
     return found
 
 

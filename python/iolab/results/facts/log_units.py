@@ -21,7 +21,9 @@ _NO_NANOSECONDS = 150.0
 """Values whose median is below aren't nanoseconds: no system call is that fast."""
 
 
-def latency_scale(plan: RunPlan, fio: FioOutput | None, logs: Mapping[str, FioLogTable]) -> tuple[float, str | None]:
+def latency_scale(
+    plan: RunPlan, fio: FioOutput | None, logs: Mapping[str, FioLogTable]
+) -> tuple[float, str | None]:
     """Seconds per unit of a run's latency logs, and what had to be assumed for it.
 
     Known from the plan, else from the version of fio in its result or the result's own fields, else from columns that only fio since
@@ -35,9 +37,14 @@ def latency_scale(plan: RunPlan, fio: FioOutput | None, logs: Mapping[str, FioLo
     if any(table.has_priority for table in tables):
         return 1e-9, None
     if _median(tables) < _NO_NANOSECONDS:
-        return 1e-6, "latency logs are taken as us, as fio before 3.0 wrote them: their values are too small for ns"
-    return 1e-9, ("latency logs are taken as ns, as fio writes them since 3.0: nothing says which version wrote these "
-                  "(before 3.0: us, import with --log-unit us)")
+        return (
+            1e-6,
+            "latency logs are taken as us, as fio before 3.0 wrote them: their values are too small for ns",
+        )
+    return 1e-9, (
+        "latency logs are taken as ns, as fio writes them since 3.0: nothing says which version wrote these "
+        "(before 3.0: us, import with --log-unit us)"
+    )
 
 
 def _of_result(fio: FioOutput | None) -> float | None:
@@ -47,7 +54,9 @@ def _of_result(fio: FioOutput | None) -> float | None:
     if version is not None:
         return 1e-9 if (int(version[1]), int(version[2])) >= (2, 99) else 1e-6
     directions = (direction for job in fio.jobs for direction in job.directions.values())
-    latency = next((latency for direction in directions for latency in direction.latencies.values()), None)
+    latency = next(
+        (latency for direction in directions for latency in direction.latencies.values()), None
+    )
     # terse output is in microseconds whatever the version; in JSON a name without _ns is of fio before 2.99
     return 1e-9 if latency is not None and latency.source_field.endswith("_ns") else None
 

@@ -13,8 +13,25 @@ from ...formats.core.tables import DeviceSamples, FioDirection, FioJob, FioOutpu
 from ...units import parse_fio_size, parse_fio_time
 from ..evidence.model import RunPlan, Series
 
-SYNC_ENGINES = {"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "null", "falloc", "ftruncate", "filecreate", "filestat",
-                "filedelete", "net", "netsplice", "splice", "e4defrag", "cpuio"}
+SYNC_ENGINES = {
+    "sync",
+    "psync",
+    "vsync",
+    "pvsync",
+    "pvsync2",
+    "mmap",
+    "null",
+    "falloc",
+    "ftruncate",
+    "filecreate",
+    "filestat",
+    "filedelete",
+    "net",
+    "netsplice",
+    "splice",
+    "e4defrag",
+    "cpuio",
+}
 """fio engines that hold one I/O at a time whatever iodepth says (fio(1), iodepth)."""
 
 _ONE = 1.1
@@ -110,15 +127,29 @@ class RunFacts:
     @cached_property
     def proven_jobs(self) -> int | None:
         """Jobs of an imported run by the runtimes that fio adds up (`job_runtime`); None where the file lacks them."""
-        if self.plan.status != "imported" or self.fio is None or any(job.job_runtime is None for job in self.fio.jobs):
+        if (
+            self.plan.status != "imported"
+            or self.fio is None
+            or any(job.job_runtime is None for job in self.fio.jobs)
+        ):
             return None
         alike = Counter((job.hostname, job.group, job.name) for job in self.fio.jobs)
-        return round(sum(threads_of(job, seconds_of(job), alike[job.hostname, job.group, job.name])[0] for job in self.fio.jobs)) or None
+        return (
+            round(
+                sum(
+                    threads_of(job, seconds_of(job), alike[job.hostname, job.group, job.name])[0]
+                    for job in self.fio.jobs
+                )
+            )
+            or None
+        )
 
     @cached_property
     def depth(self) -> int:
         """I/Os in flight per job, as the engine does them."""
-        return self.plan.depth if self.plan.depth is not None else effective_depth(self.options) or 1
+        return (
+            self.plan.depth if self.plan.depth is not None else effective_depth(self.options) or 1
+        )
 
     @cached_property
     def concurrency(self) -> float | None:
@@ -133,13 +164,24 @@ class RunFacts:
         """Offered rate of an open loop over all jobs, 1/s: the plan's, else echoed rate_iops x jobs."""
         if self.plan.offered_iops is not None:
             return self.plan.offered_iops
-        rates = [float(part) for part in self.options.get("rate_iops", "").split(",") if part.strip().isdigit()]
+        rates = [
+            float(part)
+            for part in self.options.get("rate_iops", "").split(",")
+            if part.strip().isdigit()
+        ]
         if not rates or self.jobs is None:
             return None
         # "read,write,trim" gives a rate each; one number holds for every direction that runs
         active = [name for name in ("read", "write", "trim") if name in self.directions]
-        per_job = rates[0] * max(len(active), 1) if len(rates) == 1 else sum(
-            rate for name, rate in zip(("read", "write", "trim"), rates, strict=False) if name in active)
+        per_job = (
+            rates[0] * max(len(active), 1)
+            if len(rates) == 1
+            else sum(
+                rate
+                for name, rate in zip(("read", "write", "trim"), rates, strict=False)
+                if name in active
+            )
+        )
         return per_job * self.jobs if per_job > 0 else None
 
     @cached_property
@@ -167,7 +209,9 @@ class RunFacts:
         if bounded or self.plan.ramp or "ramp_time" in self.options or self.asked_bytes is None:
             return False
         moved = sum(direction.size_bytes for direction in self.parts.values())
-        return 0 < self.asked_bytes <= moved and (self.asked_runtime is None or self.runtime < self.asked_runtime)
+        return 0 < self.asked_bytes <= moved and (
+            self.asked_runtime is None or self.runtime < self.asked_runtime
+        )
 
     @cached_property
     def data_bytes(self) -> int | None:
@@ -176,7 +220,10 @@ class RunFacts:
         size = self._option(parse_fio_size, "size")
         if size is None or self.jobs is None:
             return None
-        apart = "offset_increment" in self.options and self._option(parse_fio_size, "offset_increment") != 0
+        apart = (
+            "offset_increment" in self.options
+            and self._option(parse_fio_size, "offset_increment") != 0
+        )
         return int(size) if "filename" in self.options and not apart else int(size) * self.jobs
 
     def _option(self, parse: object, *names: str) -> float | None:
@@ -225,7 +272,10 @@ def parts_of(directions: Mapping[str, FioDirection]) -> Mapping[str, FioDirectio
 def effective_depth(options: Mapping[str, str]) -> int | None:
     """I/Os that a job with these options keeps in flight: 1 for engines that hold one at a time, `iodepth` otherwise; None where an
     engine that holds several has no iodepth among them."""
-    if options.get("ioengine", "psync") in SYNC_ENGINES and options.get("io_submit_mode") != "offload":
+    if (
+        options.get("ioengine", "psync") in SYNC_ENGINES
+        and options.get("io_submit_mode") != "offload"
+    ):
         return 1
     echoed = options.get("iodepth", "")
     return int(echoed) if echoed.isdecimal() and int(echoed) > 0 else None
@@ -243,15 +293,31 @@ def threads_of(job: FioJob, seconds: float, alike: int) -> tuple[float, float | 
     if job.job_runtime is not None and seconds > 0:
         # all runtimes over the longest: as many as that were at work on average, whatever numjobs says
         ran = max(1.0, job.job_runtime / seconds)
-        return (1.0 if ran <= _ONE else float(said) if said is not None and said >= ran - 0.1 else round(ran)), ran, True
+        return (
+            (
+                1.0
+                if ran <= _ONE
+                else float(said)
+                if said is not None and said >= ran - 0.1
+                else round(ran)
+            ),
+            ran,
+            True,
+        )
     if alike > 1:
-        phases = sum(direction.runtime for direction in job.directions.values()) / seconds if not job.options and seconds > 0 else 1.0
+        phases = (
+            sum(direction.runtime for direction in job.directions.values()) / seconds
+            if not job.options and seconds > 0
+            else 1.0
+        )
         return 1.0, max(1.0, phases), True
     return float(said or 1), None, said is not None
 
 
 def seconds_of(job: FioJob) -> float:
     """How long an entry did I/O: its longest operation; all of them where what was written was verified afterwards."""
-    times = [direction.runtime for name, direction in parts_of(job.directions).items() if name != "sync"]
+    times = [
+        direction.runtime for name, direction in parts_of(job.directions).items() if name != "sync"
+    ]
     times = times or [direction.runtime for direction in job.directions.values()]
     return sum(times) if "verify" in job.options else max(times, default=0.0)

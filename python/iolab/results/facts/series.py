@@ -24,8 +24,11 @@ def cut(samples: Samples, window: tuple[int, int] | None) -> Samples:
     if window is None or samples.time_ns is None:
         return samples
     inside = _inside(samples.time_ns, samples.interval, window)
-    return dataclasses.replace(samples, time_ns=samples.time_ns[inside],
-                               columns={name: values[inside] for name, values in samples.columns.items()})
+    return dataclasses.replace(
+        samples,
+        time_ns=samples.time_ns[inside],
+        columns={name: values[inside] for name, values in samples.columns.items()},
+    )
 
 
 def count(samples: DeviceSamples | HostTable, window: tuple[int, int] | None) -> int:
@@ -41,8 +44,11 @@ def _inside(end: NDArray[np.int64], interval: float, window: tuple[int, int]) ->
     return inside
 
 
-def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] | None,
-                  every: Mapping[str, DeviceSamples] | None = None) -> dict[str, Series]:
+def device_series(
+    devices: Mapping[str, DeviceSamples],
+    window: tuple[int, int] | None,
+    every: Mapping[str, DeviceSamples] | None = None,
+) -> dict[str, Series]:
     """Series over all devices (`device.bw`, `device.read.bw`, `device.write.bw`, `device.util`) and of each of `every`
     (default: of these) by itself.
 
@@ -57,7 +63,12 @@ def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] 
     time = times(first, window)[:length]
 
     def total(columns: Iterable[str]) -> Floats | None:
-        parts = [samples.columns[name][:length] for samples in devices.values() for name in columns if name in samples.columns]
+        parts = [
+            samples.columns[name][:length]
+            for samples in devices.values()
+            for name in columns
+            if name in samples.columns
+        ]
         return np.sum(parts, axis=0) if parts else None
 
     def add(name: str, unit: str, values: Floats | None) -> None:
@@ -67,7 +78,11 @@ def device_series(devices: Mapping[str, DeviceSamples], window: tuple[int, int] 
     add("device.bw", "B/s", total(MOVED))
     for column in ("read.bw", "write.bw"):
         add(f"device.{column}", "B/s", total([column]))
-    busy = [samples.columns["util"][:length] for samples in devices.values() if "util" in samples.columns]
+    busy = [
+        samples.columns["util"][:length]
+        for samples in devices.values()
+        if "util" in samples.columns
+    ]
     add("device.util", "1", np.mean(busy, axis=0) if busy else None)
     every = devices if every is None else every
     if len(every) > 1:
@@ -85,7 +100,9 @@ def _length(samples: DeviceSamples | HostTable) -> int:
     return min((len(values) for values in samples.columns.values()), default=0)
 
 
-def times(samples: DeviceSamples | HostTable, window: tuple[int, int] | None) -> NDArray[np.float64]:
+def times(
+    samples: DeviceSamples | HostTable, window: tuple[int, int] | None
+) -> NDArray[np.float64]:
     """End of each interval in seconds since the window's start (or the first interval's), shape (n,)."""
     if samples.time_ns is not None and len(samples.time_ns):
         return (samples.time_ns - origin(samples.time_ns, samples.interval, window)) / 1e9

@@ -24,15 +24,26 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
     """`target.compression`, `target.fill`, `write.amplification`, each where it can be told."""
     achieved = compression(facts.target)
     if achieved is not None:
-        yield Observation("target.compression", achieved, of("target.compression").unit, FILE, "written_bytes / taken_bytes")
+        yield Observation(
+            "target.compression",
+            achieved,
+            of("target.compression").unit,
+            FILE,
+            "written_bytes / taken_bytes",
+        )
     fill = _number(facts.target, "fill")
     if fill is not None and 0 <= fill <= 1:
         yield Observation("target.fill", fill, of("target.fill").unit, FILE, "fill", fill, "1")
     amplified = write_amplification(facts)
     if amplified is not None:
         files = ", ".join(facts.monitor_files[:1])
-        yield Observation("write.amplification", amplified, of("write.amplification").unit, files,
-                          f"write.bw of {len(facts.devices)} devices x window / bytes of {facts.fio_file}")
+        yield Observation(
+            "write.amplification",
+            amplified,
+            of("write.amplification").unit,
+            files,
+            f"write.bw of {len(facts.devices)} devices x window / bytes of {facts.fio_file}",
+        )
 
 
 def compression(target: Mapping[str, Any]) -> float | None:
@@ -50,7 +61,11 @@ def write_amplification(facts: RunFacts) -> float | None:
 
     Below 1 where writes stay in memory beyond the window or are compressed; whatever else writes to the devices counts as well.
     """
-    asked = sum(direction.size_bytes for name, direction in facts.parts.items() if name in ("write", "mixed"))
+    asked = sum(
+        direction.size_bytes
+        for name, direction in facts.parts.items()
+        if name in ("write", "mixed")
+    )
     if "mixed" in facts.parts or asked <= 0 or facts.runtime <= 0 or not facts.devices:
         return None  # `mixed` doesn't tell writes from reads
     rate = 0.0
@@ -64,4 +79,8 @@ def write_amplification(facts: RunFacts) -> float | None:
 
 def _number(target: Mapping[str, Any], name: str) -> float | None:
     value = target.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value) else None
+    return (
+        float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value)
+        else None
+    )

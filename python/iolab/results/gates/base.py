@@ -33,7 +33,11 @@ def judge(facts: RunFacts) -> Iterator[Reason]:
         except Exception as error:
             if name in registry.built_in("gate"):
                 raise
-            what = error.message if isinstance(error, PluginError) else f"the gate '{name}' failed: {type(error).__name__}: {error}"
+            what = (
+                error.message
+                if isinstance(error, PluginError)
+                else f"the gate '{name}' failed: {type(error).__name__}: {error}"
+            )
             reasons = [suspect("gate-failed", what, gate=name)]
         yield from reasons
 

@@ -28,9 +28,19 @@ class BuildsGate:
             return
         expected = own.get("expected")
         if isinstance(expected, Mapping) and expected:
-            wrong = ", ".join(sorted(name for name in {*expected, *modules} if _source(modules, name) != expected.get(name)))
+            wrong = ", ".join(
+                sorted(
+                    name
+                    for name in {*expected, *modules}
+                    if _source(modules, name) != expected.get(name)
+                )
+            )
             if wrong:
-                yield invalid("wrong-build", f"the loaded modules ({wrong}) are not of the build '{asked}' that was asked for", asked=asked)
+                yield invalid(
+                    "wrong-build",
+                    f"the loaded modules ({wrong}) are not of the build '{asked}' that was asked for",
+                    asked=asked,
+                )
                 return
         for other in facts.builds:
             if other.get("asked") == asked or other.get("modules") != modules:
@@ -39,7 +49,11 @@ class BuildsGate:
             if _digest(own) is not None and _digest(own) == _digest(other):
                 yield note("same-sources", f"the builds {names} were made of the same sources")
             else:
-                yield invalid("same-build", f"both variants ran the same build: {names} loaded the same modules", asked=asked)
+                yield invalid(
+                    "same-build",
+                    f"both variants ran the same build: {names} loaded the same modules",
+                    asked=asked,
+                )
 
 
 def _source(modules: Mapping[str, Any], name: str) -> Any:

@@ -39,10 +39,15 @@ class CompressionGate:
         percent = str(options.get("buffer_compress_percentage", ""))
         decided = "compressibility" in options
         if percent == "0" and "refill_buffers" not in options and not decided:
-            yield speak("compression", "0 % asked without refill_buffers: fio repeats one block, which compresses well")
+            yield speak(
+                "compression",
+                "0 % asked without refill_buffers: fio repeats one block, which compresses well",
+            )
         zeros = "zero_buffers" in options or (percent == "100" and "buffer_pattern" not in options)
         if zeros:
-            yield speak("compression", "the data is all zeros: a file system that compresses stores holes")
+            yield speak(
+                "compression", "the data is all zeros: a file system that compresses stores holes"
+            )
         asked, achieved = _asked(options), compression(facts.target)
         if asked is not None and achieved is not None:
             yield from _compare(asked, achieved)
@@ -62,15 +67,28 @@ def _compare(percent: float, achieved: float) -> Iterable[Reason]:
     data = {"asked_percent": percent, "achieved_ratio": achieved}
     if percent == 0:
         if achieved > 1 + TOLERANCE:
-            yield suspect("compression", f"incompressible data was asked for, and took {achieved:.2f} times less room than it has", **data)
+            yield suspect(
+                "compression",
+                f"incompressible data was asked for, and took {achieved:.2f} times less room than it has",
+                **data,
+            )
         return
     if achieved <= PLAIN:
-        yield note("compression", f"{percent:g} % compressible data was stored as it is (ratio {achieved:.2f}): the target does not "
-                   "compress, or not what fio preallocated (fallocate = \"none\" does without)", **data)
+        yield note(
+            "compression",
+            f"{percent:g} % compressible data was stored as it is (ratio {achieved:.2f}): the target does not "
+            'compress, or not what fio preallocated (fallocate = "none" does without)',
+            **data,
+        )
         return
     if percent == 100:
         return  # no ratio is asked for: the smallest that a record can become is the file system's own
     asked = 1 / (1 - percent / 100)
     if abs(achieved / asked - 1) > TOLERANCE:
-        yield note("compression", f"a ratio of {asked:.2f} was asked for ({percent:g} %), {achieved:.2f} achieved: "
-                   "file systems save whole blocks only", asked_ratio=asked, **data)
+        yield note(
+            "compression",
+            f"a ratio of {asked:.2f} was asked for ({percent:g} %), {achieved:.2f} achieved: "
+            "file systems save whole blocks only",
+            asked_ratio=asked,
+            **data,
+        )

@@ -32,16 +32,31 @@ class CpuBoundGate:
         """fio's own CPU share against one CPU; the host's busy share, or that of all jobs, against all CPUs."""
         long_enough = facts.runtime >= SHORTEST
         if long_enough and facts.cpu >= SATURATED_CPU:
-            yield suspect("cpu-bound", f"each job used {100 * facts.cpu:.0f} % of a CPU: the load generator is the limit",
-                          cpu_share=facts.cpu)
+            yield suspect(
+                "cpu-bound",
+                f"each job used {100 * facts.cpu:.0f} % of a CPU: the load generator is the limit",
+                cpu_share=facts.cpu,
+            )
             return
         if facts.host_busy is not None:
             if facts.host_busy >= SATURATED_CPU:
-                yield suspect("cpu-bound", f"host CPU-bound: its CPUs were {100 * facts.host_busy:.0f} % busy", cpu_share=facts.host_busy)
+                yield suspect(
+                    "cpu-bound",
+                    f"host CPU-bound: its CPUs were {100 * facts.host_busy:.0f} % busy",
+                    cpu_share=facts.host_busy,
+                )
             elif facts.host_busy >= BUSY_CPU:
-                yield note("cpu-busy", f"the host's CPUs were {100 * facts.host_busy:.0f} % busy", cpu_share=facts.host_busy)
+                yield note(
+                    "cpu-busy",
+                    f"the host's CPUs were {100 * facts.host_busy:.0f} % busy",
+                    cpu_share=facts.host_busy,
+                )
             return
         cpus = facts.host.get("cpus")
         if long_enough and cpus and facts.jobs and facts.cpu * facts.jobs >= SATURATED_CPU * cpus:
             share = facts.cpu * facts.jobs / cpus
-            yield suspect("cpu-bound", f"the jobs used {100 * share:.0f} % of the host's {cpus:.0f} CPUs", cpu_share=share)
+            yield suspect(
+                "cpu-bound",
+                f"the jobs used {100 * share:.0f} % of the host's {cpus:.0f} CPUs",
+                cpu_share=share,
+            )

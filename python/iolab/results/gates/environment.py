@@ -20,5 +20,10 @@ class EnvironmentGate:
         for name, first in facts.reference.items():
             now = facts.environment.get(name)
             if now is not None and now != first:
-                yield suspect("environment-drift", f"{name} was '{first}' in the first run and is '{now}' here", fact=name,
-                              first=first, now=now)
+                yield suspect(
+                    "environment-drift",
+                    f"{name} was '{first}' in the first run and is '{now}' here",
+                    fact=name,
+                    first=first,
+                    now=now,
+                )

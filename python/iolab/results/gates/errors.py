@@ -29,9 +29,17 @@ class ErrorsGate:
                     by_errno[job.error] = by_errno.get(job.error, 0) + 1
             for number, count in sorted(by_errno.items()):
                 name = errno.errorcode.get(abs(number), str(number))
-                entries = f"{count} of {len(facts.fio.jobs)} entries" if len(facts.fio.jobs) > 1 else "its entry"
-                yield invalid("job-error", f"fio reports {name} ({os.strerror(abs(number))}) in {entries}", errno=number,
-                              entries=count)
+                entries = (
+                    f"{count} of {len(facts.fio.jobs)} entries"
+                    if len(facts.fio.jobs) > 1
+                    else "its entry"
+                )
+                yield invalid(
+                    "job-error",
+                    f"fio reports {name} ({os.strerror(abs(number))}) in {entries}",
+                    errno=number,
+                    entries=count,
+                )
             failed = sum(job.total_errors for job in facts.fio.jobs)
             if failed:
                 yield invalid("io-errors", f"{failed} I/Os failed", failed_ios=failed)

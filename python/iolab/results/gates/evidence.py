@@ -23,25 +23,45 @@ class EvidenceGate:
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """One reason per damaged or altered file, one for a missing result, one for leading text."""
         for damaged in facts.damaged:
-            yield invalid("damaged-file", f"{damaged.file} can't be used: {damaged.reason}", file=damaged.file)
+            yield invalid(
+                "damaged-file", f"{damaged.file} can't be used: {damaged.reason}", file=damaged.file
+            )
         for altered in facts.altered:
-            yield suspect("altered-file", f"{altered.file} is not as the run left it: {altered.reason}", file=altered.file)
+            yield suspect(
+                "altered-file",
+                f"{altered.file} is not as the run left it: {altered.reason}",
+                file=altered.file,
+            )
         if facts.fio is None:
             if not facts.damaged:
                 yield invalid("no-result", "fio left no result: no file of the run is fio output")
             return
         if facts.sections:
-            yield invalid("sections", f"{facts.fio_file} holds {len(facts.sections)} sections that ran one after another "
-                          f"({_few(facts.sections)}), each a measurement of its own: import it again, which makes a run of each",
-                          file=facts.fio_file, sections=list(facts.sections))
+            yield invalid(
+                "sections",
+                f"{facts.fio_file} holds {len(facts.sections)} sections that ran one after another "
+                f"({_few(facts.sections)}), each a measurement of its own: import it again, which makes a run of each",
+                file=facts.fio_file,
+                sections=list(facts.sections),
+            )
         elif not facts.fio.jobs:
-            yield invalid("no-io", f"{facts.fio_file} holds no job: fio was ended before any of them reported", file=facts.fio_file)
+            yield invalid(
+                "no-io",
+                f"{facts.fio_file} holds no job: fio was ended before any of them reported",
+                file=facts.fio_file,
+            )
         elif not facts.directions:
             yield invalid("no-io", "fio's result holds no I/O at all", file=facts.fio_file)
         trouble = trouble_in(facts.fio.leading_text)
         if trouble is not None:
-            yield suspect("text-in-json", f"fio wrote text before its JSON: '{trouble[:120]}'", file=facts.fio_file)
+            yield suspect(
+                "text-in-json",
+                f"fio wrote text before its JSON: '{trouble[:120]}'",
+                file=facts.fio_file,
+            )
 
 
 def _few(names: Sequence[str]) -> str:
-    return ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:4])} and {len(names) - 4} more"
+    return (
+        ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:4])} and {len(names) - 4} more"
+    )

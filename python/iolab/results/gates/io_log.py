@@ -40,18 +40,32 @@ class IoLogGate:
             yield note("io-log", f"the log of every I/O is not in the recording: {problem}")
             return
         events, latency = said.get("events", {}), said.get("latency", {})
-        wrong = [words for operation in LOGGED
-                 if (words := counted(operation, int(events.get(operation, 0)), facts.directions))]
+        wrong = [
+            words
+            for operation in LOGGED
+            if (words := counted(operation, int(events.get(operation, 0)), facts.directions))
+        ]
         if said.get("damaged"):
             wrong.append(f"{said['damaged']} lines of fio's log are damaged")
         if wrong:
-            yield note("io-log", f"the recording differs from fio's result: {'; '.join(wrong)}", events=dict(events))
+            yield note(
+                "io-log",
+                f"the recording differs from fio's result: {'; '.join(wrong)}",
+                events=dict(events),
+            )
             return
         for operation in LOGGED:
             direction = facts.directions.get(operation)
-            moved = _moved(latency.get(operation, {}), direction) if direction is not None and direction.ios else []
+            moved = (
+                _moved(latency.get(operation, {}), direction)
+                if direction is not None and direction.ios
+                else []
+            )
             if moved:
-                yield note("io-log", f"{operation}: percentiles of the recording differ from fio's: {', '.join(moved)}")
+                yield note(
+                    "io-log",
+                    f"{operation}: percentiles of the recording differ from fio's: {', '.join(moved)}",
+                )
 
 
 def counted(operation: str, events: int, directions: Mapping[str, FioDirection]) -> str:
@@ -71,6 +85,11 @@ def _moved(recorded: Mapping[str, int | None], direction: FioDirection) -> list[
     if timed is None or not timed.bins:
         return []
     indices, counts = _core.take_over_fio_bins(sorted(timed.bins.items()))
-    own = _core.quantiles(indices, counts, [float(each) / 100 for each in PERCENTILES], _core.fio_bits())
-    return [f"p{name} {recorded.get(name)} ns instead of {value} ns" for name, value in zip(PERCENTILES, own, strict=True)
-            if recorded.get(name) != value]
+    own = _core.quantiles(
+        indices, counts, [float(each) / 100 for each in PERCENTILES], _core.fio_bits()
+    )
+    return [
+        f"p{name} {recorded.get(name)} ns instead of {value} ns"
+        for name, value in zip(PERCENTILES, own, strict=True)
+        if recorded.get(name) != value
+    ]

@@ -28,7 +28,12 @@ class JobCountGate:
         if isinstance(sections, int):  # each has its own numjobs, and its own way to report
             most = planned * sections * len({job.hostname for job in facts.fio.jobs})
             if not len({job.group for job in facts.fio.jobs}) <= entries <= most:
-                yield invalid("job-count", f"fio reports {entries} jobs, planned were {planned}", planned=planned, entries=entries)
+                yield invalid(
+                    "job-count",
+                    f"fio reports {entries} jobs, planned were {planned}",
+                    planned=planned,
+                    entries=entries,
+                )
             return
         echoed = facts.options.get("numjobs", "")
         hosts = len({job.hostname for job in facts.fio.jobs})
@@ -37,10 +42,30 @@ class JobCountGate:
         imported = facts.plan.status == "imported"
         speak, said = (suspect, "the layout says") if imported else (invalid, "planned were")
         proven = facts.proven_jobs
-        if proven is not None and not {proven, entries} & {planned * times for times in (1, hosts, names, hosts * names)}:
-            yield suspect("job-count", f"fio ran {proven} job{'' if proven == 1 else 's'}, the layout says {planned}",
-                          planned=planned, ran=proven)
-        elif echoed.isdigit() and planned not in ({int(echoed), int(echoed) * hosts, entries} if imported else {int(echoed)}):
-            yield speak("job-count", f"fio ran numjobs={echoed}, {said} {planned}", planned=planned, echoed=int(echoed))
-        elif entries not in {groups, planned, planned * hosts} | ({planned * hosts * names} if imported else set()):
-            yield speak("job-count", f"fio reports {entries} jobs, {said} {planned}", planned=planned, entries=entries)
+        if proven is not None and not {proven, entries} & {
+            planned * times for times in (1, hosts, names, hosts * names)
+        }:
+            yield suspect(
+                "job-count",
+                f"fio ran {proven} job{'' if proven == 1 else 's'}, the layout says {planned}",
+                planned=planned,
+                ran=proven,
+            )
+        elif echoed.isdigit() and planned not in (
+            {int(echoed), int(echoed) * hosts, entries} if imported else {int(echoed)}
+        ):
+            yield speak(
+                "job-count",
+                f"fio ran numjobs={echoed}, {said} {planned}",
+                planned=planned,
+                echoed=int(echoed),
+            )
+        elif entries not in {groups, planned, planned * hosts} | (
+            {planned * hosts * names} if imported else set()
+        ):
+            yield speak(
+                "job-count",
+                f"fio reports {entries} jobs, {said} {planned}",
+                planned=planned,
+                entries=entries,
+            )

@@ -20,19 +20,30 @@ PACING = ("rate", "thinktime", "flow")
 """fio's options that make a job wait between its I/Os (fio(1)); `rate_iops` makes an open loop, which is judged by its rate."""
 
 
-def concurrency_reason(in_flight: float, concurrency: float, latency: float, cpu_bound: bool | None) -> Reason | None:
+def concurrency_reason(
+    in_flight: float, concurrency: float, latency: float, cpu_bound: bool | None
+) -> Reason | None:
     """The reason, if any, that L = `in_flight` against C = `concurrency` gives; `cpu_bound` None for published numbers."""
     ratio = in_flight / concurrency
     data = {"in_flight": in_flight, "concurrency": concurrency, "ratio": ratio}
     if ratio > HIGH and cpu_bound is not None:
-        text = (f"Little's law: {format_number(in_flight)} I/Os in flight by rate and latency, but only {format_number(concurrency)} can "
-                "be: a unit or a field is wrong")
+        text = (
+            f"Little's law: {format_number(in_flight)} I/Os in flight by rate and latency, but only {format_number(concurrency)} can "
+            "be: a unit or a field is wrong"
+        )
         return invalid("littles-law", text, **data)
     if ratio < LOW or ratio > HIGH:
-        share = (f"time outside I/O: {format_number(100 * (1 - ratio), 3)} %" if ratio < LOW
-                 else f"more I/Os in flight than jobs: L/C = {format_number(ratio)}")
+        share = (
+            f"time outside I/O: {format_number(100 * (1 - ratio), 3)} %"
+            if ratio < LOW
+            else f"more I/Os in flight than jobs: L/C = {format_number(ratio)}"
+        )
         if cpu_bound is False and latency >= SLOW_SECONDS:
-            return suspect("time-outside-io", f"{share} at a mean latency of {format_quantity(latency, 's', 3)}", **data)
+            return suspect(
+                "time-outside-io",
+                f"{share} at a mean latency of {format_quantity(latency, 's', 3)}",
+                **data,
+            )
         return note("time-outside-io", share, **data)
     return None
 
@@ -61,11 +72,25 @@ class LittlesLawGate:
         elif concurrency.value is None or inside > HIGH * concurrency.value:
             reason = _unknown(inside, concurrency)
         else:
-            saturated = max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU or "files" in facts.plan.extra
-            paced = [f"{name}={facts.options[name]}" for name in PACING if facts.options.get(name, "0").strip("0,") != ""]
-            reason = concurrency_reason(inside, concurrency.value, latency, saturated or bool(paced) or not concurrency.is_told)
+            saturated = (
+                max(facts.cpu, facts.host_busy or 0.0) >= SATURATED_CPU
+                or "files" in facts.plan.extra
+            )
+            paced = [
+                f"{name}={facts.options[name]}"
+                for name in PACING
+                if facts.options.get(name, "0").strip("0,") != ""
+            ]
+            reason = concurrency_reason(
+                inside,
+                concurrency.value,
+                latency,
+                saturated or bool(paced) or not concurrency.is_told,
+            )
             if reason is not None and paced:
-                reason = replace(reason, text=f"{reason.text}: fio waits between I/Os ({', '.join(paced)})")
+                reason = replace(
+                    reason, text=f"{reason.text}: fio waits between I/Os ({', '.join(paced)})"
+                )
         if reason is not None:
             yield reason
 
@@ -74,5 +99,13 @@ def _unknown(inside: float, concurrency: Concurrency) -> Reason:
     many = f"{format_number(inside)} I/Os in flight by rate and latency"
     data = {"in_flight": inside, "concurrency": concurrency.value}
     if concurrency.unknown:
-        return note("concurrency-unknown", f"{many}; how many could be isn't known: {concurrency.unknown}", **data)
-    return note("concurrency-unknown", f"{many}, more than the result's options ask for: they may be those of one of several jobs", **data)
+        return note(
+            "concurrency-unknown",
+            f"{many}; how many could be isn't known: {concurrency.unknown}",
+            **data,
+        )
+    return note(
+        "concurrency-unknown",
+        f"{many}, more than the result's options ask for: they may be those of one of several jobs",
+        **data,
+    )

@@ -28,9 +28,13 @@ class MonitorAliveGate:
         """Planned sources against files, samples got against samples due."""
         planned = [str(name) for name in facts.plan.extra.get("sources", ())]
         left = [*facts.monitor_files, *(damaged.file for damaged in facts.damaged)]
-        missing = [name for name in planned if not any(file.startswith(f"{name}.") for file in left)]
+        missing = [
+            name for name in planned if not any(file.startswith(f"{name}.") for file in left)
+        ]
         if missing:
-            whose = f"monitors {', '.join(missing)}" if len(missing) > 1 else f"monitor {missing[0]}"
+            whose = (
+                f"monitors {', '.join(missing)}" if len(missing) > 1 else f"monitor {missing[0]}"
+            )
             yield invalid("monitor-missing", f"the {whose} left nothing", sources=missing)
         recording = facts.plan.extra.get("recording")
         if isinstance(recording, dict):
@@ -48,15 +52,24 @@ class MonitorAliveGate:
 def _lost(recording: dict[str, object]) -> Iterable[Reason]:
     """Events that were lost take nothing from the load's own numbers; maps of the run lack them."""
     lost, events = recording.get("lost"), recording.get("events")
-    for source, count in (lost.items() if isinstance(lost, dict) else ()):
+    for source, count in lost.items() if isinstance(lost, dict) else ():
         if isinstance(count, int) and count > 0:
             kept = events.get(source) if isinstance(events, dict) else None
             among = f", {kept} recorded" if isinstance(kept, int) else ""
-            yield note("events-lost", f"{count} events of {source} were lost{among}", source=source, lost=count)
+            yield note(
+                "events-lost",
+                f"{count} events of {source} were lost{among}",
+                source=source,
+                lost=count,
+            )
     interrupted = recording.get("interrupted")
     if isinstance(interrupted, list) and interrupted:
         sources = " and ".join(events) if isinstance(events, dict) and events else "events"
-        yield note("recording-gap", f"{sources} were not recorded all the time: {'; '.join(map(str, interrupted))}", times=len(interrupted))
+        yield note(
+            "recording-gap",
+            f"{sources} were not recorded all the time: {'; '.join(map(str, interrupted))}",
+            times=len(interrupted),
+        )
     if recording.get("problem"):
         yield note("recording-trouble", f"the recording: {recording['problem']}")
 
@@ -67,5 +80,11 @@ def _dead(monitor: Monitor, due: float, facts: RunFacts) -> Reason:
     readings = facts.plan.extra.get("readings", {})
     trouble = str(readings.get(source, {}).get("trouble", "")) if isinstance(readings, dict) else ""
     why = f": {source} {trouble}" if trouble else ""
-    return invalid("monitor-dead", f"the monitor{whose or f' {source}'} has {monitor.samples} of {due:.0f} samples{why}",
-                   device=monitor.what, file=monitor.file, samples=monitor.samples, due=round(due))
+    return invalid(
+        "monitor-dead",
+        f"the monitor{whose or f' {source}'} has {monitor.samples} of {due:.0f} samples{why}",
+        device=monitor.what,
+        file=monitor.file,
+        samples=monitor.samples,
+        due=round(due),
+    )

@@ -38,24 +38,52 @@ class RuntimeGate:
             return
         if "files" in facts.plan.extra:
             if not facts.ended_by_size:
-                yield invalid("runtime", f"the files were not all done within {format_number(asked)} s", seconds=ran, asked_seconds=asked)
+                yield invalid(
+                    "runtime",
+                    f"the files were not all done within {format_number(asked)} s",
+                    seconds=ran,
+                    asked_seconds=asked,
+                )
             return
         times = f"{format_number(ran)} s of {format_number(asked)} s"
         if ran < SHORT * asked:
             moved = sum(direction.size_bytes for direction in facts.parts.values())
-            time_based = facts.plan.extra.get("time_based", facts.options.get("time_based", "0") != "0")
+            time_based = facts.plan.extra.get(
+                "time_based", facts.options.get("time_based", "0") != "0"
+            )
             if facts.fio is not None and any(job.is_steady for job in facts.fio.jobs):
-                yield note("steady-state", f"the steady state was reached after {times}", seconds=ran, asked_seconds=asked)
+                yield note(
+                    "steady-state",
+                    f"the steady state was reached after {times}",
+                    seconds=ran,
+                    asked_seconds=asked,
+                )
             elif not time_based and facts.asked_bytes is not None and moved >= facts.asked_bytes:
                 most = facts.asked_bytes * _passes(facts)
                 if facts.plan.status == "imported" and moved > BEYOND * most:
-                    yield suspect("runtime", f"the load ended early, after {times}: it moved {format_quantity(moved, 'B')}, more than the "
-                                  f"asked size of {format_quantity(most, 'B')}, as a time_based load does that is stopped",
-                                  seconds=ran, asked_seconds=asked, bytes=moved, asked_bytes=most)
+                    yield suspect(
+                        "runtime",
+                        f"the load ended early, after {times}: it moved {format_quantity(moved, 'B')}, more than the "
+                        f"asked size of {format_quantity(most, 'B')}, as a time_based load does that is stopped",
+                        seconds=ran,
+                        asked_seconds=asked,
+                        bytes=moved,
+                        asked_bytes=most,
+                    )
                 else:
-                    yield note("ended-by-size", f"the asked size was done after {times}", seconds=ran, asked_seconds=asked)
+                    yield note(
+                        "ended-by-size",
+                        f"the asked size was done after {times}",
+                        seconds=ran,
+                        asked_seconds=asked,
+                    )
             else:
-                yield invalid("runtime", f"the load ended early, after {times}", seconds=ran, asked_seconds=asked)
+                yield invalid(
+                    "runtime",
+                    f"the load ended early, after {times}",
+                    seconds=ran,
+                    asked_seconds=asked,
+                )
         elif ran > LONG * asked + SLACK:
             yield suspect("runtime", f"the load overran: {times}", seconds=ran, asked_seconds=asked)
 
@@ -63,5 +91,7 @@ class RuntimeGate:
 def _passes(facts: RunFacts) -> int:
     """How often fio moves its size: `loops`, and once more where it verifies or trims what it writes."""
     loops = facts.options.get("loops", "")
-    twice = "verify" in facts.options or "trim" in facts.options.get("rw", facts.options.get("readwrite", ""))
+    twice = "verify" in facts.options or "trim" in facts.options.get(
+        "rw", facts.options.get("readwrite", "")
+    )
     return (int(loops) if loops.isdecimal() and len(loops) < 9 else 1) * (2 if twice else 1)

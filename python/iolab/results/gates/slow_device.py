@@ -24,12 +24,20 @@ class SlowDeviceGate:
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """One reason for each such device, slowest first."""
         for outlier in device_outliers(loads(facts.devices)):
-            yield suspect("slow-device", f"{outlier.device} {_words(outlier)}", device=outlier.device, quantity=outlier.quantity,
-                          value=outlier.value, peers=outlier.peers)
+            yield suspect(
+                "slow-device",
+                f"{outlier.device} {_words(outlier)}",
+                device=outlier.device,
+                quantity=outlier.quantity,
+                value=outlier.value,
+                peers=outlier.peers,
+            )
 
 
 def _words(outlier: DeviceOutlier) -> str:
     often = f"{format_number(outlier.times, 2)} times" if outlier.peers > 0 else "far above"
     if outlier.quantity == "await":
-        return f"took {format_quantity(outlier.value, 's', 3)} for an I/O, {often} its peers' median"
+        return (
+            f"took {format_quantity(outlier.value, 's', 3)} for an I/O, {often} its peers' median"
+        )
     return f"was busy for {100 * outlier.value:.0f} % of the time, {often} its peers' median"

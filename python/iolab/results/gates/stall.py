@@ -58,15 +58,23 @@ class StallGate:
         series, whose = found
         if not np.any(series.values > 0):
             if whose == "the target's devices" and facts.iops > 0:
-                yield note("devices-idle", "the target's devices moved nothing: a cache served the load")
+                yield note(
+                    "devices-idle", "the target's devices moved nothing: a cache served the load"
+                )
             return
         spans = stalls(series)
         if spans:
             total = sum(length for _, length in spans)
             at, longest = max(spans, key=lambda span: span[1])
             more = f" ({len(spans)} stalls, {_seconds(total)} in all)" if len(spans) > 1 else ""
-            yield suspect("stall", f"{whose} moved nothing for {_seconds(longest)} from second {at:.0f} on{more}", seconds=total,
-                          longest_seconds=longest, start_seconds=at, stalls=len(spans))
+            yield suspect(
+                "stall",
+                f"{whose} moved nothing for {_seconds(longest)} from second {at:.0f} on{more}",
+                seconds=total,
+                longest_seconds=longest,
+                start_seconds=at,
+                stalls=len(spans),
+            )
 
 
 def _seconds(length: float) -> str:

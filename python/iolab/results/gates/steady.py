@@ -32,5 +32,10 @@ class SteadyGate:
             said.append(f"drift {100 * found.slope_share:.0f} % over the window")
         if not 1 / HALVES_LIMIT <= found.halves_ratio <= HALVES_LIMIT:
             said.append(f"second half at {100 * found.halves_ratio:.0f} % of the first")
-        yield suspect("not-steady", f"not steady: {', '.join(said)}", range_share=found.range_share,
-                      slope_share=found.slope_share, halves_ratio=found.halves_ratio)
+        yield suspect(
+            "not-steady",
+            f"not steady: {', '.join(said)}",
+            range_share=found.range_share,
+            slope_share=found.slope_share,
+            halves_ratio=found.halves_ratio,
+        )

@@ -18,4 +18,8 @@ class TracingGate:
         """One note for all that was on."""
         found = facts.plan.extra.get("tracing")
         if isinstance(found, list) and found:
-            yield note("tracing", f"the kernel was traced during the run: {'; '.join(map(str, found))}", traced=len(found))
+            yield note(
+                "tracing",
+                f"the kernel was traced during the run: {'; '.join(map(str, found))}",
+                traced=len(found),
+            )

@@ -45,11 +45,25 @@ class Imported:
 
 def account(imported: Imported, most: int = 5) -> dict[str, Any]:
     """What became of every file, as plain data: counts with examples, layouts, notes."""
-    def counted(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-        return {name: {"count": len(each), "examples": [writable(path) for path in each[:most]]} for name, each in paths.items()}
 
-    return {"runs": imported.runs, "layouts": [writable(text) for text in imported.layouts], "inferred": imported.is_inferred,
-            "files": counted(imported.files), "skipped": counted(imported.skipped), "notes": [writable(note) for note in imported.notes],
-            "unmatched_layouts": [writable(text) for text in imported.suggestions], "whole": imported.whole,
-            "differences": [writable(text) for text in imported.differences],
-            "folders_without_result": {"count": len(imported.empty), "examples": [writable(path) for path in imported.empty[:most]]}}
+    def counted(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        return {
+            name: {"count": len(each), "examples": [writable(path) for path in each[:most]]}
+            for name, each in paths.items()
+        }
+
+    return {
+        "runs": imported.runs,
+        "layouts": [writable(text) for text in imported.layouts],
+        "inferred": imported.is_inferred,
+        "files": counted(imported.files),
+        "skipped": counted(imported.skipped),
+        "notes": [writable(note) for note in imported.notes],
+        "unmatched_layouts": [writable(text) for text in imported.suggestions],
+        "whole": imported.whole,
+        "differences": [writable(text) for text in imported.differences],
+        "folders_without_result": {
+            "count": len(imported.empty),
+            "examples": [writable(path) for path in imported.empty[:most]],
+        },
+    }

@@ -64,17 +64,26 @@ def parse_layout(text: str) -> Layout:
     pattern, fields, types, last = "", [], {}, 0
     stripped = text.strip("/") if text.strip() else ""
     if not stripped:
-        raise UsageError("the layout is empty", hint="such as --layout '{variant}/{disks:int}-hdd/fio-{numjobs:int}-jobs'")
+        raise UsageError(
+            "the layout is empty",
+            hint="such as --layout '{variant}/{disks:int}-hdd/fio-{numjobs:int}-jobs'",
+        )
     for match in _FIELD.finditer(stripped):
         name, kind = match[1], match[2] or "str"
         where = f"--layout '{text}'"
         if not name.isidentifier():
-            raise UsageError(f"'{{{name}}}' is not a field name", where=where, hint="use letters, digits and _")
+            raise UsageError(
+                f"'{{{name}}}' is not a field name", where=where, hint="use letters, digits and _"
+            )
         if kind not in _TYPES:
-            raise UsageError(f"unknown type '{kind}' of field '{name}'", where=where, hint=f"types are {', '.join(_TYPES)}")
+            raise UsageError(
+                f"unknown type '{kind}' of field '{name}'",
+                where=where,
+                hint=f"types are {', '.join(_TYPES)}",
+            )
         if name in types:
             raise UsageError(f"field '{name}' appears twice", where=where)
-        pattern += _literal(stripped[last:match.start()]) + f"(?P<{name}>{_TYPES[kind][0]})"
+        pattern += _literal(stripped[last : match.start()]) + f"(?P<{name}>{_TYPES[kind][0]})"
         fields.append(name)
         types[name] = "str" if name in PLACES else kind
         last = match.end()

@@ -15,27 +15,100 @@ from .path_words import same_value
 
 INCIDENTAL = {
     # where the load lay and where its output went
-    "filename", "directory", "filename_format", "unique_filename", "opendir", "output", "output-format", "mountpoint",
-    "hostname", "port", "listen", "interface", "clustername", "rbdname", "aux-path", "state_save_path", "read_iolog", "write_iolog",
-    "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_avg_msec", "log_hist_msec", "log_max_value", "log_offset",
-    "log_unix_epoch", "log_alternate_epoch", "log_prio", "log_store_compressed", "log_compression", "per_job_logs", "log_entries",
-    "log_window_value", "log_hist_coarseness", "bwavgtime", "iopsavgtime",
+    "filename",
+    "directory",
+    "filename_format",
+    "unique_filename",
+    "opendir",
+    "output",
+    "output-format",
+    "mountpoint",
+    "hostname",
+    "port",
+    "listen",
+    "interface",
+    "clustername",
+    "rbdname",
+    "aux-path",
+    "state_save_path",
+    "read_iolog",
+    "write_iolog",
+    "write_bw_log",
+    "write_lat_log",
+    "write_iops_log",
+    "write_hist_log",
+    "log_avg_msec",
+    "log_hist_msec",
+    "log_max_value",
+    "log_offset",
+    "log_unix_epoch",
+    "log_alternate_epoch",
+    "log_prio",
+    "log_store_compressed",
+    "log_compression",
+    "per_job_logs",
+    "log_entries",
+    "log_window_value",
+    "log_hist_coarseness",
+    "bwavgtime",
+    "iopsavgtime",
     # names and how results are told
-    "name", "description", "group_reporting", "new_group", "stonewall", "wait_for", "percentile_list", "status-interval", "eta",
-    "significant_figures", "uid", "gid", "exitall", "exitall_on_error",
+    "name",
+    "description",
+    "group_reporting",
+    "new_group",
+    "stonewall",
+    "wait_for",
+    "percentile_list",
+    "status-interval",
+    "eta",
+    "significant_figures",
+    "uid",
+    "gid",
+    "exitall",
+    "exitall_on_error",
     # chance
-    "randseed", "allrandrepeat", "randrepeat",
+    "randseed",
+    "allrandrepeat",
+    "randrepeat",
 }
 """Options that differ between repetitions without making them different measurements."""
 
 UNNAMED_FOLDER = "folder"
 """How factors begin that are named after a folder's depth alone."""
 
-_FIRST = ("rw", "readwrite", "iodepth", "numjobs", "bs", "blocksize", "rwmixread", "rwmixwrite", "rate_iops", "rate", "ioengine", "direct",
-          "sync", "fsync", "size", "runtime")
+_FIRST = (
+    "rw",
+    "readwrite",
+    "iodepth",
+    "numjobs",
+    "bs",
+    "blocksize",
+    "rwmixread",
+    "rwmixwrite",
+    "rate_iops",
+    "rate",
+    "ioengine",
+    "direct",
+    "sync",
+    "fsync",
+    "size",
+    "runtime",
+)
 """Options that are taken first where several differ at once: what people sweep."""
 
-_SIZES = {"bs", "blocksize", "size", "io_size", "filesize", "file_size", "ba", "offset", "offset_increment", "rate"}
+_SIZES = {
+    "bs",
+    "blocksize",
+    "size",
+    "io_size",
+    "filesize",
+    "file_size",
+    "ba",
+    "offset",
+    "offset_increment",
+    "rate",
+}
 _TIMES = {"runtime", "timeout", "ramp_time", "startdelay", "time"}
 
 
@@ -84,9 +157,20 @@ def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
         are_numbers = all(isinstance(level, int) for level in levels)
         for run in runs:
             text = run.options.get(name)
-            if run.factors.get(name) is not None or text is None or (are_numbers and not text.isdecimal()):
+            if (
+                run.factors.get(name) is not None
+                or text is None
+                or (are_numbers and not text.isdecimal())
+            ):
                 continue
-            spelt = next((level for level in levels if same_value(name, str(level)) == same_value(name, text)), run.shown.get(name, text))
+            spelt = next(
+                (
+                    level
+                    for level in levels
+                    if same_value(name, str(level)) == same_value(name, text)
+                ),
+                run.shown.get(name, text),
+            )
             run.factors[name] = int(text) if are_numbers else spelt
             found[name] = found.get(name, 0) + 1
     return found
@@ -98,13 +182,21 @@ def drop_explained_folders(runs: Sequence[Told]) -> list[str]:
     A folder `random` above `randread` tells nothing more, and keeps runs of other trees out of its cells.
     """
     dropped = []
-    for name in [name for name in dict.fromkeys(name for run in runs for name in run.factors) if name.startswith(UNNAMED_FOLDER)]:
+    for name in [
+        name
+        for name in dict.fromkeys(name for run in runs for name in run.factors)
+        if name.startswith(UNNAMED_FOLDER)
+    ]:
         having = [run for run in runs if run.factors.get(name) is not None]
         if len(having) == len(runs):
             continue
         levels: dict[tuple[object, ...], set[object]] = defaultdict(set)
         for run in having:
-            named = sorted((other, str(level)) for other, level in run.factors.items() if not other.startswith(UNNAMED_FOLDER))
+            named = sorted(
+                (other, str(level))
+                for other, level in run.factors.items()
+                if not other.startswith(UNNAMED_FOLDER)
+            )
             levels[run.variant, run.host, *named].add(run.factors[name])
         if all(len(values) == 1 for values in levels.values()):
             for run in runs:
@@ -122,7 +214,15 @@ def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
     found: dict[str, str] = {}
     while True:
         differing = _differing(runs)
-        name = next(iter(sorted(differing, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))), None)
+        name = next(
+            iter(
+                sorted(
+                    differing,
+                    key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name),
+                )
+            ),
+            None,
+        )
         if name is None:
             return found
         factor = _factor_name(name, runs)
@@ -131,7 +231,9 @@ def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
         for run in runs:
             text = run.options.get(name)
             if text is not None:
-                spelt.setdefault(text, int(text) if whole and name not in _SIZES else run.shown.get(name) or text)
+                spelt.setdefault(
+                    text, int(text) if whole and name not in _SIZES else run.shown.get(name) or text
+                )
             run.factors[factor] = None if text is None else spelt[text]
         found[factor] = differing[name]
 
@@ -140,7 +242,15 @@ def _differing(runs: Sequence[Told]) -> dict[str, str]:
     """Options of which runs of one cell have several values, each with those of one cell."""
     cells: dict[tuple[object, ...], list[Told]] = defaultdict(list)
     for run in runs:
-        cells[run.variant, run.host, *((name, str(value)) for name, value in sorted(run.factors.items()) if value is not None)].append(run)
+        cells[
+            run.variant,
+            run.host,
+            *(
+                (name, str(value))
+                for name, value in sorted(run.factors.items())
+                if value is not None
+            ),
+        ].append(run)
     found: dict[str, str] = {}
     for cell in cells.values():
         names = {name for run in cell for name in run.options} if len(cell) > 1 else set()
@@ -161,11 +271,20 @@ def unlike_arms(runs: Sequence[Told]) -> dict[str, str]:
     """Options that differ between the variants of one cell, with their values."""
     cells: dict[tuple[object, ...], list[Told]] = defaultdict(list)
     for run in runs:
-        cells[tuple((name, str(value)) for name, value in sorted(run.factors.items()) if value is not None)].append(run)
+        cells[
+            tuple(
+                (name, str(value))
+                for name, value in sorted(run.factors.items())
+                if value is not None
+            )
+        ].append(run)
     found: dict[str, str] = {}
     for cell in cells.values():
         for name in {name for run in cell for name in run.options}:
             values = {run.variant: run.options.get(name, "absent") for run in cell}
             if len(set(values.values())) > 1:
-                found.setdefault(name, ", ".join(f"{variant}: {value}" for variant, value in list(values.items())[:4]))
+                found.setdefault(
+                    name,
+                    ", ".join(f"{variant}: {value}" for variant, value in list(values.items())[:4]),
+                )
     return dict(sorted(found.items()))

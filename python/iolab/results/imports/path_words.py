@@ -9,7 +9,17 @@ from ...errors import UsageError
 from ...units import parse_fio_size
 
 _ALIASES = {
-    "iodepth": ("iodepth", "io_depth", "qd", "qdepth", "queuedepth", "queue_depth", "queue-depth", "depth", "iod"),
+    "iodepth": (
+        "iodepth",
+        "io_depth",
+        "qd",
+        "qdepth",
+        "queuedepth",
+        "queue_depth",
+        "queue-depth",
+        "depth",
+        "iod",
+    ),
     "numjobs": ("numjobs", "num_jobs", "num-jobs", "jobs", "job", "nj", "njobs"),
     "threads": ("threads", "thread", "thr"),
     "bs": ("bs", "blocksize", "block_size", "block-size", "blk"),
@@ -18,9 +28,27 @@ _ALIASES = {
     "rwmixwrite": ("rwmixwrite", "mixwrite"),
     "rate_iops": ("rate_iops", "rate-iops"),
     "ioengine": ("ioengine", "engine"),
-    "direct": ("direct",), "size": ("size", "filesize", "file_size"), "runtime": ("runtime",), "fsync": ("fsync",),
-    "nrfiles": ("nrfiles",), "recordsize": ("recordsize", "record_size", "rs"), "compression": ("compression", "compress"),
-    "repetition": ("run", "rep", "repeat", "repetition", "iteration", "iter", "trial", "pass", "round", "attempt", "sample", "try"),
+    "direct": ("direct",),
+    "size": ("size", "filesize", "file_size"),
+    "runtime": ("runtime",),
+    "fsync": ("fsync",),
+    "nrfiles": ("nrfiles",),
+    "recordsize": ("recordsize", "record_size", "rs"),
+    "compression": ("compression", "compress"),
+    "repetition": (
+        "run",
+        "rep",
+        "repeat",
+        "repetition",
+        "iteration",
+        "iter",
+        "trial",
+        "pass",
+        "round",
+        "attempt",
+        "sample",
+        "try",
+    ),
     "host": ("host", "hostname", "node", "server", "client"),
     "disks": ("disks", "disk", "drives", "drive", "devices", "devs"),
     "vdevs": ("vdevs",),
@@ -34,18 +62,59 @@ KEYS = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 SIZES = {"bs", "size", "recordsize"}
 """Fields whose values are sizes."""
 
-MEDIA = {"hdd", "ssd", "nvme", "sata", "sas", "optane", "flash", "sd", "usb", "floppy", "ramdisk", "zram"}
+MEDIA = {
+    "hdd",
+    "ssd",
+    "nvme",
+    "sata",
+    "sas",
+    "optane",
+    "flash",
+    "sd",
+    "usb",
+    "floppy",
+    "ramdisk",
+    "zram",
+}
 
-_DULL = {"fio", "test", "tests", "bench", "benchmark", "result", "results", "output", "out", "data", "log", "logs", "json"}
+_DULL = {
+    "fio",
+    "test",
+    "tests",
+    "bench",
+    "benchmark",
+    "result",
+    "results",
+    "output",
+    "out",
+    "data",
+    "log",
+    "logs",
+    "json",
+}
 """Words that name nothing about a run."""
 
-_BASELINES = {"baseline", "master", "trunk", "before", "original", "control", "vanilla", "stock", "upstream", "unpatched", "reference"}
+_BASELINES = {
+    "baseline",
+    "master",
+    "trunk",
+    "before",
+    "original",
+    "control",
+    "vanilla",
+    "stock",
+    "upstream",
+    "unpatched",
+    "reference",
+}
 """Words in names of arms that others are compared with."""
 
 _BASELINE_NAMES = {"base", "main", "old", "orig", "default", "ref", "off", "without", "a", "none"}
 """Whole names of such."""
 
-_SEQUENCE = r"(?:rand(?:om)?|seq(?:uential)?)[-_ ]?(?:readwrite|read|write|rw|trim)|trimwrite|readwrite"
+_SEQUENCE = (
+    r"(?:rand(?:om)?|seq(?:uential)?)[-_ ]?(?:readwrite|read|write|rw|trim)|trimwrite|readwrite"
+)
 _MANY = sorted((alias for alias in KEYS if re.search(r"[-_]", alias)), key=len, reverse=True)
 _TOKEN = re.compile(
     r"(?P<date>(?<!\d)1[4-9]\d{8}(?:\d{3})?(?!\d)|(?<!\d)(?:19|20)\d\d[-_.]?(?:0[1-9]|1[0-2])[-_.]?(?:0[1-9]|[12]\d|3[01])"
@@ -53,11 +122,25 @@ _TOKEN = re.compile(
     rf"|(?P<rw>(?<![A-Za-z])(?:{_SEQUENCE})(?![A-Za-z]))"
     rf"|(?P<many>(?<![A-Za-z])(?:io_uring_cmd|io_uring|{'|'.join(map(re.escape, _MANY))})(?![A-Za-z]))"
     r"|(?P<glue>[-_=+,@:;()\[\] ]+)"
-    r"|(?P<word>[^-_=+,@:;()\[\] ]+)", re.IGNORECASE)
+    r"|(?P<word>[^-_=+,@:;()\[\] ]+)",
+    re.IGNORECASE,
+)
 _GLUED = re.compile(r"([A-Za-z]+)(\d+[kmgt]?i?b?)|(\d+)([A-Za-z]+)", re.IGNORECASE)
 _SIZE = re.compile(r"\d+[kmgt]i?b?", re.IGNORECASE)
 _INT = re.compile(r"\d{1,9}")
-_RW = {"read", "write", "randread", "randwrite", "rw", "readwrite", "randrw", "trim", "randtrim", "trimwrite", "randtrimwrite"}
+_RW = {
+    "read",
+    "write",
+    "randread",
+    "randwrite",
+    "rw",
+    "readwrite",
+    "randrw",
+    "trim",
+    "randtrim",
+    "trimwrite",
+    "randtrimwrite",
+}
 _ENDING = re.compile(r"(?:\.(?:json|txt|out|log|fio|dat|terse|result|results))+$", re.IGNORECASE)
 
 
@@ -72,7 +155,11 @@ class Token:
 def words_of(part: str, *, is_file: bool) -> list[Token]:
     """A path's part cut into words and what glues them; the ending of a file's name is glue."""
     ending = _ENDING.search(part) if is_file else None
-    stem, suffix = (part[:ending.start()], part[ending.start():]) if ending is not None and ending.start() else (part, "")
+    stem, suffix = (
+        (part[: ending.start()], part[ending.start() :])
+        if ending is not None and ending.start()
+        else (part, "")
+    )
     tokens: list[Token] = []
     for match in _TOKEN.finditer(stem):
         text, kind = match[0], match.lastgroup or "word"
@@ -114,20 +201,29 @@ def identifier(words: list[str]) -> str | None:
     telling = [word.lower() for word in words if word.lower() not in _DULL]
     name = re.sub(r"\W+", "_", "_".join(telling)).strip("_")
     taken = name in ("variant", "repetition", "block", "host", "section")
-    return None if taken or not name.isidentifier() or not name.isascii() or len(name) > 40 else name
+    return (
+        None if taken or not name.isidentifier() or not name.isascii() or len(name) > 40 else name
+    )
 
 
 def is_baseline(text: str) -> bool:
     """Whether a name is one that people give to what others are compared with."""
     lower = text.lower()
-    return lower in _BASELINE_NAMES or any(word in _BASELINES for word in re.split(r"[^a-z0-9]+", lower))
+    return lower in _BASELINE_NAMES or any(
+        word in _BASELINES for word in re.split(r"[^a-z0-9]+", lower)
+    )
 
 
 def same_value(option: str, text: str) -> str:
     """An option's value in one spelling: sizes in bytes, `randread` for `random_read`, numbers without zeros before them."""
     lower = text.strip().lower()
     if option in ("rw", "readwrite"):
-        lower = re.sub(r"[-_ ]", "", lower).replace("random", "rand").replace("sequential", "").replace("readwrite", "rw")
+        lower = (
+            re.sub(r"[-_ ]", "", lower)
+            .replace("random", "rand")
+            .replace("sequential", "")
+            .replace("readwrite", "rw")
+        )
         return lower.removeprefix("seq")
     try:
         return str(parse_fio_size(lower)) if not lower.isdigit() else str(int(lower))

@@ -40,22 +40,38 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
         for at in members:
             arms[places[at].variant].add(names[at])
         common = sum(map(len, arms.values())) > len(set.union(*arms.values()))
-        if len(arms) > 1 and not common and not (key != "named" and max(map(len, arms.values())) == 1):
+        if (
+            len(arms) > 1
+            and not common
+            and not (key != "named" and max(map(len, arms.values())) == 1)
+        ):
             by_order += 1
             uneven += len({len(arm) for arm in arms.values()}) > 1
-            numbers = {(variant, name): number for variant, arm in arms.items() for name, number in _numbers(arm).items()}
+            numbers = {
+                (variant, name): number
+                for variant, arm in arms.items()
+                for name, number in _numbers(arm).items()
+            }
         elif key != "named" and max(map(len, arms.values())) == 1:
             numbers = {(variant, name): 1 for variant, arm in arms.items() for name in arm}
         else:
             every = _numbers(set.union(*arms.values()))
-            numbers = {(variant, name): every[name] for variant, arm in arms.items() for name in arm}
+            numbers = {
+                (variant, name): every[name] for variant, arm in arms.items() for name in arm
+            }
         for at in members:
             found[at] = numbers[places[at].variant, names[at]]
     _part_twins(places, found)
     notes = []
     if by_order:
-        more = "; the variants have unlike numbers of them, so that a missing one shifts those after it" if uneven else ""
-        notes.append(f"repetitions of the variants have no names in common: they are paired in the order of their names{more}")
+        more = (
+            "; the variants have unlike numbers of them, so that a missing one shifts those after it"
+            if uneven
+            else ""
+        )
+        notes.append(
+            f"repetitions of the variants have no names in common: they are paired in the order of their names{more}"
+        )
     return found, notes
 
 
@@ -76,10 +92,15 @@ def _part_twins(places: Sequence[Place], found: list[int]) -> None:
 
 def _numbers(names: set[str]) -> dict[str, int]:
     """Each name's number: itself where all are whole numbers, else its place in their order (`run2` before `run10`)."""
-    if all(re.fullmatch(r"\d{1,8}", name) for name in names) and len({int(name) for name in names}) == len(names):
+    if all(re.fullmatch(r"\d{1,8}", name) for name in names) and len(
+        {int(name) for name in names}
+    ) == len(names):
         return {name: int(name) for name in names}
     return {name: number for number, name in enumerate(sorted(names, key=_natural), 1)}
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
-    return [(0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part) for part in re.split(r"(\d+)", text)]
+    return [
+        (0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part)
+        for part in re.split(r"(\d+)", text)
+    ]

@@ -27,6 +27,7 @@ _HEAD = 65536
 _MAX_RESULT = 1 << 30
 """Bytes of a fio result beyond which it is not read: json+ of many jobs has some megabytes."""
 
+
 @dataclass(frozen=True)
 class FioResult:
     """A file with a fio result.
@@ -87,13 +88,19 @@ def read_source(source: Source) -> Reading:
                 reading.normal_output.append(file.path)
                 continue
         except OSError as error:
-            reading.results += [FioResult(file, damage=error.strerror or str(error))] if name.endswith(".json") else []
+            reading.results += (
+                [FioResult(file, damage=error.strerror or str(error))]
+                if name.endswith(".json")
+                else []
+            )
             reading.others += [] if name.endswith(".json") else [file]
             continue
         if format_name is None:
             reading.others.append(file)
         else:
-            reading.results.append(_read(file, format_name, reading.plans.get(folder_of(file.path))))
+            reading.results.append(
+                _read(file, format_name, reading.plans.get(folder_of(file.path)))
+            )
     _complete_own(reading)
     return reading
 
@@ -106,7 +113,11 @@ def _complete_own(reading: Reading) -> None:
             reading.results.remove(result)
             reading.others.append(result.file)
     for folder in reading.plans.keys() - first.keys():
-        file = next(file for file in reading.others if folder_of(file.path) == folder and file.path.rpartition("/")[2] == PLAN_FILE)
+        file = next(
+            file
+            for file in reading.others
+            if folder_of(file.path) == folder and file.path.rpartition("/")[2] == PLAN_FILE
+        )
         reading.others.remove(file)
         reading.results.append(FioResult(file, plan=reading.plans[folder]))
 
@@ -145,7 +156,9 @@ def _fio_format(head: bytes, name: str) -> str | None:
 
 def _read(file: SourceFile, format_name: str, plan: RunPlan | None) -> FioResult:
     if file.size > _MAX_RESULT:
-        return FioResult(file, damage=f"has {file.size} bytes: no fio result is that long", plan=plan)
+        return FioResult(
+            file, damage=f"has {file.size} bytes: no fio result is that long", plan=plan
+        )
     try:
         with file.place.open("rb") as opened:
             data = opened.read(file.size)
@@ -155,14 +168,24 @@ def _read(file: SourceFile, format_name: str, plan: RunPlan | None) -> FioResult
         return FioResult(file, damage=error.message, plan=plan)
     except OSError as error:
         return FioResult(file, damage=error.strerror or str(error), plan=plan)
-    return FioResult(file, groups, "" if groups else "reports no job", hashlib.sha256(data).hexdigest(), plan, output)
+    return FioResult(
+        file,
+        groups,
+        "" if groups else "reports no job",
+        hashlib.sha256(data).hexdigest(),
+        plan,
+        output,
+    )
 
 
 def options_of(group: FioGroup) -> dict[str, str]:
     """What fio echoed of a group, options in which its jobs differ with each value, and how many jobs it had; the job's name where fio
     echoed nothing."""
     names = dict.fromkeys(name for job in group.jobs for name in job.options)
-    found = {name: "+".join(sorted({job.options.get(name, "absent") for job in group.jobs})) for name in names}
+    found = {
+        name: "+".join(sorted({job.options.get(name, "absent") for job in group.jobs}))
+        for name in names
+    }
     if not found:
         return {"section": group.name}
     jobs = max(_jobs(group.jobs), len(group.jobs))
@@ -184,7 +207,11 @@ def kind_of(file: SourceFile) -> str | None:
         return "fio-log" if is_fio_log(name) else None
     try:
         # readings of counters are no trace; text around a trace may look like readings
-        if not is_fio_log(name) and not name.endswith(".json") and Trace(file.place).detect() is not None:
+        if (
+            not is_fio_log(name)
+            and not name.endswith(".json")
+            and Trace(file.place).detect() is not None
+        ):
             return "trace"
         found = detect(_head(file), name)
     except (OSError, FormatError):
@@ -201,7 +228,9 @@ def is_fio_log(path: str) -> bool:
     return _LOG.search(path) is not None
 
 
-def join_files(results: Sequence[FioResult], others: Sequence[SourceFile]) -> tuple[dict[str, list[SourceFile]], list[SourceFile]]:
+def join_files(
+    results: Sequence[FioResult], others: Sequence[SourceFile]
+) -> tuple[dict[str, list[SourceFile]], list[SourceFile]]:
     """Files by the path of the result that they belong to, and those that belong to none.
 
     A folder's only result has all of the folder's files, and of folders below that have no result. Among several, a file belongs to the
@@ -221,7 +250,13 @@ def join_files(results: Sequence[FioResult], others: Sequence[SourceFile]) -> tu
         below = folder != folder_of(file.path)
         if below and not folder:
             group = []  # a result at the root says nothing of other folders
-        owner = group[0] if len(group) == 1 else indices[folder].owner(file.path.rpartition("/")[2]) if group else None
+        owner = (
+            group[0]
+            if len(group) == 1
+            else indices[folder].owner(file.path.rpartition("/")[2])
+            if group
+            else None
+        )
         if owner is None:
             left.append(file)
         else:
@@ -233,19 +268,31 @@ class _Index:
     """The results of one folder by the names that files of theirs have."""
 
     def __init__(self, results: Sequence[FioResult]) -> None:
-        self._prefixes = _unique((prefix, result) for result in results for prefix in _log_prefixes(result))
-        self._stems = _unique((_ENDING.sub("", result.path.rpartition("/")[2]), result) for result in results)
-        self._values = _unique((_values(_ENDING.sub("", result.path.rpartition("/")[2])), result) for result in results)
+        self._prefixes = _unique(
+            (prefix, result) for result in results for prefix in _log_prefixes(result)
+        )
+        self._stems = _unique(
+            (_ENDING.sub("", result.path.rpartition("/")[2]), result) for result in results
+        )
+        self._values = _unique(
+            (_values(_ENDING.sub("", result.path.rpartition("/")[2])), result) for result in results
+        )
 
     def owner(self, name: str) -> FioResult | None:
         """The one result that a file of that name belongs to."""
         match = _LOG.search(name)
-        stem = name[:match.start()] if match is not None else _ENDING.sub("", name)
+        stem = name[: match.start()] if match is not None else _ENDING.sub("", name)
         if match is not None and self._prefixes.get(stem) is not None:
             return self._prefixes[stem]
         if match is not None and stem in self._prefixes:
-            return None  # several results echo that prefix: the later one wrote over the others' logs
-        near = [each for each in self._stems if name.startswith(each) and each and not name[len(each):len(each) + 1].isalnum()]
+            return (
+                None  # several results echo that prefix: the later one wrote over the others' logs
+            )
+        near = [
+            each
+            for each in self._stems
+            if name.startswith(each) and each and not name[len(each) : len(each) + 1].isalnum()
+        ]
         if near:
             return self._stems[max(near, key=len)]
         return self._values.get(_values(stem))
@@ -259,13 +306,23 @@ def _unique(pairs: Iterable[tuple[Key, FioResult]]) -> dict[Key, FioResult | Non
 
 
 def _log_prefixes(result: FioResult) -> set[str]:
-    options: list[Mapping[str, str]] = [job.options for group in result.groups for job in group.jobs]
-    return {Path(text).name for each in options for name, text in each.items()
-            if re.fullmatch(r"write_(?:bw|lat|iops|hist)_log", name) and text}
+    options: list[Mapping[str, str]] = [
+        job.options for group in result.groups for job in group.jobs
+    ]
+    return {
+        Path(text).name
+        for each in options
+        for name, text in each.items()
+        if re.fullmatch(r"write_(?:bw|lat|iops|hist)_log", name) and text
+    }
 
 
 def _values(stem: str) -> tuple[str, ...]:
     """The words of a name but its keys: `randread-iodepth-8-numjobs-1` and `randread-8-1` have the same."""
     from .path_words import words_of
 
-    return tuple(token.text.lower() for token in words_of(stem, is_file=False) if token.kind not in ("glue", "key"))
+    return tuple(
+        token.text.lower()
+        for token in words_of(stem, is_file=False)
+        if token.kind not in ("glue", "key")
+    )

@@ -71,7 +71,9 @@ class Source:
 
 
 @contextmanager
-def open_source(place: Path, beside: Path, *, link: bool = False, max_bytes: int = MAX_BYTES) -> Iterator[Source]:
+def open_source(
+    place: Path, beside: Path, *, link: bool = False, max_bytes: int = MAX_BYTES
+) -> Iterator[Source]:
     """The files of a directory, of a tar or zip archive, of a compressed file, or a single file.
 
     An archive is unpacked into a directory `beside` the results, so that files need only be moved; it goes afterwards.
@@ -98,11 +100,25 @@ def open_source(place: Path, beside: Path, *, link: bool = False, max_bytes: int
         unpacking = _Unpacking(place, Path(directory), source, max_bytes, max(status.st_size, 1))
         try:
             unpacking.unpack(kind)
-        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError,
-                ValueError, OverflowError) as error:
-            raise FormatError(f"the archive is damaged or can't be read: {error or type(error).__name__}", where=place) from None
+        except (
+            tarfile.TarError,
+            zipfile.BadZipFile,
+            zlib.error,
+            lzma.LZMAError,
+            EOFError,
+            NotImplementedError,
+            RuntimeError,
+            ValueError,
+            OverflowError,
+        ) as error:
+            raise FormatError(
+                f"the archive is damaged or can't be read: {error or type(error).__name__}",
+                where=place,
+            ) from None
         except OSError as error:
-            raise FormatError(f"can't be unpacked: {error.strerror or error}", where=place) from None
+            raise FormatError(
+                f"can't be unpacked: {error.strerror or error}", where=place
+            ) from None
         yield _stepped_into(source)
 
 
@@ -157,7 +173,7 @@ def _unpacked(place: Path) -> IO[bytes]:
 def _stem(name: str) -> str:
     for suffix in (".gz", ".xz", ".bz2", ".tgz", ".txz", ".tbz2", ".zip", ".tar"):
         if name.lower().endswith(suffix) and len(name) > len(suffix):
-            name = name[:-len(suffix)]
+            name = name[: -len(suffix)]
     return name
 
 
@@ -180,8 +196,11 @@ class _Unpacking:
 
     def _tar(self) -> None:
         # one large buffer over the decompressor: tarfile's own reading of 512 bytes at a time costs more than the decompression
-        with _unpacked(self.place) as raw, io.BufferedReader(cast(io.RawIOBase, raw), _CHUNK) as stream, \
-                tarfile.open(fileobj=stream, mode="r:") as archive:
+        with (
+            _unpacked(self.place) as raw,
+            io.BufferedReader(cast(io.RawIOBase, raw), _CHUNK) as stream,
+            tarfile.open(fileobj=stream, mode="r:") as archive,
+        ):
             for member in archive:
                 self._count()
                 path = self._path(member.name)
@@ -195,7 +214,9 @@ class _Unpacking:
                     stream.seek(member.offset_data)
                     self._write(path, stream, member.mtime, member.size)
                 else:
-                    self.source.skip("links" if member.issym() else "devices, FIFOs and the like", str(path))
+                    self.source.skip(
+                        "links" if member.issym() else "devices, FIFOs and the like", str(path)
+                    )
 
     def _zip(self) -> None:
         with zipfile.ZipFile(self.place) as archive:
@@ -206,7 +227,9 @@ class _Unpacking:
                     continue
                 mode = member.external_attr >> 16
                 if mode and stat.S_IFMT(mode) and not stat.S_ISREG(mode):
-                    self.source.skip("links" if stat.S_ISLNK(mode) else "devices, FIFOs and the like", str(path))
+                    self.source.skip(
+                        "links" if stat.S_ISLNK(mode) else "devices, FIFOs and the like", str(path)
+                    )
                 elif member.flag_bits & 1:
                     self.source.skip("encrypted files", str(path))
                 else:
@@ -220,7 +243,11 @@ class _Unpacking:
     def _count(self) -> None:
         self.members += 1
         if self.members > MAX_MEMBERS:
-            raise FormatError(f"holds more than {MAX_MEMBERS} members", where=self.place, hint="unpack what is needed, and import that")
+            raise FormatError(
+                f"holds more than {MAX_MEMBERS} members",
+                where=self.place,
+                hint="unpack what is needed, and import that",
+            )
 
     def _path(self, name: str) -> PurePosixPath | None:
         """Where a member lies below the tree; None for one that names a place outside."""
@@ -230,7 +257,9 @@ class _Unpacking:
             return None
         return path if path.parts else None
 
-    def _write(self, path: PurePosixPath, content: IO[bytes], time: float, size: int | None = None) -> None:
+    def _write(
+        self, path: PurePosixPath, content: IO[bytes], time: float, size: int | None = None
+    ) -> None:
         """Write the next `size` bytes of a stream, or all of it."""
         name = str(path)
         place = Path(f"{self.directory}/{name}")
@@ -245,7 +274,9 @@ class _Unpacking:
         try:
             file = open(place, "xb")  # noqa: PTH123, SIM115 - thousands of files, and Path is slow; closed below
         except FileExistsError:
-            self.source.skip("names that clash" if place.is_dir() else "members that come twice", name)
+            self.source.skip(
+                "names that clash" if place.is_dir() else "members that come twice", name
+            )
             return
         written = 0
         with file:
@@ -260,7 +291,10 @@ class _Unpacking:
 
     def _link(self, path: PurePosixPath, name: str) -> None:
         """A hard link to a member that came before."""
-        target = next((file for file in self.source.files if file.path == PurePosixPath(name).as_posix()), None)
+        target = next(
+            (file for file in self.source.files if file.path == PurePosixPath(name).as_posix()),
+            None,
+        )
         if target is None or (self.directory / path).exists():
             self.source.skip("links", str(path))
             return
@@ -271,11 +305,17 @@ class _Unpacking:
     def _bound(self, more: int) -> None:
         self.unpacked += more
         if self.unpacked > self.max_bytes:
-            raise FormatError(f"holds more than {self.max_bytes} bytes unpacked", where=self.place,
-                              hint="--max-size allows more")
+            raise FormatError(
+                f"holds more than {self.max_bytes} bytes unpacked",
+                where=self.place,
+                hint="--max-size allows more",
+            )
         if self.unpacked > RATIO_FROM and self.unpacked > self.packed * MAX_RATIO:
-            raise FormatError(f"grows more than {MAX_RATIO} times when it is unpacked: no archive of results does", where=self.place,
-                              hint="unpack it, and import the directory")
+            raise FormatError(
+                f"grows more than {MAX_RATIO} times when it is unpacked: no archive of results does",
+                where=self.place,
+                hint="unpack it, and import the directory",
+            )
 
 
 def _zip_time(member: zipfile.ZipInfo) -> float:
@@ -291,7 +331,9 @@ def _walk(tree: Path, source: Source) -> None:
     """Regular files below a directory, links to such files within it included; links to folders aren't followed."""
     inside = tree.resolve()
     seen = 0
-    for folder, folders, names in os.walk(tree, onerror=lambda error: source.skip("unreadable folders", str(error.filename))):
+    for folder, folders, names in os.walk(
+        tree, onerror=lambda error: source.skip("unreadable folders", str(error.filename))
+    ):
         folders.sort()
         relative = Path(folder).relative_to(tree)
         for name in folders:
@@ -300,7 +342,9 @@ def _walk(tree: Path, source: Source) -> None:
         for name in sorted(names):
             seen += 1
             if seen > MAX_MEMBERS:
-                raise FormatError(f"holds more than {MAX_MEMBERS} files", where=tree, hint="import a folder of it")
+                raise FormatError(
+                    f"holds more than {MAX_MEMBERS} files", where=tree, hint="import a folder of it"
+                )
             place = Path(folder, name)
             _take(place, (relative / name).as_posix(), inside, source)
 
@@ -334,7 +378,9 @@ def _stepped_into(source: Source) -> Source:
         if len(tops) > 1:
             break
         source.prefix += f"{tops.pop()}/"
-        source.files = [SourceFile(file.path.split("/", 1)[1], file.place, file.size) for file in source.files]
+        source.files = [
+            SourceFile(file.path.split("/", 1)[1], file.place, file.size) for file in source.files
+        ]
     return source
 
 

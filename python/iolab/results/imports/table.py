@@ -19,19 +19,36 @@ from ..gates.littles_law import concurrency_reason
 from .tree import CONCURRENCY, refuse_taken
 
 
-def import_table(source: Path, output: Path, *, baseline: str | None = None, reproduce: list[str] | None = None) -> int:
+def import_table(
+    source: Path, output: Path, *, baseline: str | None = None, reproduce: list[str] | None = None
+) -> int:
     """Make a results directory from a CSV of published numbers; returns how many cells it has."""
     table = _read(source)
     refuse_taken(output)
     variants = list(dict.fromkeys(value.variant for value in table.values))
     if baseline is not None and baseline not in variants:
-        raise UsageError(f"there is no variant '{baseline}'", where=source, hint=f"variants are {', '.join(variants)}")
+        raise UsageError(
+            f"there is no variant '{baseline}'",
+            where=source,
+            hint=f"variants are {', '.join(variants)}",
+        )
     (output / TABLES).mkdir(parents=True)
     shutil.copyfile(source, output / TABLES / source.name)
-    write_manifest(output, Manifest(
-        name=output.name, description=table.about, origin="table", created_ns=time.time_ns(), iolab=__version__,
-        baseline=baseline or variants[0], variants=variants, factors=list(table.factors), source=source.name,
-        reproduce=reproduce or []))
+    write_manifest(
+        output,
+        Manifest(
+            name=output.name,
+            description=table.about,
+            origin="table",
+            created_ns=time.time_ns(),
+            iolab=__version__,
+            baseline=baseline or variants[0],
+            variants=variants,
+            factors=list(table.factors),
+            source=source.name,
+            reproduce=reproduce or [],
+        ),
+    )
     return len(_cells(table))
 
 
@@ -41,14 +58,24 @@ def published_runs(directory: Path, files: Files = None) -> list[Run]:
     `files`: the manifest's digests. ResultsError where a table is not as it was imported, FormatError where it is none.
     """
     runs: list[Run] = []
-    there = [path.relative_to(directory).as_posix() for path in sorted((directory / TABLES).glob("*.csv"))]
-    for name in dict.fromkeys([*there, *(name for name in files or () if name.startswith(f"{TABLES}/"))]):
+    there = [
+        path.relative_to(directory).as_posix()
+        for path in sorted((directory / TABLES).glob("*.csv"))
+    ]
+    for name in dict.fromkeys(
+        [*there, *(name for name in files or () if name.startswith(f"{TABLES}/"))]
+    ):
         try:
             data = read_file(directory, name, files)
         except FormatError as error:
-            raise ResultsError(f"is not as it was imported: {error.message}", where=directory / name,
-                               hint="put it back from a copy, or import the table again") from None
-        runs += _runs(read_published_table(data, str(directory / name)), directory / name, name, len(runs))
+            raise ResultsError(
+                f"is not as it was imported: {error.message}",
+                where=directory / name,
+                hint="put it back from a copy, or import the table again",
+            ) from None
+        runs += _runs(
+            read_published_table(data, str(directory / name)), directory / name, name, len(runs)
+        )
     return runs
 
 
@@ -70,29 +97,57 @@ def _read(source: Path) -> PublishedTable:
 
 
 def _runs(table: PublishedTable, path: Path, file: str, before: int) -> list[Run]:
-    return [_run(before + number, values, path, file) for number, values in enumerate(_cells(table), 1)]
+    return [
+        _run(before + number, values, path, file) for number, values in enumerate(_cells(table), 1)
+    ]
 
 
 def _cells(table: PublishedTable) -> list[list[PublishedValue]]:
     cells: dict[tuple[object, ...], list[PublishedValue]] = {}
     for value in table.values:
-        cells.setdefault((value.variant, *value.factors.values(), value.repetition), []).append(value)
+        cells.setdefault((value.variant, *value.factors.values(), value.repetition), []).append(
+            value
+        )
     return list(cells.values())
 
 
 def _run(number: int, values: list[PublishedValue], path: Path, file: str) -> Run:
     first = values[0]
-    digest = hashlib.sha256(repr((first.variant, first.factors, first.repetition)).encode()).hexdigest()[:8]
-    jobs = next((first.factors[key] for key in CONCURRENCY if isinstance(first.factors.get(key), int)), None)
-    plan = RunPlan(run=f"{number:04d}-{digest}", variant=first.variant, factors=first.factors, repetition=first.repetition,
-                   block=first.repetition, status="published", host="published", jobs=jobs)
-    observations = {value.metric: Observation(value.metric, value.value, value.base_unit, file, f"line {value.line}",
-                                              value.printed_value, value.printed_unit) for value in values}
+    digest = hashlib.sha256(
+        repr((first.variant, first.factors, first.repetition)).encode()
+    ).hexdigest()[:8]
+    jobs = next(
+        (first.factors[key] for key in CONCURRENCY if isinstance(first.factors.get(key), int)), None
+    )
+    plan = RunPlan(
+        run=f"{number:04d}-{digest}",
+        variant=first.variant,
+        factors=first.factors,
+        repetition=first.repetition,
+        block=first.repetition,
+        status="published",
+        host="published",
+        jobs=jobs,
+    )
+    observations = {
+        value.metric: Observation(
+            value.metric,
+            value.value,
+            value.base_unit,
+            file,
+            f"line {value.line}",
+            value.printed_value,
+            value.printed_unit,
+        )
+        for value in values
+    }
     notes = list[Reason]()
     found = _in_flight(plan, observations)
     if found is not None and plan.jobs:
         ratio = found[0] / plan.jobs
-        observations["littles_law"] = Observation("littles_law", ratio, "", file, "rate x mean latency / jobs")
+        observations["littles_law"] = Observation(
+            "littles_law", ratio, "", file, "rate x mean latency / jobs"
+        )
         reason = concurrency_reason(found[0], plan.jobs, found[1], None)
         notes += [] if reason is None else [reason]
     return Run(plan, path, observations, Verdict.of(notes, judged=False))
@@ -101,7 +156,10 @@ def _run(number: int, values: list[PublishedValue], path: Path, file: str) -> Ru
 def _in_flight(plan: RunPlan, observations: dict[str, Observation]) -> tuple[float, float] | None:
     """(I/Os in flight by Little's law, mean latency in seconds) of a cell's printed values, or None."""
     for operation in ("read", "write", "mixed"):
-        latency, rate = observations.get(f"{operation}.lat.mean"), observations.get(f"{operation}.iops")
+        latency, rate = (
+            observations.get(f"{operation}.lat.mean"),
+            observations.get(f"{operation}.iops"),
+        )
         throughput, block = observations.get(f"{operation}.bw"), plan.factors.get("bs")
         if latency is None:
             continue

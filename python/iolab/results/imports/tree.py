@@ -25,7 +25,14 @@ from ..evidence.model import RunPlan
 from .account import Imported, account
 from .layout import Layout, parse_layout
 from .layout_inference import Sample, infer_layouts
-from .options import Told, complete_factors, drop_explained_folders, split_by_options, telling_options, unlike_arms
+from .options import (
+    Told,
+    complete_factors,
+    drop_explained_folders,
+    split_by_options,
+    telling_options,
+    unlike_arms,
+)
 from .own_results import copy_own_results, is_own_results
 from .path_words import is_baseline
 from .places import Place, number_repetitions
@@ -57,9 +64,18 @@ class _Run(Told):
     section: str | None = None
 
 
-def import_tree(source: Path, layout_text: str | Sequence[str] | None, output: Path, *, link: bool = False,
-                baseline: str | None = None, reproduce: list[str] | None = None, max_bytes: int = MAX_BYTES,
-                devices: Sequence[str] = (), extra: Mapping[str, Any] | None = None) -> Imported:
+def import_tree(
+    source: Path,
+    layout_text: str | Sequence[str] | None,
+    output: Path,
+    *,
+    link: bool = False,
+    baseline: str | None = None,
+    reproduce: list[str] | None = None,
+    max_bytes: int = MAX_BYTES,
+    devices: Sequence[str] = (),
+    extra: Mapping[str, Any] | None = None,
+) -> Imported:
     """Make a results directory from a tree, an archive of one (tar, zip) or a single result.
 
     Args:
@@ -75,21 +91,50 @@ def import_tree(source: Path, layout_text: str | Sequence[str] | None, output: P
     Raises UsageError when nothing matches, ResultsError when the output is taken. Either a whole import is left
     behind, or nothing.
     """
-    layouts = None if layout_text is None else tuple(map(parse_layout, [layout_text] if isinstance(layout_text, str) else layout_text))
+    layouts = (
+        None
+        if layout_text is None
+        else tuple(
+            map(parse_layout, [layout_text] if isinstance(layout_text, str) else layout_text)
+        )
+    )
     refuse_taken(output)
-    with open_source(source, output.parent, link=link, max_bytes=max_bytes) as opened, _made(output) as made:
+    with (
+        open_source(source, output.parent, link=link, max_bytes=max_bytes) as opened,
+        _made(output) as made,
+    ):
         how = "link" if link else "move" if opened.may_move else "copy"
         if layouts is None and is_own_results(opened):
-            runs = copy_own_results(opened, made, output.name, how, baseline=baseline, reproduce=reproduce or [])
-            return Imported(runs, files={"own": [file.path for file in opened.files]}, skipped=opened.skipped, whole=True)
+            runs = copy_own_results(
+                opened, made, output.name, how, baseline=baseline, reproduce=reproduce or []
+            )
+            return Imported(
+                runs,
+                files={"own": [file.path for file in opened.files]},
+                skipped=opened.skipped,
+                whole=True,
+            )
         importing = _Import(opened, read_source(opened), source)
         importing.assign(layouts)
-        return importing.write(made, output.name, how, baseline=baseline, reproduce=reproduce or [],
-                               extra={**(extra or {}), **({"devices": list(devices)} if devices else {})})
+        return importing.write(
+            made,
+            output.name,
+            how,
+            baseline=baseline,
+            reproduce=reproduce or [],
+            extra={**(extra or {}), **({"devices": list(devices)} if devices else {})},
+        )
 
 
-def import_files(files: Sequence[Path], output: Path, *, link: bool = False, reproduce: list[str] | None = None,
-                 baseline: str | None = None, extra: Mapping[str, Any] | None = None) -> Imported:
+def import_files(
+    files: Sequence[Path],
+    output: Path,
+    *,
+    link: bool = False,
+    reproduce: list[str] | None = None,
+    baseline: str | None = None,
+    extra: Mapping[str, Any] | None = None,
+) -> Imported:
     """Make a results directory from fio results, each a variant named after its file. Errors as `import_tree` has them."""
     refuse_taken(output)
     names = _file_names(files)
@@ -101,18 +146,36 @@ def import_files(files: Sequence[Path], output: Path, *, link: bool = False, rep
             raise UsageError(f"can't be read: {error.strerror}", where=file) from None
     with _made(output) as made:
         importing = _Import(opened, read_source(opened), files[0])
-        importing.assign_variants({each.path: name for each, name in zip(opened.files, names, strict=True)})
-        return importing.write(made, output.name, "link" if link else "copy", baseline=baseline, reproduce=reproduce or [],
-                               extra=extra or {})
+        importing.assign_variants(
+            {each.path: name for each, name in zip(opened.files, names, strict=True)}
+        )
+        return importing.write(
+            made,
+            output.name,
+            "link" if link else "copy",
+            baseline=baseline,
+            reproduce=reproduce or [],
+            extra=extra or {},
+        )
 
 
 def _file_names(files: Sequence[Path]) -> list[str]:
     """A name for each file: its own, with the fewest of its folders that tell it from the others; equal ones are numbered."""
     paths = [file.resolve() for file in files]
     most = max(len(path.parts) for path in paths) - 1
-    tries = (["-".join((*path.parts[1:-1][len(path.parts) - 2 - depth:], path.stem)) if depth else path.stem for path in paths]
-             for depth in range(min(most, 6)))
-    names = next((names for names in tries if len(set(names)) == len(set(paths))), [path.stem for path in paths])
+    tries = (
+        [
+            "-".join((*path.parts[1:-1][len(path.parts) - 2 - depth :], path.stem))
+            if depth
+            else path.stem
+            for path in paths
+        ]
+        for depth in range(min(most, 6))
+    )
+    names = next(
+        (names for names in tries if len(set(names)) == len(set(paths))),
+        [path.stem for path in paths],
+    )
     found: list[str] = []
     for name in names:
         numbered = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
@@ -168,7 +231,9 @@ class _Import:
         unmatched: list[FioResult] = []
         if layouts is None:
             sound = [result for result in others if result.groups] or others
-            inferred = infer_layouts([Sample(result.path, _told_options(result)) for result in sound])
+            inferred = infer_layouts(
+                [Sample(result.path, _told_options(result)) for result in sound]
+            )
             self._is_inferred = True
             self._suggestions = inferred.copies
             self._layouts = tuple(map(parse_layout, inferred.layouts))
@@ -189,7 +254,9 @@ class _Import:
         if not self._taken:
             raise self._matches_nothing(unmatched, level)
         if unmatched and not self._suggestions:
-            self._suggestions = infer_layouts([Sample(result.path, _told_options(result)) for result in unmatched]).layouts
+            self._suggestions = infer_layouts(
+                [Sample(result.path, _told_options(result)) for result in unmatched]
+            ).layouts
         self._count("unmatched", (result.path for result in unmatched))
         self._empty = () if self._is_inferred else self._empty_folders(level)
 
@@ -198,14 +265,25 @@ class _Import:
         found = {result.path for result in self._reading.results}
         stranger = next((file for file in self._source.files if file.path not in found), None)
         if stranger is not None:
-            raise FormatError("is not a fio result", where=stranger.place, hint="fio writes one with --output-format=json")
-        self._taken = [_Taken(result, {"variant": names[result.path]}, "") for result in self._reading.results]
+            raise FormatError(
+                "is not a fio result",
+                where=stranger.place,
+                hint="fio writes one with --output-format=json",
+            )
+        self._taken = [
+            _Taken(result, {"variant": names[result.path]}, "") for result in self._reading.results
+        ]
 
     def _level(self, results: Sequence[FioResult]) -> str:
         """The part of the folders that were stepped into with which most results match: none of it unless that is better."""
         parts = self._source.prefix.rstrip("/").split("/") if self._source.prefix else []
-        levels = ["".join(f"{part}/" for part in parts[place:]) for place in range(len(parts), -1, -1)]
-        return max(levels, key=lambda level: sum(self._match(result, level) is not None for result in results))
+        levels = [
+            "".join(f"{part}/" for part in parts[place:]) for place in range(len(parts), -1, -1)
+        ]
+        return max(
+            levels,
+            key=lambda level: sum(self._match(result, level) is not None for result in results),
+        )
 
     def _match(self, result: FioResult, level: str) -> _Taken | None:
         path = f"{level}{result.path}"
@@ -222,35 +300,69 @@ class _Import:
         """Folders with files that a layout names and that have no result."""
         taken = {taken.result.folder for taken in self._taken}
         folders = {f"{level}{file.path}".rpartition("/")[0] for file in self._reading.others}
-        return tuple(sorted(folder for folder in folders if folder and folder.removeprefix(level) not in taken
-                            and any(layout.match(folder) is not None for layout in self._layouts)
-                            and not any(each.startswith(f"{folder.removeprefix(level)}/") for each in taken)))
+        return tuple(
+            sorted(
+                folder
+                for folder in folders
+                if folder
+                and folder.removeprefix(level) not in taken
+                and any(layout.match(folder) is not None for layout in self._layouts)
+                and not any(each.startswith(f"{folder.removeprefix(level)}/") for each in taken)
+            )
+        )
 
     def _nothing(self) -> IolabError:
         many = len(self._source.files)
         kind = UsageError if self._where.is_dir() else FormatError
         if self._reading.normal_output:
-            return kind(f"{len(self._reading.normal_output)} of {many} files are fio's normal output, such as "
-                              f"{self._reading.normal_output[0]}, which is for people", where=self._where,
-                              hint="run fio with --output-format=json")
+            return kind(
+                f"{len(self._reading.normal_output)} of {many} files are fio's normal output, such as "
+                f"{self._reading.normal_output[0]}, which is for people",
+                where=self._where,
+                hint="run fio with --output-format=json",
+            )
         skipped = sum(map(len, self._source.skipped.values()))
-        more = f" ({skipped} more were skipped: {', '.join(self._source.skipped)})" if skipped else ""
+        more = (
+            f" ({skipped} more were skipped: {', '.join(self._source.skipped)})" if skipped else ""
+        )
         looked = f"{many} file{'' if many == 1 else 's'} looked at{more}"
-        return kind(f"is neither a fio result nor a directory or archive that has one: {looked}", where=self._where,
-                          hint="results are fio's JSON or terse output; traces of I/O are imported as files of their own")
+        return kind(
+            f"is neither a fio result nor a directory or archive that has one: {looked}",
+            where=self._where,
+            hint="results are fio's JSON or terse output; traces of I/O are imported as files of their own",
+        )
 
     def _matches_nothing(self, unmatched: Sequence[FioResult], level: str) -> UsageError:
         texts = ", ".join(f"'{layout.text}'" for layout in self._layouts)
         depth = self._layouts[0].text.count("/") + 1
-        deep = next((result.path for result in unmatched if result.path.count("/") >= depth), unmatched[0].path)
+        deep = next(
+            (result.path for result in unmatched if result.path.count("/") >= depth),
+            unmatched[0].path,
+        )
         seen = "/".join(f"{level}{deep}".split("/")[:depth])
-        would = infer_layouts([Sample(result.path, _told_options(result)) for result in unmatched]).layouts
-        return UsageError(f"the layout {texts} matches nothing below the tree; a path at that depth is '{seen}'", where=self._where,
-                          hint=f"--layout '{would[0]}' would match" if would else "leave --layout out to have it inferred")
+        would = infer_layouts(
+            [Sample(result.path, _told_options(result)) for result in unmatched]
+        ).layouts
+        return UsageError(
+            f"the layout {texts} matches nothing below the tree; a path at that depth is '{seen}'",
+            where=self._where,
+            hint=f"--layout '{would[0]}' would match"
+            if would
+            else "leave --layout out to have it inferred",
+        )
 
     # --- runs
 
-    def write(self, made: Path, name: str, how: str, *, baseline: str | None, reproduce: list[str], extra: Mapping[str, Any]) -> Imported:
+    def write(
+        self,
+        made: Path,
+        name: str,
+        how: str,
+        *,
+        baseline: str | None,
+        reproduce: list[str],
+        extra: Mapping[str, Any],
+    ) -> Imported:
         """Make runs of what was taken, and the manifest."""
         runs = self._told()
         self._complete(runs)
@@ -259,7 +371,9 @@ class _Import:
         runs.sort(key=self._order)
         variants = list(dict.fromkeys(run.variant for run in runs))
         if baseline is not None and baseline not in variants:
-            raise UsageError(f"there is no variant '{baseline}'", hint=f"variants are {', '.join(variants)}")
+            raise UsageError(
+                f"there is no variant '{baseline}'", hint=f"variants are {', '.join(variants)}"
+            )
         plans = self._plans(runs, extra)
         evidence = self._evidence(runs)
         placed: dict[Path, Path] = {}
@@ -267,15 +381,40 @@ class _Import:
             _put(made / RUNS / plan.run, run, plan, evidence.get(id(run), []), how, placed)
         self._count_results(runs)
         factors = list(dict.fromkeys(factor for plan in plans for factor in plan.factors))
-        outputs = {run.taken.result.digest: run.taken.result.output for run in runs if run.taken.result.output is not None}
-        imported = Imported(len(runs), tuple(layout.text for layout in self._layouts), self._is_inferred, self._files,
-                            self._source.skipped, tuple(self._notes), self._suggestions, self._empty, tuple(self._unlike), outputs=outputs)
-        write_manifest(made, Manifest(
-            name=name, origin="tree", created_ns=time.time_ns(), iolab=__version__,
-            baseline=baseline or next(filter(is_baseline, variants if self._is_inferred else ()), variants[0]),
-            variants=variants, factors=factors, source=writable(self._where.name), layout=_one_or_list(imported.layouts),
-            imported=account(imported),
-            reproduce=[writable(word) for word in reproduce]))
+        outputs = {
+            run.taken.result.digest: run.taken.result.output
+            for run in runs
+            if run.taken.result.output is not None
+        }
+        imported = Imported(
+            len(runs),
+            tuple(layout.text for layout in self._layouts),
+            self._is_inferred,
+            self._files,
+            self._source.skipped,
+            tuple(self._notes),
+            self._suggestions,
+            self._empty,
+            tuple(self._unlike),
+            outputs=outputs,
+        )
+        write_manifest(
+            made,
+            Manifest(
+                name=name,
+                origin="tree",
+                created_ns=time.time_ns(),
+                iolab=__version__,
+                baseline=baseline
+                or next(filter(is_baseline, variants if self._is_inferred else ()), variants[0]),
+                variants=variants,
+                factors=factors,
+                source=writable(self._where.name),
+                layout=_one_or_list(imported.layouts),
+                imported=account(imported),
+                reproduce=[writable(word) for word in reproduce],
+            ),
+        )
         return imported
 
     def _complete(self, runs: Sequence[_Run]) -> None:
@@ -283,12 +422,22 @@ class _Import:
         if len(self._layouts) < 2:
             return
         for name, many in complete_factors(runs).items():
-            self._notes.append(f"{name} of {many} run{'s' if many > 1 else ''} is taken from fio's options: the path doesn't name it")
-        self._notes += [f"{name} is not a factor: the other factors explain it" for name in drop_explained_folders(runs)]
+            self._notes.append(
+                f"{name} of {many} run{'s' if many > 1 else ''} is taken from fio's options: the path doesn't name it"
+            )
+        self._notes += [
+            f"{name} is not a factor: the other factors explain it"
+            for name in drop_explained_folders(runs)
+        ]
 
     def _told(self) -> list[_Run]:
         """A run for each group of each result."""
-        sections = {group.name for taken in self._taken for group in _groups(taken.result) if len(_groups(taken.result)) > 1}
+        sections = {
+            group.name
+            for taken in self._taken
+            for group in _groups(taken.result)
+            if len(_groups(taken.result)) > 1
+        }
         runs: list[_Run] = []
         for taken in self._taken:
             many = len(_groups(taken.result)) > 1
@@ -300,29 +449,54 @@ class _Import:
         if not sections:
             return runs
         split = sum(len(_groups(taken.result)) > 1 for taken in self._taken)
-        self._notes.append(f"{split} result{'s have' if split > 1 else ' has'} several sections that ran one after another: each is a run, "
-                           f"distinguished by the factor '{SECTION}'")
+        self._notes.append(
+            f"{split} result{'s have' if split > 1 else ' has'} several sections that ran one after another: each is a run, "
+            f"distinguished by the factor '{SECTION}'"
+        )
         return runs
 
     def _run(self, taken: _Taken, group: FioGroup | None, many: bool) -> _Run:
         plan = taken.result.plan
         fields = taken.fields
-        variant = str(fields.get("variant", plan.variant if plan is not None else self._source.name))
+        variant = str(
+            fields.get("variant", plan.variant if plan is not None else self._source.name)
+        )
         factors = dict[str, object](plan.factors if plan is not None else {})
-        factors |= {name: _plain(fields[name]) for name in fields if name not in ("variant", "repetition", "block", "host")}
+        factors |= {
+            name: _plain(fields[name])
+            for name in fields
+            if name not in ("variant", "repetition", "block", "host")
+        }
         host = str(fields.get("host", plan.host if plan is not None else "imported"))
         shown = {} if group is None or plan is not None else options_of(group)
-        options = {name: text for name, text in telling_options(shown).items() if not (many and name == SECTION)}
-        return _Run(writable(variant), factors, options, shown, writable(host), taken=taken, group=group if many else None)
+        options = {
+            name: text
+            for name, text in telling_options(shown).items()
+            if not (many and name == SECTION)
+        }
+        return _Run(
+            writable(variant),
+            factors,
+            options,
+            shown,
+            writable(host),
+            taken=taken,
+            group=group if many else None,
+        )
 
     def _differences(self, runs: list[_Run]) -> None:
         """What fio echoed differently within a cell becomes a factor; what else differs between the arms of a cell is said."""
         known = [run for run in runs if run.options]
         for factor, example in split_by_options(known).items():
-            self._notes.append(f"runs of one cell differ in what fio echoed, so they are not repetitions: '{factor}' became a factor "
-                               f"({example})")
+            self._notes.append(
+                f"runs of one cell differ in what fio echoed, so they are not repetitions: '{factor}' became a factor "
+                f"({example})"
+            )
         if all(run.taken.result.plan is None for run in runs):
-            self._unlike = [f"variants differ in fio's {name} ({example})" for name, example in unlike_arms(known).items()]
+            self._unlike = [
+                f"variants differ in fio's {name} ({example})"
+                for name, example in unlike_arms(known).items()
+            ]
 
     def _without_copies(self, runs: list[_Run]) -> list[_Run]:
         """Runs whose file is byte by byte that of another run of the same cell and variant are no repetitions.
@@ -331,9 +505,14 @@ class _Import:
         """
         seen: dict[tuple[object, ...], str] = {}
         kept, copies = [], dict[str, str]()
-        for run in sorted(runs, key=lambda run: (run.taken.result.path.count("/"), run.taken.result.path)):
+        for run in sorted(
+            runs, key=lambda run: (run.taken.result.path.count("/"), run.taken.result.path)
+        ):
             key = (run.taken.result.digest, run.variant, run.host, _cell(run), run.section)
-            if run.taken.result.digest and seen.setdefault(key, run.taken.result.path) != run.taken.result.path:
+            if (
+                run.taken.result.digest
+                and seen.setdefault(key, run.taken.result.path) != run.taken.result.path
+            ):
                 copies[run.taken.result.path] = seen[key]
             else:
                 kept.append(run)
@@ -341,9 +520,14 @@ class _Import:
             return runs
         copy, original = next(iter(copies.items()))
         many = "s are copies" if len(copies) > 1 else " is a copy"
-        fate = "which is not a repetition: left out" if self._is_inferred else \
-            "which is not a repetition of it, but counts as the layout says"
-        self._notes.append(f"{len(copies)} result{many}, byte by byte, of another of the same cell, {fate}: such as {copy} of {original}")
+        fate = (
+            "which is not a repetition: left out"
+            if self._is_inferred
+            else "which is not a repetition of it, but counts as the layout says"
+        )
+        self._notes.append(
+            f"{len(copies)} result{many}, byte by byte, of another of the same cell, {fate}: such as {copy} of {original}"
+        )
         if not self._is_inferred:
             return runs
         self._count("copies", copies)
@@ -353,38 +537,100 @@ class _Import:
         fields = run.taken.fields
         if not fields and run.taken.result.plan is not None:
             return (-1, run.taken.result.path)
-        place = next((number for number, layout in enumerate(self._layouts) if set(layout.fields) == set(fields)), 0)
+        place = next(
+            (
+                number
+                for number, layout in enumerate(self._layouts)
+                if set(layout.fields) == set(fields)
+            ),
+            0,
+        )
         keys = tuple((str(type(fields[name])), fields[name]) for name in fields)
-        return (place, keys, _natural(run.taken.rest), run.group.index if run.group is not None else 0)
+        return (
+            place,
+            keys,
+            _natural(run.taken.rest),
+            run.group.index if run.group is not None else 0,
+        )
 
     def _plans(self, runs: Sequence[_Run], extra: Mapping[str, Any]) -> list[RunPlan]:
         every = list(dict.fromkeys(name for run in runs for name in run.factors))
         blocks = self._numbers(runs, "block", "repetition")
-        repetitions = self._numbers(runs, "repetition", "block") if any("repetition" in run.taken.fields for run in runs) else blocks
+        repetitions = (
+            self._numbers(runs, "repetition", "block")
+            if any("repetition" in run.taken.fields for run in runs)
+            else blocks
+        )
         plans = []
-        for number, (run, block, repetition) in enumerate(zip(runs, blocks, repetitions, strict=True), 1):
+        for number, (run, block, repetition) in enumerate(
+            zip(runs, blocks, repetitions, strict=True), 1
+        ):
             result, own = run.taken.result, run.taken.result.plan
             section = f"#{run.group.index}" if run.group is not None else ""
             digest = hashlib.sha256(os.fsencode(f"{result.path}{section}")).hexdigest()[:8]
-            factors = {name: run.factors[name] for name in every if run.factors.get(name) is not None}
-            jobs = next((factors[key] for key in CONCURRENCY if isinstance(factors.get(key), int) and key in run.taken.fields), None)
-            more: dict[str, Any] = {**extra, "imported_from": writable(f"{self._source.prefix}{result.path}")}
+            factors = {
+                name: run.factors[name] for name in every if run.factors.get(name) is not None
+            }
+            jobs = next(
+                (
+                    factors[key]
+                    for key in CONCURRENCY
+                    if isinstance(factors.get(key), int) and key in run.taken.fields
+                ),
+                None,
+            )
+            more: dict[str, Any] = {
+                **extra,
+                "imported_from": writable(f"{self._source.prefix}{result.path}"),
+            }
             if run.group is not None:
                 more["section"] = {"index": run.group.index, "name": run.group.name}
             name = f"{number:04d}-{digest}"
             if own is None:
-                plans.append(RunPlan(name, run.variant, factors, repetition, block, "imported", run.host,
-                                     jobs=jobs if isinstance(jobs, int) else None, extra=more))
+                plans.append(
+                    RunPlan(
+                        name,
+                        run.variant,
+                        factors,
+                        repetition,
+                        block,
+                        "imported",
+                        run.host,
+                        jobs=jobs if isinstance(jobs, int) else None,
+                        extra=more,
+                    )
+                )
             else:
-                kept = own if "repetition" not in run.taken.fields and "block" not in run.taken.fields else None
-                plans.append(_of_own(own, name, run, factors, kept.repetition if kept else repetition, kept.block if kept else block, more))
+                kept = (
+                    own
+                    if "repetition" not in run.taken.fields and "block" not in run.taken.fields
+                    else None
+                )
+                plans.append(
+                    _of_own(
+                        own,
+                        name,
+                        run,
+                        factors,
+                        kept.repetition if kept else repetition,
+                        kept.block if kept else block,
+                        more,
+                    )
+                )
         return plans
 
     def _numbers(self, runs: Sequence[_Run], first: str, second: str) -> list[int]:
         places = []
         for run in runs:
             named = run.taken.fields.get(first, run.taken.fields.get(second))
-            places.append(Place((run.host, _cell(run)), run.variant, None if named is None else str(named), run.taken.rest))
+            places.append(
+                Place(
+                    (run.host, _cell(run)),
+                    run.variant,
+                    None if named is None else str(named),
+                    run.taken.rest,
+                )
+            )
         numbers, notes = number_repetitions(places)
         self._notes += [note for note in notes if note not in self._notes]
         return numbers
@@ -398,7 +644,9 @@ class _Import:
         others = [file for file in self._reading.others if folder_of(file.path) not in own_folders]
         joined, left = join_files(self._reading.results, others)
         for file in own:
-            owner = next(result for result in self._reading.results if result.folder == folder_of(file.path))
+            owner = next(
+                result for result in self._reading.results if result.folder == folder_of(file.path)
+            )
             joined.setdefault(owner.path, []).append(file)
         by_result: dict[str, list[_Run]] = {}
         for run in runs:
@@ -411,17 +659,24 @@ class _Import:
                     found.setdefault(id(run), []).append(file)
         for file in left:
             kind = kind_of(file)
-            self._count("unknown" if kind is None else "traces" if kind == "trace" else "unattached", [file.path])
+            self._count(
+                "unknown" if kind is None else "traces" if kind == "trace" else "unattached",
+                [file.path],
+            )
         self._count("normal-output", self._reading.normal_output)
         compressed = [file.path for file in self._reading.others if file.path.endswith(".log.fz")]
         if compressed:
-            self._notes.append(f"{len(compressed)} log{'s' if len(compressed) > 1 else ''} that fio compressed (log_store_compressed): not "
-                               f"read; 'fio --inflate-log=FILE > LOG' makes a plain one, such as of {compressed[0]}")
+            self._notes.append(
+                f"{len(compressed)} log{'s' if len(compressed) > 1 else ''} that fio compressed (log_store_compressed): not "
+                f"read; 'fio --inflate-log=FILE > LOG' makes a plain one, such as of {compressed[0]}"
+            )
         return found
 
     def _count_results(self, runs: Sequence[_Run]) -> None:
         for result in dict.fromkeys(run.taken.result.path for run in runs):
-            damaged = next(run.taken.result for run in runs if run.taken.result.path == result).damage
+            damaged = next(
+                run.taken.result for run in runs if run.taken.result.path == result
+            ).damage
             self._count("damaged" if damaged else "results", [result])
 
     def _count(self, what: str, paths: Any) -> None:
@@ -444,22 +699,50 @@ def _plain(value: Any) -> object:
 
 
 def _cell(run: Told) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, repr(value)) for name, value in run.factors.items() if value is not None))
+    return tuple(
+        sorted((name, repr(value)) for name, value in run.factors.items() if value is not None)
+    )
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
-    return [(0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part) for part in re.split(r"(\d+)", text)]
+    return [
+        (0, int(part), "") if part.isdecimal() and len(part) <= 18 else (1, 0, part)
+        for part in re.split(r"(\d+)", text)
+    ]
 
 
-def _of_own(own: RunPlan, name: str, run: _Run, factors: dict[str, object], repetition: int, block: int, extra: dict[str, Any]) -> RunPlan:
+def _of_own(
+    own: RunPlan,
+    name: str,
+    run: _Run,
+    factors: dict[str, object],
+    repetition: int,
+    block: int,
+    extra: dict[str, Any],
+) -> RunPlan:
     """iolab's own plan of a run, under its new name."""
     import dataclasses
 
-    return dataclasses.replace(own, run=name, variant=run.variant, factors=factors, repetition=repetition, block=block, host=run.host,
-                               extra={**own.extra, **extra})
+    return dataclasses.replace(
+        own,
+        run=name,
+        variant=run.variant,
+        factors=factors,
+        repetition=repetition,
+        block=block,
+        host=run.host,
+        extra={**own.extra, **extra},
+    )
 
 
-def _put(run_dir: Path, run: _Run, plan: RunPlan, files: Sequence[SourceFile], how: str, placed: dict[Path, Path]) -> None:
+def _put(
+    run_dir: Path,
+    run: _Run,
+    plan: RunPlan,
+    files: Sequence[SourceFile],
+    how: str,
+    placed: dict[Path, Path],
+) -> None:
     """The run's directory. A file that several runs share is written once and linked."""
     run_dir.mkdir(parents=True)
     taken = {"run.json"}
@@ -467,7 +750,11 @@ def _put(run_dir: Path, run: _Run, plan: RunPlan, files: Sequence[SourceFile], h
     for file in (run.taken.result.file, *files):
         if file.path.rpartition("/")[2] == "run.json" and run.taken.result.plan is not None:
             continue
-        below = file.path[len(folder) + 1:] if folder and file.path.startswith(f"{folder}/") else file.path.rpartition("/")[2]
+        below = (
+            file.path[len(folder) + 1 :]
+            if folder and file.path.startswith(f"{folder}/")
+            else file.path.rpartition("/")[2]
+        )
         place = run_dir / free_name(below.replace("/", "-")[-180:], taken)
         _share(file, place, how, placed)
     write_plan(run_dir, plan, durable=False)
@@ -487,4 +774,10 @@ def _share(file: SourceFile, place: Path, how: str, placed: dict[Path, Path]) ->
 
 
 def _one_or_list(layouts: Sequence[str]) -> str | list[str] | None:
-    return None if not layouts else writable(layouts[0]) if len(layouts) == 1 else [writable(text) for text in layouts]
+    return (
+        None
+        if not layouts
+        else writable(layouts[0])
+        if len(layouts) == 1
+        else [writable(text) for text in layouts]
+    )

@@ -41,14 +41,23 @@ def evidence_key(directory: Path) -> str:
     """
     digest = hashlib.sha256("\n".join([__version__, *registry.third_parties()]).encode())
     package = Path(__file__).parent.parent
-    for place in (*(package / group for group in _DERIVING), directory / RUNS, directory / PROFILES):
+    for place in (
+        *(package / group for group in _DERIVING),
+        directory / RUNS,
+        directory / PROFILES,
+    ):
         for folder, folders, names in os.walk(place):
             folders.sort()
             digest.update(f"{os.path.basename(folder)}/\n".encode())  # noqa: PTH119 - a run that was killed at its start has no file
             for name in sorted(names):
-                with contextlib.suppress(FileNotFoundError):  # a linked file may have gone: its run will say so
+                with contextlib.suppress(
+                    FileNotFoundError
+                ):  # a linked file may have gone: its run will say so
                     status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - thousands of files, and Path is slow
-                    digest.update(f"{os.path.basename(folder)}/{name} {status.st_size} {status.st_mtime_ns}\n".encode())  # noqa: PTH119
+                    line = (
+                        f"{os.path.basename(folder)}/{name} {status.st_size} {status.st_mtime_ns}\n"  # noqa: PTH119
+                    )
+                    digest.update(line.encode())
     return digest.hexdigest()
 
 
@@ -64,27 +73,53 @@ def table_of(runs: Sequence[Run]) -> Any:
     def of_runs(values: Iterable[Any], kind: Any = None) -> Any:
         return pa.array(list(chain.from_iterable(map(repeat, values, counts))), kind)
 
-    columns: dict[str, Any] = {"run": of_runs([run.id for run in runs], pa.string()),
-                               "variant": of_runs([run.variant for run in runs], pa.string())}
+    columns: dict[str, Any] = {
+        "run": of_runs([run.id for run in runs], pa.string()),
+        "variant": of_runs([run.variant for run in runs], pa.string()),
+    }
     for name in dict.fromkeys(name for run in runs for name in run.factors):
         levels = [run.factors.get(name) for run in runs]
-        kinds = {type(level) for level, count in zip(levels, counts, strict=True) if level is not None and count}
+        kinds = {
+            type(level)
+            for level, count in zip(levels, counts, strict=True)
+            if level is not None and count
+        }
         texts = [None if level is None else str(level) for level in levels]
         columns[f"factor.{name}"] = of_runs(levels if len(kinds) == 1 else texts)
-    columns |= {"repetition": of_runs([run.plan.repetition for run in runs], pa.int32()),
-                "block": of_runs([run.plan.block for run in runs], pa.int32()),
-                "verdict": of_runs([run.verdict.level.value for run in runs], pa.string())}
-    names = ("metric", "value", "unit", "source_file", "source_field", "source_value", "source_unit")
+    columns |= {
+        "repetition": of_runs([run.plan.repetition for run in runs], pa.int32()),
+        "block": of_runs([run.plan.block for run in runs], pa.int32()),
+        "verdict": of_runs([run.verdict.level.value for run in runs], pa.string()),
+    }
+    names = (
+        "metric",
+        "value",
+        "unit",
+        "source_file",
+        "source_field",
+        "source_value",
+        "source_unit",
+    )
     rows = map(attrgetter(*names), chain.from_iterable(run.observations.values() for run in runs))
     for name, values in zip(names, list(zip(*rows, strict=True)) or [()] * len(names), strict=True):
-        columns[name] = pa.array(values, pa.float64() if name in ("value", "source_value") else pa.string())
+        columns[name] = pa.array(
+            values, pa.float64() if name in ("value", "source_value") else pa.string()
+        )
     return pa.table(columns)
 
 
 def notes_and_table(runs: Sequence[Run]) -> Any:
     """The table of observations, with what else is known of each run in its metadata."""
-    notes = [{"run": run.id, "verdict": run.verdict.as_json(), "environment": dict(run.environment),
-              "assumptions": list(run.assumptions), "options": dict(run.options)} for run in runs]
+    notes = [
+        {
+            "run": run.id,
+            "verdict": run.verdict.as_json(),
+            "environment": dict(run.environment),
+            "assumptions": list(run.assumptions),
+            "options": dict(run.options),
+        }
+        for run in runs
+    ]
     return table_of(runs).replace_schema_metadata({_RUNS: json.dumps(notes)})
 
 
@@ -106,7 +141,9 @@ def write_caches(directory: Path, tables: Mapping[str, Any], key: str) -> None:
             content = sink.getvalue().to_pybytes()
             write_atomically(directory / name, content, durable=False)
             listed[name] = str(FileDigest.of(content))
-        document = json.dumps({"schema": 2, "kind": "caches", "key": key, "files": listed}, indent=1)
+        document = json.dumps(
+            {"schema": 2, "kind": "caches", "key": key, "files": listed}, indent=1
+        )
         write_atomically(directory / LIST, with_own_digest(document), durable=False)
 
 
@@ -122,7 +159,11 @@ def cached_table(directory: Path, name: str, key: str) -> Any:
         if listed_key != key:
             return None
         content = read_regular(directory / name, limit=EVIDENCE)
-        return pq.read_table(pa.BufferReader(content)) if FileDigest.of(content) == listed.get(name) else None
+        return (
+            pq.read_table(pa.BufferReader(content))
+            if FileDigest.of(content) == listed.get(name)
+            else None
+        )
     except (OSError, ValueError, TypeError, pa.ArrowException):
         return None
 
@@ -131,7 +172,9 @@ def listed_caches(directory: Path) -> tuple[str | None, dict[str, FileDigest]]:
     """The key of the caches and the digest of each by file name; None and none where there is no such list, or a damaged one."""
     document = read_document(directory, LIST)
     try:
-        return document["key"], {name: FileDigest.parse(text) for name, text in document["files"].items()}
+        return document["key"], {
+            name: FileDigest.parse(text) for name, text in document["files"].items()
+        }
     except (ValueError, KeyError, TypeError, AttributeError):
         return None, {}
 
@@ -139,7 +182,9 @@ def listed_caches(directory: Path) -> tuple[str | None, dict[str, FileDigest]]:
 def read_cache(directory: Path, key: str) -> list[Run] | None:
     """The runs of a cache with that key; None where it, or any other that was made with it, is not as it was written."""
     table = cached_table(directory, FILE, key)
-    if table is None or not all(_is_whole(directory / name, digest) for name, digest in listed_caches(directory)[1].items()):
+    if table is None or not all(
+        _is_whole(directory / name, digest) for name, digest in listed_caches(directory)[1].items()
+    ):
         return None
     run_dirs = {path.name: path for path in run_directories(directory)}
     try:
@@ -157,7 +202,16 @@ def _is_whole(path: Path, digest: FileDigest) -> bool:
 
 def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | None:
     """None where the evidence has other runs, or one whose plan can't be read any more."""
-    names = ("run", "metric", "value", "unit", "source_file", "source_field", "source_value", "source_unit")
+    names = (
+        "run",
+        "metric",
+        "value",
+        "unit",
+        "source_file",
+        "source_field",
+        "source_value",
+        "source_unit",
+    )
     by_run: dict[str, dict[str, Observation]] = {}
     for run, *values in zip(*(table.column(name).to_pylist() for name in names), strict=True):
         by_run.setdefault(run, {})[values[0]] = Observation(*values)
@@ -167,8 +221,19 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
     for data in notes:
         run_dir = run_dirs[data["run"]]
         plan, problem = known_plan(run_dir)
-        if (problem is None) == any(reason["code"] == "no-plan" for reason in data["verdict"]["reasons"]):
+        if (problem is None) == any(
+            reason["code"] == "no-plan" for reason in data["verdict"]["reasons"]
+        ):
             return None
-        found.append(Run(plan, run_dir, by_run.get(data["run"], {}), Verdict.from_json(data["verdict"]),
-                         data["environment"], tuple(data["assumptions"]), data["options"]))
+        found.append(
+            Run(
+                plan,
+                run_dir,
+                by_run.get(data["run"], {}),
+                Verdict.from_json(data["verdict"]),
+                data["environment"],
+                tuple(data["assumptions"]),
+                data["options"],
+            )
+        )
     return found

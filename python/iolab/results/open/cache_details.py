@@ -29,17 +29,25 @@ def detail_tables(derived: Mapping[str, Derived]) -> dict[str, Any]:
     series = [(run, one) for run, each in derived.items() for one in each.series]
     histograms = [(run, one) for run, each in derived.items() for one in each.histograms]
     return {
-        SERIES: pa.table({
-            "run": pa.array([run for run, _ in series], pa.string()), "name": pa.array([one.name for _, one in series], pa.string()),
-            "unit": pa.array([one.unit for _, one in series], pa.string()), "time": _lists([one.time for _, one in series], pa.float64()),
-            "values": _lists([one.values for _, one in series], pa.float64()),
-            "reading": pa.array([one.reading for _, one in series], pa.float64())}),
-        HISTOGRAMS: pa.table({
-            "run": pa.array([run for run, _ in histograms], pa.string()),
-            "name": pa.array([one.name for _, one in histograms], pa.string()),
-            "bits": pa.array([one.bits for _, one in histograms], pa.int8()),
-            "indices": _lists([one.indices for _, one in histograms], pa.uint32()),
-            "counts": _lists([one.counts for _, one in histograms], pa.uint64())}),
+        SERIES: pa.table(
+            {
+                "run": pa.array([run for run, _ in series], pa.string()),
+                "name": pa.array([one.name for _, one in series], pa.string()),
+                "unit": pa.array([one.unit for _, one in series], pa.string()),
+                "time": _lists([one.time for _, one in series], pa.float64()),
+                "values": _lists([one.values for _, one in series], pa.float64()),
+                "reading": pa.array([one.reading for _, one in series], pa.float64()),
+            }
+        ),
+        HISTOGRAMS: pa.table(
+            {
+                "run": pa.array([run for run, _ in histograms], pa.string()),
+                "name": pa.array([one.name for _, one in histograms], pa.string()),
+                "bits": pa.array([one.bits for _, one in histograms], pa.int8()),
+                "indices": _lists([one.indices for _, one in histograms], pa.uint32()),
+                "counts": _lists([one.counts for _, one in histograms], pa.uint64()),
+            }
+        ),
     }
 
 
@@ -57,12 +65,18 @@ def read_details(directory: Path, key: str) -> Details | None:
     if series is None or histograms is None:
         return None
     lines: dict[str, list[Series]] = {}
-    for run, name, unit, reading, time, values in _rows(series, ("run", "name", "unit", "reading"), ("time", "values")):
+    for run, name, unit, reading, time, values in _rows(
+        series, ("run", "name", "unit", "reading"), ("time", "values")
+    ):
         lines.setdefault(run, []).append(Series(name, unit, time, values, reading))
     counts: dict[str, list[Histogram]] = {}
-    for run, name, bits, indices, numbers in _rows(histograms, ("run", "name", "bits"), ("indices", "counts")):
+    for run, name, bits, indices, numbers in _rows(
+        histograms, ("run", "name", "bits"), ("indices", "counts")
+    ):
         counts.setdefault(run, []).append(Histogram(name, bits, indices, numbers))
-    return {run: (tuple(lines.get(run, ())), tuple(counts.get(run, ()))) for run in {*lines, *counts}}
+    return {
+        run: (tuple(lines.get(run, ())), tuple(counts.get(run, ()))) for run in {*lines, *counts}
+    }
 
 
 def _rows(table: Any, plain: tuple[str, ...], lists: tuple[str, ...]) -> Any:

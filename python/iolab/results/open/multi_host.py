@@ -40,10 +40,17 @@ def read_hosts(directory: Path) -> Hosts | None:
         content = read_regular(path)
         data, has_digest = parsed(content), has_own_digest(content)
         if data["schema"] > SCHEMA:
-            raise ResultsError(f"written by a newer iolab (schema {data['schema']}, this one reads {SCHEMA})", where=path,
-                               hint="open it with that version")
+            raise ResultsError(
+                f"written by a newer iolab (schema {data['schema']}, this one reads {SCHEMA})",
+                where=path,
+                hint="open it with that version",
+            )
         if has_digest is False or (has_digest is None and data["schema"] > 1):
-            raise ResultsError("is damaged: its content is not what its digest is of", where=path, hint="put it back from a copy")
+            raise ResultsError(
+                "is damaged: its content is not what its digest is of",
+                where=path,
+                hint="put it back from a copy",
+            )
         words = {str(name): str(word) for name, word in data["hosts"].items()}
         reproduce = [str(word) for word in data["reproduce"]]
     except (FileNotFoundError, NotADirectoryError):
@@ -67,12 +74,19 @@ def host_words(directory: Path) -> tuple[str, ...]:
         return tuple(hosts.words.values())
     if not (directory / MANIFEST_FILE).exists():
         return ()
-    return tuple(word for flag, word in pairwise(read_manifest(directory).reproduce) if flag == "--host")
+    return tuple(
+        word for flag, word in pairwise(read_manifest(directory).reproduce) if flag == "--host"
+    )
 
 
 def write_hosts(directory: Path, hosts: Hosts) -> None:
     """Write it whole or not at all."""
-    data = {"schema": SCHEMA, "kind": "hosts", "hosts": dict(hosts.words), "reproduce": list(hosts.reproduce)}
+    data = {
+        "schema": SCHEMA,
+        "kind": "hosts",
+        "hosts": dict(hosts.words),
+        "reproduce": list(hosts.reproduce),
+    }
     write_atomically(directory / FILE, with_own_digest(json.dumps(data, indent=1)))
 
 
@@ -80,8 +94,11 @@ def begun_on(directory: Path, hosts: Hosts) -> list[str]:
     """Hosts on which the study was begun; ResultsError where it was on none."""
     begun = [name for name in hosts.words if (directory / name / MANIFEST_FILE).exists()]
     if not begun:
-        raise ResultsError("holds results of no host: the study was begun on none", where=directory,
-                           hint=f"of {', '.join(hosts.words)}; go on with --resume")
+        raise ResultsError(
+            "holds results of no host: the study was begun on none",
+            where=directory,
+            hint=f"of {', '.join(hosts.words)}; go on with --resume",
+        )
     return begun
 
 
@@ -93,12 +110,25 @@ def parts_of(path: Path) -> list[Path]:
 
 def joined_manifest(hosts: Hosts, manifests: Sequence[Manifest]) -> Manifest:
     """One for all: arms and factors of any host."""
-    variants, factors = ([name for each in manifests for name in getattr(each, key)] for key in ("variants", "factors"))
-    return manifests[0].model_copy(update={
-        "variants": list(dict.fromkeys(variants)), "factors": list(dict.fromkeys(factors)), "reproduce": list(hosts.reproduce),
-        "host": None, "baseline": next((each.baseline for each in manifests if each.baseline), None)})
+    variants, factors = (
+        [name for each in manifests for name in getattr(each, key)]
+        for key in ("variants", "factors")
+    )
+    return manifests[0].model_copy(
+        update={
+            "variants": list(dict.fromkeys(variants)),
+            "factors": list(dict.fromkeys(factors)),
+            "reproduce": list(hosts.reproduce),
+            "host": None,
+            "baseline": next((each.baseline for each in manifests if each.baseline), None),
+        }
+    )
 
 
 def joined_runs(parts: Mapping[str, Sequence[Run]]) -> list[Run]:
     """The runs of all hosts, each under `<host>/<run>`."""
-    return [replace(run, plan=replace(run.plan, run=f"{name}/{run.plan.run}")) for name, runs in parts.items() for run in runs]
+    return [
+        replace(run, plan=replace(run.plan, run=f"{name}/{run.plan.run}"))
+        for name, runs in parts.items()
+        for run in runs
+    ]

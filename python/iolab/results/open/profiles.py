@@ -15,7 +15,13 @@ from typing import Any
 from ...errors import FormatError
 from ...formats.detect import read
 from ...formats.profiles.stacks import KERNEL, StackTable
-from ..evidence.files import known_plan, profile_directories, read_document, read_file, run_directories
+from ..evidence.files import (
+    known_plan,
+    profile_directories,
+    read_document,
+    read_file,
+    run_directories,
+)
 from ..evidence.model import Factors, RunPlan
 from .multi_host import parts_of
 
@@ -27,8 +33,10 @@ _FOREIGN = re.compile(r"(?:^|[^a-z])(?:folded|stacks|perf\.?-?script)(?:$|[^a-z]
 """What names of other people's files with stacks have in them."""
 
 _IDLE_PROCESS = re.compile(r"swapper(?:/\d+)?")
-_IDLE = re.compile(r"(?:[a-z_]*_)?(?:default_idle(?:_call)?|safe_halt|halt|idle_enter|cpu_idle|cpuidle_enter(?:_state)?|do_idle|poll_idle"
-                   r"|intel_idle[a-z_]*|mwait_idle[a-z_]*|mwait|cpu_startup_entry|cpu_do_idle|cpuidle_idle_call|idle_call)(?:\.[a-z]+\.\d+)?")
+_IDLE = re.compile(
+    r"(?:[a-z_]*_)?(?:default_idle(?:_call)?|safe_halt|halt|idle_enter|cpu_idle|cpuidle_enter(?:_state)?|do_idle|poll_idle"
+    r"|intel_idle[a-z_]*|mwait_idle[a-z_]*|mwait|cpu_startup_entry|cpu_do_idle|cpuidle_idle_call|idle_call)(?:\.[a-z]+\.\d+)?"
+)
 """Innermost functions of a CPU that has nothing to do; an interrupt on top of them is work."""
 
 
@@ -113,7 +121,11 @@ def read_profiles(path: Path) -> tuple[list[Profile], list[str]]:
 
 def _foreign(run_dir: Path) -> Iterator[str]:
     """Files of an imported run that hold stacks by their names; those made here have none."""
-    yield from sorted(each.name for each in run_dir.iterdir() if _FOREIGN.search(each.name.lower()) and each.suffix not in (".svg", ".gz"))
+    yield from sorted(
+        each.name
+        for each in run_dir.iterdir()
+        if _FOREIGN.search(each.name.lower()) and each.suffix not in (".svg", ".gz")
+    )
 
 
 def _take(run_dir: Path, file: str, prefix: str, found: list[Profile], notes: list[str]) -> None:
@@ -139,7 +151,9 @@ def _altered_facts(run_dir: Path, name: str, plan: RunPlan) -> list[str]:
         try:
             read_file(run_dir, FACTS_FILE, plan.files)
         except FormatError as error:
-            return [f"run {name}: {FACTS_FILE} is not as the run left it: {error.message}; how its profile was made is not known"]
+            return [
+                f"run {name}: {FACTS_FILE} is not as the run left it: {error.message}; how its profile was made is not known"
+            ]
     return []
 
 
@@ -154,10 +168,27 @@ def _profile(name: str, plan: RunPlan, run_dir: Path, file: str, table: StackTab
 
     def number(key: str) -> Any:
         value = facts.get(key)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+        return (
+            value
+            if isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+            else None
+        )
 
     commands = facts.get("commands")
-    return Profile(name, plan.variant, plan.factors, table.stacks, number("frequency"), number("seconds"), number("cpus"),
-                   str(facts.get("event") or table.event), str(facts.get("tool", "")), plan.host,
-                   tuple(tuple(map(str, each)) for each in commands) if isinstance(commands, list) else (),
-                   int(number("lost") or 0), int(number("damaged") or 0) + table.damaged, run_dir, file)
+    return Profile(
+        name,
+        plan.variant,
+        plan.factors,
+        table.stacks,
+        number("frequency"),
+        number("seconds"),
+        number("cpus"),
+        str(facts.get("event") or table.event),
+        str(facts.get("tool", "")),
+        plan.host,
+        tuple(tuple(map(str, each)) for each in commands) if isinstance(commands, list) else (),
+        int(number("lost") or 0),
+        int(number("damaged") or 0) + table.damaged,
+        run_dir,
+        file,
+    )

@@ -34,19 +34,34 @@ class Results:
     Where the directory has `hosts.json`, the runs are those of all its hosts, each under `<host>/<run>`; see `hosts`.
     """
 
-    def __init__(self, path: str | Path, *, progress: Progress | None = None, outputs: Mapping[str, FioOutput] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        progress: Progress | None = None,
+        outputs: Mapping[str, FioOutput] | None = None,
+    ) -> None:
         """Open; ResultsError where it is no results directory. Evidence is read anew only where the cache is stale, and what `outputs` has
         (as `derive` takes it) is not read again."""
         path = Path(path)
         self.path = path
         hosts = read_hosts(path)
-        self._parts = {} if hosts is None else {name: Results(path / name, progress=progress) for name in begun_on(path, hosts)}
-        self.manifest: Manifest = (read_manifest(path) if hosts is None
-                                   else joined_manifest(hosts, [part.manifest for part in self._parts.values()]))
+        self._parts = (
+            {}
+            if hosts is None
+            else {name: Results(path / name, progress=progress) for name in begun_on(path, hosts)}
+        )
+        self.manifest: Manifest = (
+            read_manifest(path)
+            if hosts is None
+            else joined_manifest(hosts, [part.manifest for part in self._parts.values()])
+        )
         self._derived: dict[str, Derived] = {}
         self.runs: list[Run] = self._load(progress, outputs)
 
-    def _load(self, progress: Progress | None, outputs: Mapping[str, FioOutput] | None) -> list[Run]:
+    def _load(
+        self, progress: Progress | None, outputs: Mapping[str, FioOutput] | None
+    ) -> list[Run]:
         if self._parts:
             return joined_runs({name: part.runs for name, part in self._parts.items()})
         if self.manifest.origin == "table":
@@ -60,7 +75,9 @@ class Results:
             runs.append(run)
             if progress is not None:
                 progress(number, of)
-        write_caches(self.path, {CACHE_FILE: notes_and_table(runs), **detail_tables(self._derived)}, key)
+        write_caches(
+            self.path, {CACHE_FILE: notes_and_table(runs), **detail_tables(self._derived)}, key
+        )
         return runs
 
     def _read(self, outputs: Mapping[str, FioOutput] | None) -> Iterator[tuple[Run, int]]:
@@ -68,14 +85,35 @@ class Results:
         from ..derive.derive_all import derive_all
 
         found = [(run_dir, *known_plan(run_dir)) for run_dir in run_directories(self.path)]
-        derived_runs = derive_all([(run_dir, plan) for run_dir, plan, problem in found if problem is None], outputs)
+        derived_runs = derive_all(
+            [(run_dir, plan) for run_dir, plan, problem in found if problem is None], outputs
+        )
         for run_dir, plan, problem in found:
             if problem is not None:
-                yield Run(plan, run_dir, {}, Verdict.of([Reason("no-plan", Level.INVALID, problem.message)])), len(found)
+                yield (
+                    Run(
+                        plan,
+                        run_dir,
+                        {},
+                        Verdict.of([Reason("no-plan", Level.INVALID, problem.message)]),
+                    ),
+                    len(found),
+                )
                 continue
             derived = self._derived[plan.run] = next(derived_runs)
             observations = {observation.metric: observation for observation in derived.observations}
-            yield Run(plan, run_dir, observations, derived.verdict, derived.environment, derived.assumptions, derived.options), len(found)
+            yield (
+                Run(
+                    plan,
+                    run_dir,
+                    observations,
+                    derived.verdict,
+                    derived.environment,
+                    derived.assumptions,
+                    derived.options,
+                ),
+                len(found),
+            )
 
     @cached_property
     def _by_id(self) -> dict[str, Run]:
@@ -108,12 +146,22 @@ class Results:
         ResultsError where no run has any observation.
         """
         have = self.metrics()
-        rates = [name for name in have if name.endswith(".iops") and not name.startswith(("device.", "offered"))]
+        rates = [
+            name
+            for name in have
+            if name.endswith(".iops") and not name.startswith(("device.", "offered"))
+        ]
         if rates:
             return max(rates, key=lambda name: sum(run.value(name) or 0.0 for run in self.runs))
         if not have:
-            raise ResultsError("no run has a usable result", where=self.path, hint="iolab show says why, run by run")
-        return next((name for name in have if (known := find(name)) is not None and known.headline), have[0])
+            raise ResultsError(
+                "no run has a usable result",
+                where=self.path,
+                hint="iolab show says why, run by run",
+            )
+        return next(
+            (name for name in have if (known := find(name)) is not None and known.headline), have[0]
+        )
 
     def observations(self) -> Any:
         """All observations as a `pyarrow.Table` (`.to_pandas()` where pandas is there), one row each; see `cache.table_of`."""
@@ -153,8 +201,11 @@ class Results:
 
         found = window_runs(self.runs, self.series)
         if not found:
-            raise ResultsError("no run has marks with seconds between them", where=self.path,
-                               hint="a study's [[actions]] make marks")
+            raise ResultsError(
+                "no run has marks with seconds between them",
+                where=self.path,
+                hint="a study's [[actions]] make marks",
+            )
         return found
 
     def step_runs(self) -> list[Run]:
@@ -163,14 +214,29 @@ class Results:
 
         found = [step for run in self.runs for step in step_runs(run, read_steps(run))]
         if not found:
-            raise ResultsError("no run's load rises in steps", where=self.path, hint="a study's [workload.steps] makes it rise")
+            raise ResultsError(
+                "no run's load rises in steps",
+                where=self.path,
+                hint="a study's [workload.steps] makes it rise",
+            )
         return found
 
     def environment(self) -> dict[str, Any]:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
-        found = read_environment(next(iter(self._parts.values())).path if self._parts else self.path)
-        return found or next((facts for run in self.runs if (facts := read_environment(run.evidence, run.plan.files))), {})
+        found = read_environment(
+            next(iter(self._parts.values())).path if self._parts else self.path
+        )
+        return found or next(
+            (
+                facts
+                for run in self.runs
+                if (facts := read_environment(run.evidence, run.plan.files))
+            ),
+            {},
+        )
 
     def environments(self) -> dict[str, dict[str, Any]]:
         """`environment()` of each host, by the name before its runs'; that of results of a single host under an empty name."""
-        return {name: part.environment() for name, part in self._parts.items()} or {"": self.environment()}
+        return {name: part.environment() for name, part in self._parts.items()} or {
+            "": self.environment()
+        }

@@ -13,7 +13,16 @@ from ...files import EVIDENCE, is_foreign, read_regular
 from ...integrity import FileDigest, Finding, Progress, Verification, has_own_digest
 from ...untrusted_text import parsed
 from ..evidence.completeness import standing
-from ..evidence.files import ENVIRONMENT_FILE, PLAN_FILE, RUNS, files_below, holds_numbers, profile_directories, read_plan, run_directories
+from ..evidence.files import (
+    ENVIRONMENT_FILE,
+    PLAN_FILE,
+    RUNS,
+    files_below,
+    holds_numbers,
+    profile_directories,
+    read_plan,
+    run_directories,
+)
 from ..evidence.journal import FILE as JOURNAL_FILE
 from ..evidence.journal import examine_journal
 from ..evidence.manifest import FILE as MANIFEST_FILE
@@ -35,7 +44,9 @@ class _Checked:
 _Check = Callable[[], _Checked]
 
 
-def verify_results(path: Path, *, repair: bool = False, progress: Progress | None = None) -> Verification:
+def verify_results(
+    path: Path, *, repair: bool = False, progress: Progress | None = None
+) -> Verification:
     """Read every file of a results directory and compare it with what was recorded of it when it was written.
 
     Args:
@@ -48,7 +59,9 @@ def verify_results(path: Path, *, repair: bool = False, progress: Progress | Non
     if not any(os.path.lexists(path / name) for name in (MANIFEST_FILE, HOSTS_FILE, RUNS)):
         raise ResultsError("not a results directory (it has no manifest.json)", where=path)
     parts = _parts(path)
-    checks: list[_Check] = [lambda: _own_document(path, HOSTS_FILE)] if (path / HOSTS_FILE).exists() else []
+    checks: list[_Check] = (
+        [lambda: _own_document(path, HOSTS_FILE)] if (path / HOSTS_FILE).exists() else []
+    )
     findings: list[Finding] = []
     for part in parts:
         below = "" if part == path else f"{part.name}/"
@@ -57,7 +70,12 @@ def verify_results(path: Path, *, repair: bool = False, progress: Progress | Non
         findings += missing
     done = _run(checks, progress)
     findings += [each.finding for each in done if each.finding is not None]
-    checked = Verification("results", len(done), sum(each.size_bytes for each in done), sum(not each.is_verified for each in done))
+    checked = Verification(
+        "results",
+        len(done),
+        sum(each.size_bytes for each in done),
+        sum(not each.is_verified for each in done),
+    )
     if repair:
         findings = _repaired(path, parts, findings)
     return replace(checked, findings=tuple(sorted(findings, key=lambda each: each.path)))
@@ -84,17 +102,34 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
     except ResultsError:
         manifest = None
     if manifest is not None and manifest.files is not None:
-        checks += [_listed(part, name, digest, below, "the published numbers" if name.startswith(f"{TABLES}/") else "")
-                   for name, digest in manifest.files.items()]
-        tables = (each.relative_to(part).as_posix() for each in sorted((part / TABLES).glob("*.csv")))
+        checks += [
+            _listed(
+                part,
+                name,
+                digest,
+                below,
+                "the published numbers" if name.startswith(f"{TABLES}/") else "",
+            )
+            for name, digest in manifest.files.items()
+        ]
+        tables = (
+            each.relative_to(part).as_posix() for each in sorted((part / TABLES).glob("*.csv"))
+        )
         findings += [_unexpected(f"{below}{name}") for name in tables if name not in manifest.files]
     if (part / ENVIRONMENT_FILE).exists():
         checks.append(lambda: _own_document(part, ENVIRONMENT_FILE, below, "on what the study ran"))
     if (part / JOURNAL_FILE).exists():
         checks.append(lambda: _journal(part, below))
         progress = standing(part)
-        findings += [Finding(f"{below}runs/{name}", "missing", "the journal says that this run finished", f"run {name}")
-                     for name in (progress.gone if progress is not None else ())]
+        findings += [
+            Finding(
+                f"{below}runs/{name}",
+                "missing",
+                "the journal says that this run finished",
+                f"run {name}",
+            )
+            for name in (progress.gone if progress is not None else ())
+        ]
     try:
         unfinished = _unfinished(part)
     except ResultsError:
@@ -110,7 +145,11 @@ def _unfinished(part: Path) -> set[str]:
     """Runs that the journal knows and does not know as ended: they are under way, or were killed."""
     events = examine_journal(part)[0] if os.path.lexists(part / JOURNAL_FILE) else []
     named = {str(event.get("run")) for event in events}
-    return named - {str(event.get("run")) for event in events if event["event"] in ("finished", "failed", "interrupted")}
+    return named - {
+        str(event.get("run"))
+        for event in events
+        if event["event"] in ("finished", "failed", "interrupted")
+    }
 
 
 def _run_checks(part: Path, run_dir: Path, below: str, unfinished: set[str]) -> Iterator[_Check]:
@@ -127,13 +166,29 @@ def _run_checks(part: Path, run_dir: Path, below: str, unfinished: set[str]) -> 
         yield from (_unlisted(run_dir, name, place) for name in there)
         return
     for name, digest in files.items():
-        yield _listed(run_dir, name, digest, place, f"the numbers of run {run_dir.name}" if holds_numbers(name) else "")
+        yield _listed(
+            run_dir,
+            name,
+            digest,
+            place,
+            f"the numbers of run {run_dir.name}" if holds_numbers(name) else "",
+        )
     for name in there:
         if name not in files:
-            yield lambda name=name: _Checked(is_verified=False, finding=_unexpected(f"{place}{name}"))  # type: ignore[misc]
+            yield lambda name=name: _Checked(
+                is_verified=False, finding=_unexpected(f"{place}{name}")
+            )  # type: ignore[misc]
 
 
-def _listed(directory: Path, name: str, digest: FileDigest, below: str, lost: str = "", *, is_derived: bool = False) -> _Check:
+def _listed(
+    directory: Path,
+    name: str,
+    digest: FileDigest,
+    below: str,
+    lost: str = "",
+    *,
+    is_derived: bool = False,
+) -> _Check:
     def check() -> _Checked:
         def wrong(kind: str, text: str) -> Finding:
             return Finding(f"{below}{name}", kind, text, lost, is_derived)  # type: ignore[arg-type]
@@ -143,25 +198,37 @@ def _listed(directory: Path, name: str, digest: FileDigest, below: str, lost: st
         except FileNotFoundError:
             return _Checked(finding=wrong("missing", "it is not there any more"))
         except OSError as error:
-            return _Checked(finding=wrong("damaged", f"it can't be read: {error.strerror or error}"))
+            return _Checked(
+                finding=wrong("damaged", f"it can't be read: {error.strerror or error}")
+            )
         same = FileDigest.of(data) == digest
-        return _Checked(len(data), finding=None if same else wrong("damaged", "its content is not what was written"))
+        return _Checked(
+            len(data),
+            finding=None if same else wrong("damaged", "its content is not what was written"),
+        )
 
     return check
 
 
 def _unlisted(directory: Path, name: str, below: str) -> _Check:
     """A file of a run whose digests were not recorded: whether it can be read at all."""
+
     def check() -> _Checked:
         try:
             return _Checked(len(read_regular(directory / name, limit=EVIDENCE)), is_verified=False)
         except OSError as error:
-            return _Checked(finding=Finding(f"{below}{name}", "damaged", f"it can't be read: {error.strerror or error}"))
+            return _Checked(
+                finding=Finding(
+                    f"{below}{name}", "damaged", f"it can't be read: {error.strerror or error}"
+                )
+            )
 
     return check
 
 
-def _own_document(directory: Path, name: str, below: str = "", lost: str = "what these results are") -> _Checked:
+def _own_document(
+    directory: Path, name: str, below: str = "", lost: str = "what these results are"
+) -> _Checked:
     """A JSON object with a digest of itself."""
     try:
         data = read_regular(directory / name, limit=EVIDENCE)
@@ -170,12 +237,25 @@ def _own_document(directory: Path, name: str, below: str = "", lost: str = "what
     except FileNotFoundError:
         return _Checked(finding=Finding(f"{below}{name}", "missing", "it is not there", lost))
     except OSError as error:
-        return _Checked(finding=Finding(f"{below}{name}", "damaged", f"it can't be read: {error.strerror or error}", lost))
+        return _Checked(
+            finding=Finding(
+                f"{below}{name}", "damaged", f"it can't be read: {error.strerror or error}", lost
+            )
+        )
     except ValueError:
         is_whole, document = False, None
-    schema = document.get("schema", document.get("schema_version")) if isinstance(document, dict) else None
+    schema = (
+        document.get("schema", document.get("schema_version"))
+        if isinstance(document, dict)
+        else None
+    )
     if is_whole is False or not isinstance(document, dict) or (is_whole is None and schema != 1):
-        return _Checked(len(data), finding=Finding(f"{below}{name}", "damaged", "its content is not what its digest is of", lost))
+        return _Checked(
+            len(data),
+            finding=Finding(
+                f"{below}{name}", "damaged", "its content is not what its digest is of", lost
+            ),
+        )
     return _Checked(len(data), is_verified=is_whole is True)
 
 
@@ -185,12 +265,22 @@ def _journal(part: Path, below: str) -> _Checked:
         damaged = examine_journal(part)[2]
         is_verified = b'"crc32"' in read_regular(part / JOURNAL_FILE, limit=EVIDENCE)
     except (ResultsError, OSError) as error:
-        return _Checked(finding=Finding(f"{below}{JOURNAL_FILE}", "damaged", str(error), "the order of events"))
+        return _Checked(
+            finding=Finding(f"{below}{JOURNAL_FILE}", "damaged", str(error), "the order of events")
+        )
     if not damaged:
         return _Checked(size, is_verified)
     lines = ", ".join(map(str, damaged[:5])) + (", ..." if len(damaged) > 5 else "")
-    return _Checked(size, is_verified, Finding(
-        f"{below}{JOURNAL_FILE}", "damaged", f"changed or missing at line {lines}", "those events"))
+    return _Checked(
+        size,
+        is_verified,
+        Finding(
+            f"{below}{JOURNAL_FILE}",
+            "damaged",
+            f"changed or missing at line {lines}",
+            "those events",
+        ),
+    )
 
 
 def _caches(part: Path, below: str) -> Iterator[_Check]:
@@ -198,16 +288,31 @@ def _caches(part: Path, below: str) -> Iterator[_Check]:
         return
     key, files = listed_caches(part)
     if key is None:
-        yield lambda: _Checked(finding=Finding(f"{below}{LIST}", "damaged", "its content is not what its digest is of", is_derived=True))
+        yield lambda: _Checked(
+            finding=Finding(
+                f"{below}{LIST}",
+                "damaged",
+                "its content is not what its digest is of",
+                is_derived=True,
+            )
+        )
     elif key != evidence_key(part):
-        yield lambda: _Checked(finding=Finding(f"{below}{LIST}", "stale", "evidence or iolab changed since", is_derived=True))
+        yield lambda: _Checked(
+            finding=Finding(
+                f"{below}{LIST}", "stale", "evidence or iolab changed since", is_derived=True
+            )
+        )
     else:
         yield lambda: _own_document(part, LIST, below, "")
-        yield from (_listed(part, name, digest, below, is_derived=True) for name, digest in files.items())
+        yield from (
+            _listed(part, name, digest, below, is_derived=True) for name, digest in files.items()
+        )
 
 
 def _unexpected(path: str) -> Finding:
-    return Finding(path, "unexpected", "it was not there when the list of files was written, and is not used")
+    return Finding(
+        path, "unexpected", "it was not there when the list of files was written, and is not used"
+    )
 
 
 def _repaired(path: Path, parts: Sequence[Path], findings: Sequence[Finding]) -> list[Finding]:
@@ -217,7 +322,10 @@ def _repaired(path: Path, parts: Sequence[Path], findings: Sequence[Finding]) ->
     again: set[str] = set()
     for part in parts:
         below = "" if part == path else f"{part.name}/"
-        if is_foreign(part) or not any(each.is_derived and each.path.rpartition("/")[0] == below.rstrip("/") for each in findings):
+        if is_foreign(part) or not any(
+            each.is_derived and each.path.rpartition("/")[0] == below.rstrip("/")
+            for each in findings
+        ):
             continue
         (part / LIST).unlink(missing_ok=True)
         try:
@@ -226,8 +334,15 @@ def _repaired(path: Path, parts: Sequence[Path], findings: Sequence[Finding]) ->
             continue  # the evidence is to be put back first
         done = [check() for check in _caches(part, below)]
         if done and not any(each.finding for each in done):
-            again |= {each.path for each in findings if each.is_derived and each.path.rpartition("/")[0] == below.rstrip("/")}
-    return [replace(each, is_repaired=True) if each.path in again and each.is_derived else each for each in findings]
+            again |= {
+                each.path
+                for each in findings
+                if each.is_derived and each.path.rpartition("/")[0] == below.rstrip("/")
+            }
+    return [
+        replace(each, is_repaired=True) if each.path in again and each.is_derived else each
+        for each in findings
+    ]
 
 
 def _run(checks: Sequence[_Check], progress: Progress | None) -> list[_Checked]:

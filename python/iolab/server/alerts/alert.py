@@ -52,10 +52,17 @@ class Alert(Model):
     say it again after so many minutes, 0 for once. also_when_clear: say also when it is over.
     """
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"properties": {limit: {"type": "null"}}} for limit in (
-        "exceeds", "falls_below")]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"properties": {limit: {"type": "null"}}} for limit in ("exceeds", "falls_below")
+            ]
+        }
+    )
 
-    name: Annotated[Given, AfterValidator(_not_reserved), Field(json_schema_extra={"not": {"const": RESERVED}})]
+    name: Annotated[
+        Given, AfterValidator(_not_reserved), Field(json_schema_extra={"not": {"const": RESERVED}})
+    ]
     recording: Text
     statistic: StatisticText
     exceeds: Number | None
@@ -64,7 +71,10 @@ class Alert(Model):
     only_during: Annotated[str, StringConstraints(max_length=64)]
     repost_minutes: Annotated[int, Field(ge=0, le=60 * 24 * 31)]
     also_when_clear: bool
-    actions: Annotated[list[Annotated[Log | Command | Keep, Field(discriminator="do")]], Field(max_length=MOST_ACTIONS)]
+    actions: Annotated[
+        list[Annotated[Log | Command | Keep, Field(discriminator="do")]],
+        Field(max_length=MOST_ACTIONS),
+    ]
 
     @model_validator(mode="after")
     def _one_limit(self) -> Self:

@@ -30,14 +30,18 @@ class LogFile:
         try:
             with self._lock:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                number = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+                number = os.open(
+                    self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600
+                )
                 with os.fdopen(number, "ab") as file:
                     file.write(data)
                     full = file.tell() > LARGEST
                 if full:
                     self.path.replace(self._before)
         except OSError as error:
-            raise IolabError(f"the log of alerts can't be written: {error.strerror}", where=self.path) from None
+            raise IolabError(
+                f"the log of alerts can't be written: {error.strerror}", where=self.path
+            ) from None
 
     def latest(self) -> AlertLog:
         """The latest lines, the oldest first, of the file and of that before it; damaged ones are left out, as is one that is still being

@@ -42,7 +42,9 @@ class Standing:
 
 def beyond(alert: Alert, value: float) -> bool:
     """Whether a value exceeds the limit, or falls below it."""
-    return value > alert.exceeds if alert.exceeds is not None else value < (alert.falls_below or 0.0)
+    return (
+        value > alert.exceeds if alert.exceeds is not None else value < (alert.falls_below or 0.0)
+    )
 
 
 def step(alert: Alert, before: Standing, reading: Reading) -> tuple[Standing, Event | None]:
@@ -62,11 +64,15 @@ def step(alert: Alert, before: Standing, reading: Reading) -> tuple[Standing, Ev
     if now.state == "raised":
         return _raised(alert, now, reading)
     if not beyond(alert, reading.value):
-        return (now if now.state == "clear" else Standing("clear", reading.from_ns, value=reading.value)), None
+        return (
+            now if now.state == "clear" else Standing("clear", reading.from_ns, value=reading.value)
+        ), None
     if now.state != "pending":
         now = Standing("pending", reading.from_ns, value=reading.value)
     if reading.until_ns - now.since_ns >= alert.for_seconds * SECOND:
-        return replace(now, state="raised", since_ns=reading.until_ns, said_ns=reading.until_ns), "raised"
+        return replace(
+            now, state="raised", since_ns=reading.until_ns, said_ns=reading.until_ns
+        ), "raised"
     return now, None
 
 
@@ -85,7 +91,11 @@ def _raised(alert: Alert, now: Standing, reading: Reading) -> tuple[Standing, Ev
 
 def sentence(alert: Alert) -> str:
     """The alert in words."""
-    what = f"exceeds {alert.exceeds:g}" if alert.exceeds is not None else f"falls below {alert.falls_below:g}"
+    what = (
+        f"exceeds {alert.exceeds:g}"
+        if alert.exceeds is not None
+        else f"falls below {alert.falls_below:g}"
+    )
     parts = [f"{alert.statistic} {what} for at least {alert.for_seconds} s"]
     if alert.only_during.strip():
         parts.append(f"only during {alert.only_during.strip()}")
@@ -93,6 +103,11 @@ def sentence(alert: Alert) -> str:
         parts.append(f"said again every {alert.repost_minutes} min")
     if alert.also_when_clear:
         parts.append("also when clear")
-    does = [f"runs {each.name}" if each.do == "command" else f"keeps {each.statistic} for {each.minutes} min"
-            for each in alert.actions if each.do != "log"]
+    does = [
+        f"runs {each.name}"
+        if each.do == "command"
+        else f"keeps {each.statistic} for {each.minutes} min"
+        for each in alert.actions
+        if each.do != "log"
+    ]
     return ", ".join(parts) + (f"; {' and '.join(does)}" if does else "")

@@ -34,7 +34,12 @@ class Commands:
         """Names that actions may use."""
         return sorted(self._words)
 
-    def run(self, name: str, facts: Mapping[str, str], failed: Callable[[str], None] = lambda words: None) -> str:
+    def run(
+        self,
+        name: str,
+        facts: Mapping[str, str],
+        failed: Callable[[str], None] = lambda words: None,
+    ) -> str:
         """Start one, with what happened in its environment; why it was not started, empty where it was.
 
         `failed` is told, from another thread, how one that was started failed; nothing of one that `close` ended.
@@ -46,8 +51,15 @@ class Commands:
             if name in self._running and self._running[name].poll() is None:
                 return f"command '{name}' still runs"
             try:
-                process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-                                           env={**os.environ, **facts}, start_new_session=True)
+                process = subprocess.Popen(
+                    words,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env={**os.environ, **facts},
+                    start_new_session=True,
+                )
             except (OSError, ValueError) as error:
                 return f"command '{name}' can't be started: {getattr(error, 'strerror', None) or error}"
             self._running[name] = process
@@ -61,7 +73,9 @@ class Commands:
             for process in self._running.values():
                 _ended(process)
 
-    def _await(self, name: str, process: subprocess.Popen[bytes], failed: Callable[[str], None]) -> None:
+    def _await(
+        self, name: str, process: subprocess.Popen[bytes], failed: Callable[[str], None]
+    ) -> None:
         try:
             code = process.wait(LONGEST_S)
         except subprocess.TimeoutExpired:
@@ -69,7 +83,10 @@ class Commands:
             failed(f"command '{name}' took more than {LONGEST_S:g} s and was ended")
             return
         if code and not self._closed.is_set():
-            failed(f"command '{name}' " + (f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}"))
+            failed(
+                f"command '{name}' "
+                + (f"failed with exit code {code}" if code > 0 else f"was ended by signal {-code}")
+            )
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
@@ -97,16 +114,36 @@ def read_commands(path: Path | None) -> Commands:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or status.st_uid not in owners():
-                raise UsageError("others could change what alerts run", where=path, hint=f"chmod go-w {path}, and own it")
+                raise UsageError(
+                    "others could change what alerts run",
+                    where=path,
+                    hint=f"chmod go-w {path}, and own it",
+                )
             found = tomllib.load(file)
     except OSError as error:
         raise UsageError(f"can't be read: {error.strerror}", where=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"is no TOML: {error}", where=path, hint='a line is: name = ["/path/to/program", "argument"]') from None
+        raise UsageError(
+            f"is no TOML: {error}",
+            where=path,
+            hint='a line is: name = ["/path/to/program", "argument"]',
+        ) from None
     for name, words in found.items():
         if re.fullmatch(NAMES, name) is None:
-            raise UsageError(f"'{name}' is not a name of a command", where=path, hint="letters, digits, dots, - and _")
-        if not (isinstance(words, list) and words and all(isinstance(word, str) and "\0" not in word for word in words)
-                and words[0].startswith("/")):
-            raise UsageError(f"'{name}' is not a command", where=path, hint=f'write {name} = ["/path/to/program", "argument"]')
+            raise UsageError(
+                f"'{name}' is not a name of a command",
+                where=path,
+                hint="letters, digits, dots, - and _",
+            )
+        if not (
+            isinstance(words, list)
+            and words
+            and all(isinstance(word, str) and "\0" not in word for word in words)
+            and words[0].startswith("/")
+        ):
+            raise UsageError(
+                f"'{name}' is not a command",
+                where=path,
+                hint=f'write {name} = ["/path/to/program", "argument"]',
+            )
     return Commands({name: tuple(words) for name, words in found.items()})

@@ -27,7 +27,9 @@ class Hours:
         minute, day = moment.hour * 60 + moment.minute, moment.weekday()
         if self.first < self.until:
             return day in self.days and self.first <= minute < self.until
-        return (day in self.days and minute >= self.first) or ((day - 1) % 7 in self.days and minute < self.until)
+        return (day in self.days and minute >= self.first) or (
+            (day - 1) % 7 in self.days and minute < self.until
+        )
 
 
 def parse_hours(text: str) -> Hours | None:
@@ -55,6 +57,8 @@ def _days(words: str, text: str) -> frozenset[int]:
             first, last = DAYS.index(begin), DAYS.index(end or begin)
             found |= {(first + place) % 7 for place in range((last - first) % 7 + 1)}
         else:
-            raise UsageError(f"'{word}' is not a day, in '{text}'",
-                             hint=f"there are {', '.join(DAYS)}, {', '.join(_SETS)}; mon-fri, sat,sun")
+            raise UsageError(
+                f"'{word}' is not a day, in '{text}'",
+                hint=f"there are {', '.join(DAYS)}, {', '.join(_SETS)}; mon-fri, sat,sun",
+            )
     return frozenset(found)

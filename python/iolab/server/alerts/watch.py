@@ -53,8 +53,16 @@ class _Watched:
 class Watch:
     """Alerts of a store; `log` is what was said of them. Changes are safe from any thread; `look` is called by one."""
 
-    def __init__(self, store: Store, documents: JsonStore[Alert], log: LogFile, commands: Commands | None = None, *,
-                 now: Callable[[], int] = time.time_ns, wait_s: float = manage.WAIT_S) -> None:
+    def __init__(
+        self,
+        store: Store,
+        documents: JsonStore[Alert],
+        log: LogFile,
+        commands: Commands | None = None,
+        *,
+        now: Callable[[], int] = time.time_ns,
+        wait_s: float = manage.WAIT_S,
+    ) -> None:
         self.log = log
         self._store, self._documents, self._commands = store, documents, commands or Commands()
         self._now, self._wait = now, wait_s
@@ -96,8 +104,12 @@ class Watch:
                 self._judge(each)
             except IolabError as error:
                 self._problem(each, error.message)
-            except Exception as error:  # a fault at one alert must not end the watch over the others
-                self._problem(each, f"the watch failed at this, a fault of iolab's: {error!r}"[:300])
+            except (
+                Exception
+            ) as error:  # a fault at one alert must not end the watch over the others
+                self._problem(
+                    each, f"the watch failed at this, a fault of iolab's: {error!r}"[:300]
+                )
 
     def run(self, stopping: threading.Event) -> None:
         """Look once a second until that is set; where looking takes long, half of the time at most."""
@@ -107,22 +119,41 @@ class Watch:
             took = time.monotonic() - begun
             stopping.wait(max(PERIOD - took, took, 0.05))
         with self._lock:
-            raised = [each for each in self._watched.values() if each.standing.state == "raised" and not each.told]
+            raised = [
+                each
+                for each in self._watched.values()
+                if each.standing.state == "raised" and not each.told
+            ]
         for each in raised:
-            self._line(each.alert, "problem", each.standing.value, "nobody watches any more, and it was not clear")
+            self._line(
+                each.alert,
+                "problem",
+                each.standing.value,
+                "nobody watches any more, and it was not clear",
+            )
         self._commands.close()
 
     def _check(self, alert: Alert) -> None:
         asked = parse(alert.statistic)
         if asked.breakdown is not None:
-            raise UsageError("an alert looks at one number over time", where="statistic",
-                             hint=f"leave [{asked.breakdown}] out, or name a value of it: [{asked.breakdown}=...]")
+            raise UsageError(
+                "an alert looks at one number over time",
+                where="statistic",
+                hint=f"leave [{asked.breakdown}] out, or name a value of it: [{asked.breakdown}=...]",
+            )
         parse_hours(alert.only_during)
         self._recording(alert)
         for action in alert.actions:
             if action.do == "command" and action.name not in self._commands.names:
-                raise UsageError(f"there is no command '{action.name}'", where="actions", hint=(
-                    f"there are {', '.join(self._commands.names)}" if self._commands.names else "--alert-commands FILE names them"))
+                raise UsageError(
+                    f"there is no command '{action.name}'",
+                    where="actions",
+                    hint=(
+                        f"there are {', '.join(self._commands.names)}"
+                        if self._commands.names
+                        else "--alert-commands FILE names them"
+                    ),
+                )
             if isinstance(action, Keep):
                 manage.checked(action.statistic)
 
@@ -132,7 +163,11 @@ class Watch:
             self._store.open(alert.recording)
             return alert.recording
         if len(self._store.names) != 1:
-            raise UsageError("which recording is not said", where="recording", hint=f"there are {', '.join(self._store.names)}")
+            raise UsageError(
+                "which recording is not said",
+                where="recording",
+                hint=f"there are {', '.join(self._store.names)}",
+            )
         return self._store.names[0]
 
     def _judge(self, watched: _Watched) -> None:
@@ -147,7 +182,12 @@ class Watch:
             reading = Reading(begin, end, value, hours is None or hours.hold(local))
             standing, event = step(alert, watched.standing, reading)
             with self._lock:
-                watched.standing, watched.seen_ns, watched.problem, watched.told = standing, end, "", False
+                watched.standing, watched.seen_ns, watched.problem, watched.told = (
+                    standing,
+                    end,
+                    "",
+                    False,
+                )
             if event is not None:
                 self._tell(watched, name, event, standing.value)
 
@@ -158,11 +198,22 @@ class Watch:
         first = max(seen_ns, until - LONGEST)
         if first >= until:
             return []
-        answer = query(self._store.open(name), parse(alert.statistic), from_ns=first, until_ns=until, interval_ns=SECOND)
+        answer = query(
+            self._store.open(name),
+            parse(alert.statistic),
+            from_ns=first,
+            until_ns=until,
+            interval_ns=SECOND,
+        )
         assert isinstance(answer, Series)
-        skipped: list[tuple[int, int, float | None]] = [(seen_ns, first, None)] if 0 < seen_ns < first else []
-        return skipped + [(at, at + SECOND, None if math.isnan(value) else float(value))
-                          for place, value in enumerate(answer.values.tolist()) if (at := answer.t0_ns + place * SECOND) >= first]
+        skipped: list[tuple[int, int, float | None]] = (
+            [(seen_ns, first, None)] if 0 < seen_ns < first else []
+        )
+        return skipped + [
+            (at, at + SECOND, None if math.isnan(value) else float(value))
+            for place, value in enumerate(answer.values.tolist())
+            if (at := answer.t0_ns + place * SECOND) >= first
+        ]
 
     def _tell(self, watched: _Watched, recording: str, event: Event, value: float | None) -> None:
         """Say it in the log, and do what is to be done."""
@@ -171,12 +222,20 @@ class Watch:
             return
         words = sentence(alert)
         self._line(alert, event, value, words)
-        facts = {"IOLAB_ALERT": alert.name, "IOLAB_EVENT": event, "IOLAB_RECORDING": recording, "IOLAB_STATISTIC": alert.statistic,
-                 "IOLAB_VALUE": "" if value is None else repr(value), "IOLAB_WORDS": words}
+        facts = {
+            "IOLAB_ALERT": alert.name,
+            "IOLAB_EVENT": event,
+            "IOLAB_RECORDING": recording,
+            "IOLAB_STATISTIC": alert.statistic,
+            "IOLAB_VALUE": "" if value is None else repr(value),
+            "IOLAB_WORDS": words,
+        }
         for action in alert.actions:
             problem = ""
             if action.do == "command":
-                problem = self._commands.run(action.name, facts, partial(self._line, alert, "problem", value))
+                problem = self._commands.run(
+                    action.name, facts, partial(self._line, alert, "problem", value)
+                )
             elif isinstance(action, Keep) and event != "clear":
                 problem = self._keep(recording, action)
             if problem:
@@ -189,7 +248,9 @@ class Watch:
         try:
             now = self._now() + ahead_ns(read_facts(place))
             until = now + action.minutes * 60 * SECOND
-            states = [row["state"] for row in manage.listed(place) if same(asked, parse(row["statistic"]))]
+            states = [
+                row["state"] for row in manage.listed(place) if same(asked, parse(row["statistic"]))
+            ]
             if states != ["suspended"]:
                 change = manage.resume if states else manage.add
                 change(place, [action.statistic], wait_s=self._wait, now_ns=now, until_ns=until)
@@ -208,12 +269,26 @@ class Watch:
             say = raised and lasts and not watched.told
             watched.told = watched.told or say
         if say:
-            self._line(watched.alert, "problem", watched.standing.value, f"it was raised, and can't be judged any more: {words}")
+            self._line(
+                watched.alert,
+                "problem",
+                watched.standing.value,
+                f"it was raised, and can't be judged any more: {words}",
+            )
 
     def _line(self, alert: Alert, event: str, value: float | None, words: str) -> None:
         try:
-            self.log.write(AlertLine.model_validate({"time_ns": self._now(), "name": alert.name, "event": event, "value": value,
-                                                      "words": words}))
+            self.log.write(
+                AlertLine.model_validate(
+                    {
+                        "time_ns": self._now(),
+                        "name": alert.name,
+                        "event": event,
+                        "value": value,
+                        "words": words,
+                    }
+                )
+            )
         except IolabError as error:
             with self._lock:
                 watched = self._watched.get(alert.name)
@@ -228,6 +303,11 @@ def _state(watched: _Watched) -> AlertState:
     except UsageError:
         unit = ""
     return AlertState(
-        alert=alert, state="unknown" if watched.problem else standing.state, unit=unit,
+        alert=alert,
+        state="unknown" if watched.problem else standing.state,
+        unit=unit,
         since_ns=watched.problem_ns if watched.problem else standing.since_ns,
-        value=None if standing.value is None else number(standing.value), problem=watched.problem, sentence=sentence(alert))
+        value=None if standing.value is None else number(standing.value),
+        problem=watched.problem,
+        sentence=sentence(alert),
+    )

@@ -30,4 +30,6 @@ def plain(asked: Statistic, answer: Answer, top: int) -> SeriesAnswer | StackAns
 def check_size(count: int) -> None:
     """UsageError where so many numbers are too many for an answer."""
     if count > MOST_NUMBERS:
-        raise UsageError(f"the answer would have {count} numbers, and {MOST_NUMBERS} are the most", hint=SHORTER)
+        raise UsageError(
+            f"the answer would have {count} numbers, and {MOST_NUMBERS} are the most", hint=SHORTER
+        )

@@ -50,13 +50,15 @@ class JsonStore(Generic[Document]):
             found = [path.stem for path in self.directory.iterdir() if path.suffix == _SUFFIX]
         except OSError:
             return []
-        return sorted(name for name in found if re.fullmatch(NAMES, name))[:self.most]
+        return sorted(name for name in found if re.fullmatch(NAMES, name))[: self.most]
 
     def read(self, name: str) -> tuple[Document, int]:
         """(a saved document, when it was saved in ns since 1970); NotServed where there is none, FormatError where the file is none."""
         path = self.path(name)
         try:
-            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            with os.fdopen(
+                os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb"
+            ) as file:
                 content, changed = file.read(LARGEST + 1), os.fstat(file.fileno()).st_mtime_ns
         except FileNotFoundError:
             raise NotServed(f"there is no {self.noun} '{name}'") from None
@@ -72,17 +74,25 @@ class JsonStore(Generic[Document]):
     def write(self, name: str, document: Document) -> Document:
         """Save it under its name, in place of what had that name before."""
         if getattr(document, "name", name) != name:
-            raise UsageError(f"the {self.noun} has another name than the path", where="name", hint=f"'{name}' is in the path")
+            raise UsageError(
+                f"the {self.noun} has another name than the path",
+                where="name",
+                hint=f"'{name}' is in the path",
+            )
         path = self.path(name)
         content = document.model_dump_json(by_alias=True).encode()
         if len(content) > LARGEST:
-            raise UsageError(f"the {self.noun} has {len(content)} bytes, and {LARGEST} are the most")
+            raise UsageError(
+                f"the {self.noun} has {len(content)} bytes, and {LARGEST} are the most"
+            )
         if not path.exists() and len(self.names()) >= self.most:
             raise UsageError(f"{self.most} {self.noun}s are the most", hint="delete one first")
         part = path.with_name(f".{secrets.token_hex(8)}")
         try:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(
+                os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -90,7 +100,9 @@ class JsonStore(Generic[Document]):
         except OSError as error:
             with suppress(OSError):
                 part.unlink()
-            raise IolabError(f"the {self.noun} can't be saved: {error.strerror}", where=self.directory) from None
+            raise IolabError(
+                f"the {self.noun} can't be saved: {error.strerror}", where=self.directory
+            ) from None
         return document
 
     def remove(self, name: str) -> None:
@@ -100,13 +112,18 @@ class JsonStore(Generic[Document]):
         except FileNotFoundError:
             raise NotServed(f"there is no {self.noun} '{name}'") from None
         except OSError as error:
-            raise IolabError(f"the {self.noun} can't be deleted: {error.strerror}", where=self.directory) from None
+            raise IolabError(
+                f"the {self.noun} can't be deleted: {error.strerror}", where=self.directory
+            ) from None
 
     def path(self, name: str) -> Path:
         """Where a document of that name lies. UsageError for what is no name."""
         if re.fullmatch(NAMES, name) is None:
-            raise UsageError(f"that is not a name of a {self.noun}", where="name",
-                             hint="up to 64 letters a-z, A-Z, digits, spaces, dots, - and _; no dot or space first")
+            raise UsageError(
+                f"that is not a name of a {self.noun}",
+                where="name",
+                hint="up to 64 letters a-z, A-Z, digits, spaces, dots, - and _; no dot or space first",
+            )
         return self.directory / f"{name}{_SUFFIX}"
 
 
@@ -114,7 +131,11 @@ def said(error: ValidationError) -> str:
     """What is wrong with a document first, and where."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     # of the forms that a part may have, those that it does not have at all come with missing and foreign fields
-    first = next((each for each in errors if each["type"] not in ("missing", "extra_forbidden")), errors[0])
+    first = next(
+        (each for each in errors if each["type"] not in ("missing", "extra_forbidden")), errors[0]
+    )
     # pydantic names its own validators among the parts of a place
-    place = ".".join(str(part)[:40] for part in first["loc"] if not str(part).startswith("function-"))
+    place = ".".join(
+        str(part)[:40] for part in first["loc"] if not str(part).startswith("function-")
+    )
     return f"{place}: {first['msg']}" if place else str(first["msg"])

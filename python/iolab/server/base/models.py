@@ -402,7 +402,24 @@ class Losses(VersionedModel):
     left: int
 
 
-ANSWERS: dict[str, type[Model]] = {each.__name__: each for each in (
-    Problem, Recordings, Statistics, SeriesAnswer, StackAnswer, HeatAnswer, DrawnMap,
-    PercentilesAnswer, Layers, Extremes, Who, Hierarchy, Tick, Marks, Losses)}
+ANSWERS: dict[str, type[Model]] = {
+    each.__name__: each
+    for each in (
+        Problem,
+        Recordings,
+        Statistics,
+        SeriesAnswer,
+        StackAnswer,
+        HeatAnswer,
+        DrawnMap,
+        PercentilesAnswer,
+        Layers,
+        Extremes,
+        Who,
+        Hierarchy,
+        Tick,
+        Marks,
+        Losses,
+    )
+}
 """Every answer to a question, by name."""

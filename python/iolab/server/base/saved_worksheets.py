@@ -14,9 +14,19 @@ def listed(documents: JsonStore[Worksheet]) -> SavedWorksheets:
     for name in documents.names():
         try:
             sheet, changed = documents.read(name)
-            found.append(SavedFacts(name=name, recording=sheet.recording, graphs=len(sheet.graphs), changed_ns=changed, problem=""))
+            found.append(
+                SavedFacts(
+                    name=name,
+                    recording=sheet.recording,
+                    graphs=len(sheet.graphs),
+                    changed_ns=changed,
+                    problem="",
+                )
+            )
         except NotServed:
             continue  # removed meanwhile
         except FormatError as error:
-            found.append(SavedFacts(name=name, recording="", graphs=0, changed_ns=0, problem=error.message))
+            found.append(
+                SavedFacts(name=name, recording="", graphs=0, changed_ns=0, problem=error.message)
+            )
     return SavedWorksheets(worksheets=found)

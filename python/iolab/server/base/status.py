@@ -28,7 +28,11 @@ def status_of(directory: Path) -> dict[str, Any]:
 def counts(status: dict[str, Any], name: str) -> dict[str, int]:
     """Whole numbers by source."""
     found = status.get(name)
-    return {key: value for key, value in found.items() if isinstance(value, int)} if isinstance(found, dict) else {}
+    return (
+        {key: value for key, value in found.items() if isinstance(value, int)}
+        if isinstance(found, dict)
+        else {}
+    )
 
 
 def changes(directory: Path, *, now: float | None = None) -> bool:

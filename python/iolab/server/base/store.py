@@ -45,7 +45,9 @@ class Store:
         self.results: dict[str, Path] = {}
         for path in [part for given in paths for part in _parts(given)]:
             if path == STDIN:
-                raise UsageError("standard input can be read only once", hint="save the trace into a file first")
+                raise UsageError(
+                    "standard input can be read only once", hint="save the trace into a file first"
+                )
             inside = _inside(path)
             home = self._home(path) if inside else ""
             for place in inside or [path]:
@@ -65,7 +67,9 @@ class Store:
     def is_trace(self, name: str) -> bool:
         """Whether what has that name is a trace, not a recording; NotServed where nothing has."""
         if name not in self._paths:
-            raise NotServed(f"there is no recording '{name[:80]}'", hint=f"there are {', '.join(self._paths)}")
+            raise NotServed(
+                f"there is no recording '{name[:80]}'", hint=f"there are {', '.join(self._paths)}"
+            )
         return name in self._traces
 
     def open(self, name: str) -> Opened:
@@ -179,7 +183,11 @@ def _parts(path: Path) -> list[Path]:
 def _inside(path: Path) -> list[Path]:
     """The recordings in a directory of results; none of anything else."""
     inner = path / "recordings"
-    return [each for each in sorted(inner.iterdir()) if is_recording(each)] if not is_recording(path) and inner.is_dir() else []
+    return (
+        [each for each in sorted(inner.iterdir()) if is_recording(each)]
+        if not is_recording(path) and inner.is_dir()
+        else []
+    )
 
 
 def _told(recording: Recording) -> int:
@@ -187,7 +195,9 @@ def _told(recording: Recording) -> int:
     sessions = recording.facts.sessions
     if not sessions or sessions[-1].get("until_ns") is not None:
         return 0
-    last = max((each.last_ns for each in (*recording.segments(), *recording.sample_segments())), default=0)
+    last = max(
+        (each.last_ns for each in (*recording.segments(), *recording.sample_segments())), default=0
+    )
     return max(last, recording.told_ns() or 0)
 
 

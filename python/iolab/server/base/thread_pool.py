@@ -41,7 +41,9 @@ class Workers:
         context.run(HALT.set, halt)
         future = self._pool.submit(context.run, function)
         # until its thread is free: a question that is given up may take a moment to end
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._release) if not loop.is_closed() else None)
+        future.add_done_callback(
+            lambda _: loop.call_soon_threadsafe(self._release) if not loop.is_closed() else None
+        )
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:

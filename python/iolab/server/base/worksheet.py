@@ -15,7 +15,7 @@ MOST_QUESTIONS = 256
 CROPS = (0, 0.0001, 0.001, 0.01, 0.05)
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
-Moment = Annotated[int, Field(ge=-2**63, lt=2**64)]
+Moment = Annotated[int, Field(ge=-(2**63), lt=2**64)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Name = Annotated[str, StringConstraints(pattern=r"^(?:[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63})?$")]
 """Of a worksheet; empty before it has one."""
@@ -30,7 +30,9 @@ def _crop(value: float) -> float:
 class Span(Model):
     """A part of time in ns on the recording's clock; `until`, which is later than `from`, is itself left out."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True
+    )
 
     from_: Moment = Field(alias="from")
     until: Moment
@@ -88,7 +90,9 @@ class GraphSpec(Model):
 class Worksheet(Model):
     """Graphs over a time: so many seconds up to now, or a part that stays. compare: the part of time that this one is compared with."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True
+    )
 
     schema_: Literal[1] = Field(alias="schema")
     name: Name
@@ -118,8 +122,13 @@ class Sharing(Model):
     """What is to be shared: a worksheet, and the questions whose answers it shows, each as path and query below the API."""
 
     worksheet: Worksheet
-    questions: Annotated[list[Annotated[str, StringConstraints(max_length=32 * 1024)]], Field(max_length=MOST_QUESTIONS)]
+    questions: Annotated[
+        list[Annotated[str, StringConstraints(max_length=32 * 1024)]],
+        Field(max_length=MOST_QUESTIONS),
+    ]
 
 
-SHEETS: dict[str, type[Model]] = {each.__name__: each for each in (Worksheet, SavedWorksheets, Sharing)}
+SHEETS: dict[str, type[Model]] = {
+    each.__name__: each for each in (Worksheet, SavedWorksheets, Sharing)
+}
 """What worksheets need, by name."""

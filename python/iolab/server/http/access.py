@@ -20,12 +20,18 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; "
-          "form-action 'none'; frame-ancestors 'none'")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
 
 _HEADERS = [
-    (b"content-security-policy", POLICY.encode()), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"), (b"cross-origin-resource-policy", b"same-origin"), (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
 ]
 
 
@@ -44,7 +50,9 @@ class Door:
         cookies don't tell ports apart.
     """
 
-    def __init__(self, names: Iterable[str], port: int, *, literals: bool = False, token: str | None = None) -> None:
+    def __init__(
+        self, names: Iterable[str], port: int, *, literals: bool = False, token: str | None = None
+    ) -> None:
         self.token = secrets.token_urlsafe(32) if token is None else token
         self.names = {name.lower().rstrip(".") for name in names}
         self.port, self.literals = port, literals
@@ -80,7 +88,9 @@ class Door:
             found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:
             return False
-        return found is not None and hmac.compare_digest(found.value.encode("utf-8", "replace"), self._ticket.encode())
+        return found is not None and hmac.compare_digest(
+            found.value.encode("utf-8", "replace"), self._ticket.encode()
+        )
 
     def cookie_header(self) -> str:
         """`Set-Cookie` for who came with the token."""
@@ -118,7 +128,10 @@ class Guard:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = {name for name, _ in message.get("headers", [])}
-                message["headers"] = [*message.get("headers", []), *(each for each in _HEADERS if each[0] not in own)]
+                message["headers"] = [
+                    *message.get("headers", []),
+                    *(each for each in _HEADERS if each[0] not in own),
+                ]
             await send(message)
 
         await self._app(scope, receive, with_headers)
@@ -128,23 +141,42 @@ class Guard:
         address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
         head = address + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
         if head > LONGEST_HEAD:  # one that comes at once is whole before its length is looked at
-            return 431, f"a request's head has {LONGEST_HEAD} bytes at most", [(b"connection", b"close")]
+            return (
+                431,
+                f"a request's head has {LONGEST_HEAD} bytes at most",
+                [(b"connection", b"close")],
+            )
         headers = _once(scope)
         if headers is None or not self._door.knows_host(headers.get("host", "")):
             return 403, "this service is not reached by that host name", []
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
         own = origin is None or origin.lower() == f"http://{headers['host'].lower()}"
         # a link of another site may lead here, but what it finds needs the token all the same
-        leads = scope["path"] == "/" and scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+        leads = (
+            scope["path"] == "/"
+            and scope["method"] == "GET"
+            and headers.get("sec-fetch-mode") == "navigate"
+        )
         if not own or (site not in ("none", "same-origin") and not leads):
             return 403, "requests of other sites are refused", []
         if scope["path"] == "/" and scope["method"] == "GET":
             found = _with_token(scope["query_string"])
             if found is not None and self._door.knows_token(found[0]):
                 place = f"/?{urlencode(found[1])}" if found[1] else "/"
-                return 303, "", [(b"location", place.encode()), (b"set-cookie", self._door.cookie_header().encode())]
+                return (
+                    303,
+                    "",
+                    [
+                        (b"location", place.encode()),
+                        (b"set-cookie", self._door.cookie_header().encode()),
+                    ],
+                )
         if not self._door.let_in(headers):
-            return 401, "the token is missing or wrong: open the address that iolab printed", [(b"www-authenticate", b"Bearer")]
+            return (
+                401,
+                "the token is missing or wrong: open the address that iolab printed",
+                [(b"www-authenticate", b"Bearer")],
+            )
         if scope["method"] in _READS:
             return None
         # a browser says where a change comes from; whoever sends the token itself is no page of another site
@@ -177,6 +209,16 @@ def _with_token(query: bytes) -> tuple[str, list[tuple[str, str]]] | None:
 async def _answer(send: Send, status: int, words: str, headers: list[tuple[bytes, bytes]]) -> None:
     body: dict[str, Any] = {"schema": 1, "error": words, "hint": ""}
     content = json.dumps(body).encode() if words else b""
-    await send({"type": "http.response.start", "status": status, "headers": [
-        (b"content-type", b"application/json"), (b"content-length", str(len(content)).encode()), *headers, *_HEADERS]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(content)).encode()),
+                *headers,
+                *_HEADERS,
+            ],
+        }
+    )
     await send({"type": "http.response.body", "body": content})

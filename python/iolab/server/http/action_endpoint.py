@@ -42,17 +42,25 @@ def _acted(action: Action, state: AppState, words: dict[str, str], content: byte
         try:
             document = action.body.model_validate_json(content, strict=True)
         except ValidationError as error:
-            raise UsageError(f"that is not a valid {action.body.__name__}: {said(error)}", hint="see docs/reference/api.md") from None
+            raise UsageError(
+                f"that is not a valid {action.body.__name__}: {said(error)}",
+                hint="see docs/reference/api.md",
+            ) from None
     found = action.act(state, words, document)
     if found is None:
         return Response(status_code=204)
-    headers = {"content-disposition": f'attachment; filename="{action.file}"'} if action.file else None
+    headers = (
+        {"content-disposition": f'attachment; filename="{action.file}"'} if action.file else None
+    )
     text = found.model_dump_json(by_alias=True) if isinstance(found, Model) else found
     return Response(text.encode(), media_type=action.kind, headers=headers)
 
 
 async def _document(request: Request) -> bytes:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+    if (
+        request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        != "application/json"
+    ):
         raise HTTPException(415, "a document is application/json")
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > LARGEST:
@@ -76,4 +84,6 @@ async def _read(request: Request) -> bytes:
 
 
 def _too_large() -> HTTPException:
-    return HTTPException(413, f"a document has {LARGEST} bytes at most", headers={"connection": "close"})
+    return HTTPException(
+        413, f"a document has {LARGEST} bytes at most", headers={"connection": "close"}
+    )

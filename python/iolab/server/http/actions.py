@@ -43,7 +43,12 @@ def state_in(store: Store, home: Path, log: Path, commands: Commands | None = No
 
 def state_of_user(store: Store, commands: Commands | None = None) -> AppState:
     """The state of who runs this. commands: that alerts may run."""
-    return state_in(store, folder(os.environ), folder(os.environ, "STATE", ".local/state") / "alerts.jsonl", commands)
+    return state_in(
+        store,
+        folder(os.environ),
+        folder(os.environ, "STATE", ".local/state") / "alerts.jsonl",
+        commands,
+    )
 
 
 @dataclass(frozen=True)
@@ -68,38 +73,126 @@ class Action:
     file: str = ""
 
 
-_NAME = Parameter("name", "Of what is saved.", {"type": "string", "pattern": f"^{NAMES}$"}, required=True, place="path")
-ALERT = replace(_NAME, about=f"Of an alert; '{RESERVED}' is none.", schema={**_NAME.schema, "not": {"const": RESERVED}})
+_NAME = Parameter(
+    "name",
+    "Of what is saved.",
+    {"type": "string", "pattern": f"^{NAMES}$"},
+    required=True,
+    place="path",
+)
+ALERT = replace(
+    _NAME,
+    about=f"Of an alert; '{RESERVED}' is none.",
+    schema={**_NAME.schema, "not": {"const": RESERVED}},
+)
 """The name of an alert in a path."""
 
 
 def _keep(name: str, about: str, body: type[Model], change: Callable[[Store, Any], Kept]) -> Action:
-    return Action("POST", f"/kept/{name}", about, lambda state, words, document: change(state.store, document), body=body, model=Kept)
+    return Action(
+        "POST",
+        f"/kept/{name}",
+        about,
+        lambda state, words, document: change(state.store, document),
+        body=body,
+        model=Kept,
+    )
 
 
 ACTIONS = (
-    Action("GET", "/worksheets", "Worksheets that are saved.", lambda state, words, _: saved_worksheets.listed(state.worksheets),
-           model=SavedWorksheets),
-    Action("GET", "/worksheets/{name}", "A saved worksheet.", lambda state, words, _: state.worksheets.read(words["name"])[0], (_NAME,),
-           model=Worksheet),
-    Action("PUT", "/worksheets/{name}", "Save a worksheet.", lambda state, words, sheet: state.worksheets.write(words["name"], sheet),
-           (_NAME,), Worksheet, Worksheet),
-    Action("DELETE", "/worksheets/{name}", "Delete a saved worksheet.", lambda state, words, _: state.worksheets.remove(words["name"]),
-           (_NAME,)),
-    Action("POST", "/share", "A worksheet as one HTML file, with the answers to these questions.",
-           lambda state, words, wanted: share.share(state.store, wanted), body=Sharing, kind="text/html", file="worksheet.html"),
-    Action("GET", "/kept", "Statistics that are kept of a recording.", lambda state, words, _: kept_api.kept(state.store, words),
-           (RECORDING,), model=Kept),
+    Action(
+        "GET",
+        "/worksheets",
+        "Worksheets that are saved.",
+        lambda state, words, _: saved_worksheets.listed(state.worksheets),
+        model=SavedWorksheets,
+    ),
+    Action(
+        "GET",
+        "/worksheets/{name}",
+        "A saved worksheet.",
+        lambda state, words, _: state.worksheets.read(words["name"])[0],
+        (_NAME,),
+        model=Worksheet,
+    ),
+    Action(
+        "PUT",
+        "/worksheets/{name}",
+        "Save a worksheet.",
+        lambda state, words, sheet: state.worksheets.write(words["name"], sheet),
+        (_NAME,),
+        Worksheet,
+        Worksheet,
+    ),
+    Action(
+        "DELETE",
+        "/worksheets/{name}",
+        "Delete a saved worksheet.",
+        lambda state, words, _: state.worksheets.remove(words["name"]),
+        (_NAME,),
+    ),
+    Action(
+        "POST",
+        "/share",
+        "A worksheet as one HTML file, with the answers to these questions.",
+        lambda state, words, wanted: share.share(state.store, wanted),
+        body=Sharing,
+        kind="text/html",
+        file="worksheet.html",
+    ),
+    Action(
+        "GET",
+        "/kept",
+        "Statistics that are kept of a recording.",
+        lambda state, words, _: kept_api.kept(state.store, words),
+        (RECORDING,),
+        model=Kept,
+    ),
     _keep("add", "Keep a statistic.", KeepAdd, kept_api.add),
     _keep("pause", "Pause a kept statistic.", KeepChange, kept_api.pause),
     _keep("resume", "Go on with a kept statistic.", KeepChange, kept_api.resume),
     _keep("prune", "Remove what is kept from before a moment.", KeepPrune, kept_api.prune),
-    _keep("limits", "Limit what all kept statistics take together, and for how long they stay.", KeepLimits, kept_api.limit),
-    _keep("drop", "Keep a statistic no more, and remove what was kept of it.", KeepChange, kept_api.drop),
-    Action("GET", "/alerts", "Alerts, and how they stand.", lambda state, words, _: state.watch.listed(), model=Alerts),
-    Action("GET", "/alerts/log", "What was said of alerts lately.", lambda state, words, _: state.watch.log.latest(), model=AlertLog),
-    Action("PUT", "/alerts/{name}", "Watch for something.", lambda state, words, alert: state.watch.put(words["name"], alert), (ALERT,),
-           Alert, Alerts),
-    Action("DELETE", "/alerts/{name}", "Watch for it no more.", lambda state, words, _: state.watch.remove(words["name"]), (ALERT,)),
+    _keep(
+        "limits",
+        "Limit what all kept statistics take together, and for how long they stay.",
+        KeepLimits,
+        kept_api.limit,
+    ),
+    _keep(
+        "drop",
+        "Keep a statistic no more, and remove what was kept of it.",
+        KeepChange,
+        kept_api.drop,
+    ),
+    Action(
+        "GET",
+        "/alerts",
+        "Alerts, and how they stand.",
+        lambda state, words, _: state.watch.listed(),
+        model=Alerts,
+    ),
+    Action(
+        "GET",
+        "/alerts/log",
+        "What was said of alerts lately.",
+        lambda state, words, _: state.watch.log.latest(),
+        model=AlertLog,
+    ),
+    Action(
+        "PUT",
+        "/alerts/{name}",
+        "Watch for something.",
+        lambda state, words, alert: state.watch.put(words["name"], alert),
+        (ALERT,),
+        Alert,
+        Alerts,
+    ),
+    Action(
+        "DELETE",
+        "/alerts/{name}",
+        "Watch for it no more.",
+        lambda state, words, _: state.watch.remove(words["name"]),
+        (ALERT,),
+    ),
 )
 """Every path beside those that answer a question."""

@@ -48,46 +48,76 @@ class Path(StarletteRoute):
         return Match.FULL if match is Match.PARTIAL else match, inner
 
 
-def application(state: AppState | Store, door: Door, exporter: metrics.Exporter | None = None, *,
-                stopping: Callable[[], bool] = lambda: False, workers: Workers | None = None) -> ASGIApp:
+def application(
+    state: AppState | Store,
+    door: Door,
+    exporter: metrics.Exporter | None = None,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    workers: Workers | None = None,
+) -> ASGIApp:
     """The service of a state, or of a store without changes, behind its door. `stopping` says that open streams are to end."""
     pool = workers or Workers()
     store = state.store if isinstance(state, AppState) else state
     streams = Streams(store, pool, stopping)
     remembered = Remembered()
     paths: list[StarletteRoute] = [
-        Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, remembered), methods=["GET"]) for route in ROUTES]
+        Path(f"{PREFIX}{route.path}", _endpoint(route, store, pool, remembered), methods=["GET"])
+        for route in ROUTES
+    ]
     paths += _of_actions(state, pool) if isinstance(state, AppState) else []
     paths += [
-        Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]), Path(f"{PREFIX}/stream", stream_path(streams), methods=["GET"]),
+        Path(f"{PREFIX}/openapi.json", _openapi, methods=["GET"]),
+        Path(f"{PREFIX}/stream", stream_path(streams), methods=["GET"]),
         Path(reports.PATH, reports.endpoint(reports.Reports(store), pool), methods=["GET"]),
-        Path("/metrics", metrics.endpoint(exporter or metrics.Exporter(store, ()), pool), methods=["GET"]), *page.paths()]
-    handlers: Any = {HTTPException: _http_problem, IolabError: _problem, Busy: _busy, Exception: _failed}
+        Path(
+            "/metrics",
+            metrics.endpoint(exporter or metrics.Exporter(store, ()), pool),
+            methods=["GET"],
+        ),
+        *page.paths(),
+    ]
+    handlers: Any = {
+        HTTPException: _http_problem,
+        IolabError: _problem,
+        Busy: _busy,
+        Exception: _failed,
+    }
     service = Starlette(routes=paths, exception_handlers=handlers)
     service.router.redirect_slashes = False
     return Guard(service, door)
 
 
-def _endpoint(route: Route, store: Store, pool: Workers, remembered: Remembered) -> Callable[[Request], Any]:
+def _endpoint(
+    route: Route, store: Store, pool: Workers, remembered: Remembered
+) -> Callable[[Request], Any]:
     known = {parameter.name: parameter.bounds for parameter in route.parameters}
 
     async def endpoint(request: Request) -> Response:
         words = parameters(request.query_params.multi_items(), known)
-        wanted = route.binary if route.binary is not None and binary.MEDIA_TYPE in request.headers.get("accept", "") else route.answer
+        wanted = (
+            route.binary
+            if route.binary is not None and binary.MEDIA_TYPE in request.headers.get("accept", "")
+            else route.answer
+        )
         kind, far = route.kind if wanted is route.answer else binary.MEDIA_TYPE, is_far(request)
 
         def make() -> Written:
             return _written(wanted(store, words), kind)
 
         def answer() -> tuple[bytes, bool, str]:
-            content, found = remembered.answer(store, wanted, words, route.ends, make) if route.ends else make()
+            content, found = (
+                remembered.answer(store, wanted, words, route.ends, make) if route.ends else make()
+            )
             return *packed(content, far=far), found
 
         asked = await _unless_disconnected(pool.run(answer), request.receive)
         if asked is None:
             return Response(status_code=GONE)
         content, encoded, found = asked
-        return response(content, found, encoded=encoded, vary="" if route.binary is None else "Accept")
+        return response(
+            content, found, encoded=encoded, vary="" if route.binary is None else "Accept"
+        )
 
     return endpoint
 
@@ -108,8 +138,13 @@ def _of_actions(state: AppState, pool: Workers) -> list[Path]:
     """The paths of actions, with all that can be done at each."""
     found: dict[str, dict[str, Callable[[Request], Any]]] = {}
     for action in ACTIONS:
-        found.setdefault(action.path, {})[action.method] = action_endpoint.endpoint(action, state, pool)
-    return [Path(f"{PREFIX}{path}", _by_method(ways), methods=list(ways)) for path, ways in found.items()]
+        found.setdefault(action.path, {})[action.method] = action_endpoint.endpoint(
+            action, state, pool
+        )
+    return [
+        Path(f"{PREFIX}{path}", _by_method(ways), methods=list(ways))
+        for path, ways in found.items()
+    ]
 
 
 def _by_method(ways: dict[str, Callable[[Request], Any]]) -> Callable[[Request], Any]:
@@ -131,20 +166,31 @@ async def _openapi(request: Request) -> Response:
     return Response(json.dumps(document()), media_type="application/json")
 
 
-def _answer(status: int, error: str, hint: str = "", headers: dict[str, str] | None = None) -> Response:
+def _answer(
+    status: int, error: str, hint: str = "", headers: dict[str, str] | None = None
+) -> Response:
     return JSONResponse(Problem(error=error, hint=hint).model_dump(by_alias=True), status, headers)
 
 
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, IolabError)
-    status = 404 if isinstance(error, NotServed) else 400 if isinstance(error, UsageError) else 409 if isinstance(
-        error, FormatError | ResultsError) else 500
+    status = (
+        404
+        if isinstance(error, NotServed)
+        else 400
+        if isinstance(error, UsageError)
+        else 409
+        if isinstance(error, FormatError | ResultsError)
+        else 500
+    )
     return _answer(status, error.message, error.hint or "")
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: "there is nothing at this path", 405: "that can't be done here"}.get(error.status_code, str(error.detail))
+    words = {404: "there is nothing at this path", 405: "that can't be done here"}.get(
+        error.status_code, str(error.detail)
+    )
     headers = dict(error.headers or {})
     if "Allow" in headers:  # of a set, in no order
         headers["Allow"] = ", ".join(sorted(headers["Allow"].split(", ")))
@@ -156,4 +202,8 @@ async def _busy(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return _answer(500, "the service failed at this: a fault of iolab's", "its own words stand where it was started")
+    return _answer(
+        500,
+        "the service failed at this: a fault of iolab's",
+        "its own words stand where it was started",
+    )

@@ -17,7 +17,11 @@ _LEVEL = 3
 def response(content: bytes, kind: str, *, encoded: bool, vary: str = "") -> Response:
     """The response. `encoded`: whether the content went through `packed` and came out compressed; vary: headers that it depends on."""
     headers = {"vary": ", ".join(each for each in (vary, "Accept-Encoding") if each)}
-    return Response(content, media_type=kind, headers=headers | ({"content-encoding": "gzip"} if encoded else {}))
+    return Response(
+        content,
+        media_type=kind,
+        headers=headers | ({"content-encoding": "gzip"} if encoded else {}),
+    )
 
 
 def packed(content: bytes, *, far: bool) -> tuple[bytes, bool]:

@@ -55,9 +55,15 @@ class Connection(H11Protocol):
         super().connection_made(_Transport(transport, self))  # type: ignore[arg-type]
         self._expect_head()
         if self.limit_concurrency is not None:
-            waiting = sorted((each for each in self.connections if isinstance(each, Connection) and each is not self and each.is_waiting),
-                             key=lambda each: each._waits_since)
-            for oldest in waiting[:max(0, len(self.connections) - self.limit_concurrency + 1)]:
+            waiting = sorted(
+                (
+                    each
+                    for each in self.connections
+                    if isinstance(each, Connection) and each is not self and each.is_waiting
+                ),
+                key=lambda each: each._waits_since,
+            )
+            for oldest in waiting[: max(0, len(self.connections) - self.limit_concurrency + 1)]:
                 self.connections.discard(oldest)
                 oldest.transport.abort()
 

@@ -111,7 +111,9 @@ class KeepLimits(Model):
     retention: dict[Tier, Seconds]
 
 
-KEEPING: dict[str, type[Model]] = {each.__name__: each for each in (Kept, KeepAdd, KeepChange, KeepPrune, KeepLimits)}
+KEEPING: dict[str, type[Model]] = {
+    each.__name__: each for each in (Kept, KeepAdd, KeepChange, KeepPrune, KeepLimits)
+}
 """What managing kept statistics needs, by name."""
 
 
@@ -123,7 +125,11 @@ def kept(store: Store, words: Words) -> Kept:
 
 def add(store: Store, change: KeepAdd) -> Kept:
     """Keep another one."""
-    return _changed(store, change, lambda path, names: manage.add(path, names, backfill=change.backfill, work_s=WORK_S))
+    return _changed(
+        store,
+        change,
+        lambda path, names: manage.add(path, names, backfill=change.backfill, work_s=WORK_S),
+    )
 
 
 def pause(store: Store, change: KeepChange) -> Kept:
@@ -143,28 +149,42 @@ def drop(store: Store, change: KeepChange) -> Kept:
 
 def prune(store: Store, change: KeepPrune) -> Kept:
     """Remove what is older."""
-    return _changed(store, change, lambda path, names: manage.prune(path, names, before_ns=change.before_ns, tier=change.tier,
-                                                                    work_s=WORK_S))
+    return _changed(
+        store,
+        change,
+        lambda path, names: manage.prune(
+            path, names, before_ns=change.before_ns, tier=change.tier, work_s=WORK_S
+        ),
+    )
 
 
 def limit(store: Store, change: KeepLimits) -> Kept:
     """Change the limits of all."""
     retention = {str(tier): seconds for tier, seconds in change.retention.items()}
-    limiting.limit(_path(store, change.recording), {"bytes": change.bytes, "cpu_share": change.cpu_share, "retention": retention},
-                   work_s=WORK_S)
+    limiting.limit(
+        _path(store, change.recording),
+        {"bytes": change.bytes, "cpu_share": change.cpu_share, "retention": retention},
+        work_s=WORK_S,
+    )
     return _answer(store, change.recording)
 
 
-def _changed(store: Store, change: _Change, act: Callable[[Path, list[str]], list[dict[str, Any]]]) -> Kept:
+def _changed(
+    store: Store, change: _Change, act: Callable[[Path, list[str]], list[dict[str, Any]]]
+) -> Kept:
     if not change.statistic:
-        raise UsageError("which statistic is not said", where="statistic", hint="such as io.ops[latency]")
+        raise UsageError(
+            "which statistic is not said", where="statistic", hint="such as io.ops[latency]"
+        )
     return _answer(store, change.recording, act(_path(store, change.recording), [change.statistic]))
 
 
 def _path(store: Store, name: str) -> Path:
     """Of a recording of which statistics can be kept."""
     if store.recording(name) is None:
-        raise UsageError("of a trace nothing is kept", where=name, hint="iolab import makes a recording of it")
+        raise UsageError(
+            "of a trace nothing is kept", where=name, hint="iolab import makes a recording of it"
+        )
     return store.path(name)
 
 
@@ -172,4 +192,10 @@ def _answer(store: Store, name: str, rows: list[dict[str, Any]] | None = None) -
     if store.recording(name) is None:
         return Kept(recording=name, kept=[], limits=None)
     path = store.path(name)
-    return Kept.model_validate({"recording": name, "kept": manage.listed(path) if rows is None else rows, "limits": limiting.limits(path)})
+    return Kept.model_validate(
+        {
+            "recording": name,
+            "kept": manage.listed(path) if rows is None else rows,
+            "limits": limiting.limits(path),
+        }
+    )

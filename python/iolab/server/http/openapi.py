@@ -26,13 +26,18 @@ from .kept_api import KEEPING
 SCHEMA_FILE = Path("schemas/api.json")
 TYPES_FILE = Path("web/src/generated/api.ts")
 
-_PROBLEMS = {"401": "The token is missing or wrong.",
-             "403": "Asked by another site, or by a host name that is not this service's.", "404": "There is nothing of that name.",
-             "405": f"'{RESERVED}' is the path of the log of alerts, which can only be read.",
-             "408": "The document did not come in time.",
-             "409": "What is served can't answer it, such as a damaged or empty trace.", "413": "The document is too large.",
-             "415": "A document is application/json.", "431": "Address and headers have more than 16 KiB together.",
-             "503": "Too many questions at once; ask again."}
+_PROBLEMS = {
+    "401": "The token is missing or wrong.",
+    "403": "Asked by another site, or by a host name that is not this service's.",
+    "404": "There is nothing of that name.",
+    "405": f"'{RESERVED}' is the path of the log of alerts, which can only be read.",
+    "408": "The document did not come in time.",
+    "409": "What is served can't answer it, such as a damaged or empty trace.",
+    "413": "The document is too large.",
+    "415": "A document is application/json.",
+    "431": "Address and headers have more than 16 KiB together.",
+    "503": "Too many questions at once; ask again.",
+}
 _OF_ALERTS = ("405",)
 _OF_DOCUMENTS = ("408", "413", "415")
 REFUSALS = {
@@ -55,38 +60,78 @@ REFUSALS = {
     "share": "the answers take too long, or are too large, to be shared",
 }
 """Why a request that meets the schema may be refused with 400, by the parameter or by what the document is about."""
-_OF_BODIES = {"Worksheet": ("span", "name"), "Sharing": ("span", "share"), "Alert": ("recording", "statistic", "name", "alert"),
-              "KeepLimits": ("kept",)}
+_OF_BODIES = {
+    "Worksheet": ("span", "name"),
+    "Sharing": ("span", "share"),
+    "Alert": ("recording", "statistic", "name", "alert"),
+    "KeepLimits": ("kept",),
+}
 _OF_KEEPING = ("statistic", "change", "kept")
 
 
 def document() -> dict[str, Any]:
     """OpenAPI 3.1 of `PREFIX` and /metrics."""
-    paths: dict[str, Any] = {f"{PREFIX}{route.path}": {"get": _operation(route)} for route in ROUTES}
-    paths[f"{PREFIX}/stream"] = {"get": {
-        "operationId": "stream", "summary": "Live data as server-sent events: tick once a second, answer for each statistic, problem.",
-        "parameters": [_parameter(each) for each in STREAM],
-        "responses": {"200": {"description": "Events; their data are Tick, an answer as /query gives it, and Problem.",
-                              "content": {"text/event-stream": {"schema": {"type": "string"}}}}, **_problems(_reasons(STREAM))}}}
-    paths["/metrics"] = {"get": {
-        "operationId": "metrics", "summary": "The statistics chosen with --metric, for Prometheus.", "parameters": [],
-        "responses": {"200": {"description": "Text, or protobuf with native histograms where `Accept` asks for it.",
-                              "content": {"text/plain": {"schema": {"type": "string"}}}}, **_problems()}}}
+    paths: dict[str, Any] = {
+        f"{PREFIX}{route.path}": {"get": _operation(route)} for route in ROUTES
+    }
+    paths[f"{PREFIX}/stream"] = {
+        "get": {
+            "operationId": "stream",
+            "summary": "Live data as server-sent events: tick once a second, answer for each statistic, problem.",
+            "parameters": [_parameter(each) for each in STREAM],
+            "responses": {
+                "200": {
+                    "description": "Events; their data are Tick, an answer as /query gives it, and Problem.",
+                    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+                },
+                **_problems(_reasons(STREAM)),
+            },
+        }
+    }
+    paths["/metrics"] = {
+        "get": {
+            "operationId": "metrics",
+            "summary": "The statistics chosen with --metric, for Prometheus.",
+            "parameters": [],
+            "responses": {
+                "200": {
+                    "description": "Text, or protobuf with native histograms where `Accept` asks for it.",
+                    "content": {"text/plain": {"schema": {"type": "string"}}},
+                },
+                **_problems(),
+            },
+        }
+    }
     for action in ACTIONS:
         paths.setdefault(f"{PREFIX}{action.path}", {})[action.method.lower()] = _action(action)
-    return {"openapi": "3.1.0",
-            "info": {"title": "iolab", "version": "1", "description": "Recordings and traces of I/O; see docs/reference/api.md"},
-            "paths": paths, "security": [{"token": []}, {"cookie": []}],
-            "components": {"schemas": _schemas("#/components/schemas/{model}")["$defs"], "securitySchemes": {
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "iolab",
+            "version": "1",
+            "description": "Recordings and traces of I/O; see docs/reference/api.md",
+        },
+        "paths": paths,
+        "security": [{"token": []}, {"cookie": []}],
+        "components": {
+            "schemas": _schemas("#/components/schemas/{model}")["$defs"],
+            "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer"},
-                "cookie": {"type": "apiKey", "in": "cookie", "name": "iolab-<port>"}}}}
+                "cookie": {"type": "apiKey", "in": "cookie", "name": "iolab-<port>"},
+            },
+        },
+    }
 
 
 def write(root: Path) -> list[Path]:
     """Write the document and the types below `root`; returns their paths."""
-    texts = {SCHEMA_FILE: json.dumps(document(), indent=2, ensure_ascii=False) + "\n",
-             TYPES_FILE: typescript(_schemas("#/$defs/{model}"), maps_schema()["$defs"]).replace(
-                 "`python -m iolab.report.model.schema` from the payload's models", "`make generate` from the service's models")}
+    texts = {
+        SCHEMA_FILE: json.dumps(document(), indent=2, ensure_ascii=False) + "\n",
+        TYPES_FILE: typescript(_schemas("#/$defs/{model}"), maps_schema()["$defs"]).replace(
+            "`python -m iolab.report.model.schema` from the payload's models",
+            "`make generate` from the service's models",
+        ),
+    }
     for path, text in texts.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, "utf-8")
@@ -95,7 +140,9 @@ def write(root: Path) -> list[Path]:
 
 def _schemas(template: str) -> dict[str, Any]:
     models = ANSWERS | COMPARED | SHEETS | KEEPING | ALERTS
-    return models_json_schema([(model, "serialization") for model in models.values()], ref_template=template)[1]
+    return models_json_schema(
+        [(model, "serialization") for model in models.values()], ref_template=template
+    )[1]
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -104,21 +151,45 @@ def _operation(route: Route) -> dict[str, Any]:
     content: dict[str, Any] = {route.kind: {"schema": schema}}
     if route.binary is not None:
         content[binary.MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
-    return {"operationId": route.path.strip("/"), "summary": route.about, "parameters": [_parameter(each) for each in route.parameters],
-            "responses": {"200": {"description": "The answer.", "content": content}, **_problems(_reasons(route.parameters))}}
+    return {
+        "operationId": route.path.strip("/"),
+        "summary": route.about,
+        "parameters": [_parameter(each) for each in route.parameters],
+        "responses": {
+            "200": {"description": "The answer.", "content": content},
+            **_problems(_reasons(route.parameters)),
+        },
+    }
 
 
 def _action(action: Action) -> dict[str, Any]:
     words = action.path.strip("/").split("/")
     schema = {"type": "string"} if action.model is None else _ref(action.model)
-    done = {"204": {"description": "Done."}} if action.model is None and not action.file else {
-        "200": {"description": "The answer.", "content": {action.kind: {"schema": schema}}}}
-    body = {} if action.body is None else {"requestBody": {
-        "required": True, "content": {"application/json": {"schema": _ref(action.body)}}}}
-    more = (_OF_DOCUMENTS if action.body is not None else ()) + (_OF_ALERTS if ALERT in action.parameters else ())
-    return {"operationId": "-".join([action.method.lower(), *(word.strip("{}") for word in words)]), "summary": action.about,
-            "parameters": [_parameter(each) for each in action.parameters], **body,
-            "responses": {**done, **_problems(_reasons(action.parameters, action.body), more)}}
+    done = (
+        {"204": {"description": "Done."}}
+        if action.model is None and not action.file
+        else {"200": {"description": "The answer.", "content": {action.kind: {"schema": schema}}}}
+    )
+    body = (
+        {}
+        if action.body is None
+        else {
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": _ref(action.body)}},
+            }
+        }
+    )
+    more = (_OF_DOCUMENTS if action.body is not None else ()) + (
+        _OF_ALERTS if ALERT in action.parameters else ()
+    )
+    return {
+        "operationId": "-".join([action.method.lower(), *(word.strip("{}") for word in words)]),
+        "summary": action.about,
+        "parameters": [_parameter(each) for each in action.parameters],
+        **body,
+        "responses": {**done, **_problems(_reasons(action.parameters, action.body), more)},
+    }
 
 
 def _reasons(parameters: Sequence[Parameter], body: type[Model] | None = None) -> list[str]:
@@ -134,11 +205,20 @@ def _ref(model: type[Model]) -> dict[str, str]:
 
 
 def _parameter(each: Parameter) -> dict[str, Any]:
-    return {"name": each.name, "in": each.place, "required": each.required, "description": each.about, "schema": deepcopy(each.schema)}
+    return {
+        "name": each.name,
+        "in": each.place,
+        "required": each.required,
+        "description": each.about,
+        "schema": deepcopy(each.schema),
+    }
 
 
 def _problems(reasons: Sequence[str] = (), more: Sequence[str] = ()) -> dict[str, Any]:
     asked = "".join(f"; {words}" for words in ("it is not as the schema says", *reasons))[2:]
     described = {"400": f"What is asked can't be asked; `error` says why: {asked}.", **_PROBLEMS}
-    return {code: {"description": words, "content": {"application/json": {"schema": _ref(Problem)}}} for code, words in described.items()
-            if code not in (*_OF_DOCUMENTS, *_OF_ALERTS) or code in more}
+    return {
+        code: {"description": words, "content": {"application/json": {"schema": _ref(Problem)}}}
+        for code, words in described.items()
+        if code not in (*_OF_DOCUMENTS, *_OF_ALERTS) or code in more
+    }

@@ -38,7 +38,10 @@ _SHELL = f"""<!doctype html>
 
 def paths() -> list[Route]:
     """The page's paths."""
-    return [Route("/", _page, methods=["GET"]), *(Route(f"/{name}", _file(name, kind), methods=["GET"]) for name, kind in _FILES.items())]
+    return [
+        Route("/", _page, methods=["GET"]),
+        *(Route(f"/{name}", _file(name, kind), methods=["GET"]) for name, kind in _FILES.items()),
+    ]
 
 
 def check() -> None:
@@ -48,7 +51,9 @@ def check() -> None:
 
 
 async def _page(request: Request) -> Response:
-    found = f'{{"light":{colours(LIGHT).model_dump_json()},"dark":{colours(DARK).model_dump_json()}}}'
+    found = (
+        f'{{"light":{colours(LIGHT).model_dump_json()},"dark":{colours(DARK).model_dump_json()}}}'
+    )
     return Response(_SHELL.replace("(colours)", found), media_type="text/html")
 
 

@@ -47,11 +47,17 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
     UsageError for a name that is not this machine's, RunError where the port is taken or not allowed.
     """
     if not 0 <= port < 65536:
-        raise UsageError(f"{port} is not a port", where="--port", hint="0 to 65535; 0 takes any that is free")
+        raise UsageError(
+            f"{port} is not a port", where="--port", hint="0 to 65535; 0 takes any that is free"
+        )
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
     except (OSError, UnicodeError):
-        raise UsageError(f"there is no host '{host}'", where="--listen", hint="a name or address of this machine") from None
+        raise UsageError(
+            f"there is no host '{host}'", where="--listen", hint="a name or address of this machine"
+        ) from None
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -63,17 +69,32 @@ def listen(host: str, port: int, *, token: str | None = None) -> Listener:
         listener.close()
         taken = isinstance(error, PermissionError) or "in use" in str(error)
         hint = "choose another with --port" if taken else "--listen names this machine"
-        raise RunError(f"can't listen there: {error.strerror or error}", where=f"{host}:{port}", hint=hint) from None
+        raise RunError(
+            f"can't listen there: {error.strerror or error}", where=f"{host}:{port}", hint=hint
+        ) from None
     listener.setblocking(False)
     bound = ipaddress.ip_address(str(listener.getsockname()[0]).split("%")[0])
     used = int(listener.getsockname()[1])
-    names = {host, str(bound)} | ({"localhost", LOCAL, "::1"} if bound.is_loopback or bound.is_unspecified else set())
+    names = {host, str(bound)} | (
+        {"localhost", LOCAL, "::1"} if bound.is_loopback or bound.is_unspecified else set()
+    )
     if bound.is_unspecified:
         names |= {socket.gethostname(), socket.getfqdn()}
     door = Door(names, used, literals=bound.is_unspecified, token=token)
-    shown = socket.gethostname() if bound.is_unspecified else f"[{bound}]" if bound.version == 6 and host == str(bound) else host
-    warning = "" if bound.is_loopback else (
-        f"listens on {bound}: whoever has the token sees every I/O that is recorded here, and it travels unencrypted")
+    shown = (
+        socket.gethostname()
+        if bound.is_unspecified
+        else f"[{bound}]"
+        if bound.version == 6 and host == str(bound)
+        else host
+    )
+    warning = (
+        ""
+        if bound.is_loopback
+        else (
+            f"listens on {bound}: whoever has the token sees every I/O that is recorded here, and it travels unencrypted"
+        )
+    )
     return Listener(listener, door, f"http://{shown}:{used}/?token={door.token}", warning)
 
 
@@ -85,8 +106,14 @@ class _Server(uvicorn.Server):
         yield
 
 
-def serve(served: AppState | Store, listener: Listener, *, metrics: Sequence[str] = (), ready: Callable[[], None] = lambda: None,
-          go_on: Callable[[], bool] = lambda: True) -> None:
+def serve(
+    served: AppState | Store,
+    listener: Listener,
+    *,
+    metrics: Sequence[str] = (),
+    ready: Callable[[], None] = lambda: None,
+    go_on: Callable[[], bool] = lambda: True,
+) -> None:
     """Serve until SIGINT, SIGTERM or SIGHUP, or until `go_on` says False; then open streams are ended and the socket is closed.
 
     Of a store without its state nothing can be changed. `ready` is called once requests are answered, `go_on` several times a second.
@@ -95,8 +122,11 @@ def serve(served: AppState | Store, listener: Listener, *, metrics: Sequence[str
     _quieten()
     workers = Workers()
     stopping = threading.Event()
-    watcher = threading.Thread(target=served.watch.run, args=(stopping,), name="iolab-watch", daemon=True) if isinstance(
-        served, AppState) else None
+    watcher = (
+        threading.Thread(target=served.watch.run, args=(stopping,), name="iolab-watch", daemon=True)
+        if isinstance(served, AppState)
+        else None
+    )
     try:
         if watcher is not None:
             watcher.start()
@@ -109,25 +139,46 @@ def serve(served: AppState | Store, listener: Listener, *, metrics: Sequence[str
             watcher.join(ENDS_WITHIN)
 
 
-async def _serve(served: AppState | Store, listener: Listener, exporter: Exporter, workers: Workers, ready: Callable[[], None],
-                 go_on: Callable[[], bool]) -> None:
+async def _serve(
+    served: AppState | Store,
+    listener: Listener,
+    exporter: Exporter,
+    workers: Workers,
+    ready: Callable[[], None],
+    go_on: Callable[[], bool],
+) -> None:
     server: _Server
 
     def stopping() -> bool:
         return server.should_exit
 
     app = application(served, listener.door, exporter, stopping=stopping, workers=workers)
-    server = _Server(uvicorn.Config(
-        app, http=Connection, ws="none", lifespan="off", loop="asyncio", access_log=False, log_config=None, server_header=False,
-        proxy_headers=False, limit_concurrency=MOST_CONNECTIONS, h11_max_incomplete_event_size=LONGEST_HEAD, timeout_keep_alive=15,
-        timeout_graceful_shutdown=2))
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            loop="asyncio",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            h11_max_incomplete_event_size=LONGEST_HEAD,
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=2,
+        )
+    )
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         server.should_exit = True
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        with contextlib.suppress(RuntimeError, ValueError):  # not in the main thread: whoever runs it stops it
+        with contextlib.suppress(
+            RuntimeError, ValueError
+        ):  # not in the main thread: whoever runs it stops it
             loop.add_signal_handler(number, stop)
 
     loading: list[asyncio.Task[None]] = []

@@ -30,7 +30,15 @@ from ..base.thread_pool import Busy, Workers
 from ..queries.listing import facts_of
 from ..queries.parameters import DRAWN, LINES, RECORDING, SOURCE, TOPMOST, Parameter, text
 from ..queries.queries import ask
-from ..queries.query_params import LONGEST_NAME, MOST_COLUMNS, Words, number, parameters, recording_of, several
+from ..queries.query_params import (
+    LONGEST_NAME,
+    MOST_COLUMNS,
+    Words,
+    number,
+    parameters,
+    recording_of,
+    several,
+)
 
 PATIENCE = 10.0
 """Seconds after which a reader that takes nothing is dropped."""
@@ -45,12 +53,30 @@ _QUIET = 15
 
 PARAMETERS = (
     RECORDING,
-    Parameter("statistic", f"Followed in the stream; repeatable, {MOST_STATISTICS} at most.", {
-        "type": "array", "maxItems": MOST_STATISTICS, "items": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}}),
-    Parameter("seconds", "Length of the window that ends with the latest event.", {
-        "type": "integer", "minimum": 1, "maximum": LONGEST_WINDOW, "default": 60}),
-    Parameter("interval", f"Length of a column: 1s, 10ms. Default: a second, or what makes at most {FEW_COLUMNS}.", text(64)),
-    SOURCE, TOPMOST, DRAWN, LINES)
+    Parameter(
+        "statistic",
+        f"Followed in the stream; repeatable, {MOST_STATISTICS} at most.",
+        {
+            "type": "array",
+            "maxItems": MOST_STATISTICS,
+            "items": {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
+        },
+    ),
+    Parameter(
+        "seconds",
+        "Length of the window that ends with the latest event.",
+        {"type": "integer", "minimum": 1, "maximum": LONGEST_WINDOW, "default": 60},
+    ),
+    Parameter(
+        "interval",
+        f"Length of a column: 1s, 10ms. Default: a second, or what makes at most {FEW_COLUMNS}.",
+        text(64),
+    ),
+    SOURCE,
+    TOPMOST,
+    DRAWN,
+    LINES,
+)
 
 
 @dataclass(frozen=True)
@@ -73,14 +99,23 @@ class Window:
 class Streams:
     """Streams of one store; what several of them ask is answered once."""
 
-    def __init__(self, store: Store, pool: Workers, stopping: Callable[[], bool], *, patience: float = PATIENCE,
-                 period: float = PERIOD) -> None:
+    def __init__(
+        self,
+        store: Store,
+        pool: Workers,
+        stopping: Callable[[], bool],
+        *,
+        patience: float = PATIENCE,
+        period: float = PERIOD,
+    ) -> None:
         self.store, self._pool, self._stopping = store, pool, stopping
         self.patience, self._period = patience, period
         self._answers: dict[tuple[Any, ...], tuple[Any, asyncio.Task[str]]] = {}
         self.open = 0
 
-    async def events(self, recording: str, statistics: list[str], window: Window, words: dict[str, str]) -> AsyncIterator[str]:
+    async def events(
+        self, recording: str, statistics: list[str], window: Window, words: dict[str, str]
+    ) -> AsyncIterator[str]:
         """Server-sent events until the service stops. `words`: parameters of each question besides statistic and time."""
         before: Any = None
         quiet = 0
@@ -88,7 +123,13 @@ class Streams:
             begun = time.monotonic()
             try:
                 tick = await self._pool.run(partial(tick_of, self.store, recording))
-                state = (tick.now_ns, tuple(tick.events.items()), tick.state, tick.live, tick.problem)
+                state = (
+                    tick.now_ns,
+                    tuple(tick.events.items()),
+                    tick.state,
+                    tick.live,
+                    tick.problem,
+                )
                 if state != before or quiet >= _QUIET:
                     yield event("tick", tick)
                     quiet = 0
@@ -103,14 +144,21 @@ class Streams:
             quiet += 1
             await self._pause(begun)
 
-    async def _shared(self, state: Any, recording: str, statistic: str, window: Window, words: dict[str, str]) -> str:
+    async def _shared(
+        self, state: Any, recording: str, statistic: str, window: Window, words: dict[str, str]
+    ) -> str:
         """An answer as an event, made once for all streams that ask the same of the same state."""
         key = (recording, statistic, window, *sorted(words.items()))
         held = self._answers.get(key)
         if held is None or held[0] != state:
             if len(self._answers) > 4 * MOST_STREAMS:
                 self._answers.clear()
-            asked = {**words, **window.words(state[0]), "recording": recording, "statistic": statistic}
+            asked = {
+                **words,
+                **window.words(state[0]),
+                "recording": recording,
+                "statistic": statistic,
+            }
             task = asyncio.create_task(self._answer(asked))
             held = self._answers[key] = (state, task)
         return await asyncio.shield(held[1])
@@ -119,9 +167,15 @@ class Streams:
         try:
             return await self._pool.run(lambda: event("answer", ask(self.store, words)))
         except Busy:
-            return event("problem", Problem(error="too many questions at once", hint="the next second tries again"))
+            return event(
+                "problem",
+                Problem(error="too many questions at once", hint="the next second tries again"),
+            )
         except IolabError as error:
-            return event("problem", Problem(error=f"{words['statistic']}: {error.message}", hint=error.hint or ""))
+            return event(
+                "problem",
+                Problem(error=f"{words['statistic']}: {error.message}", hint=error.hint or ""),
+            )
 
     async def _pause(self, begun: float) -> None:
         """Until a period after it began; at least half of one, so that a slow answer doesn't take all of a processor."""
@@ -156,8 +210,13 @@ class StreamResponse(Response):
 
     async def _write(self, send: Send) -> None:
         async for one in self._events:
-            await asyncio.wait_for(send({"type": "http.response.body", "body": one.encode(), "more_body": True}), self._streams.patience)
-        await asyncio.wait_for(send({"type": "http.response.body", "body": b""}), self._streams.patience)
+            await asyncio.wait_for(
+                send({"type": "http.response.body", "body": one.encode(), "more_body": True}),
+                self._streams.patience,
+            )
+        await asyncio.wait_for(
+            send({"type": "http.response.body", "body": b""}), self._streams.patience
+        )
 
 
 async def disconnected(receive: Receive) -> None:
@@ -177,11 +236,20 @@ def tick_of(store: Store, name: str) -> Tick:
     status = {} if store.is_trace(name) else status_of(store.path(name))
     size, suspended = status.get("bytes"), status.get("suspended")
     return Tick(
-        recording=name, live=facts.live, first_ns=facts.first_ns, last_ns=facts.last_ns, events=facts.events, lost=counts(status, "lost"),
+        recording=name,
+        live=facts.live,
+        first_ns=facts.first_ns,
+        last_ns=facts.last_ns,
+        events=facts.events,
+        lost=counts(status, "lost"),
         now_ns=None if facts.last_ns is None else store.newest(name),
-        state=str(status.get("state", "")) if facts.live else "ended" if status else "", bytes=size if isinstance(size, int) else None,
-        suspended={str(key): str(words) for key, words in suspended.items()} if isinstance(suspended, dict) else {},
-        problem=facts.problem)
+        state=str(status.get("state", "")) if facts.live else "ended" if status else "",
+        bytes=size if isinstance(size, int) else None,
+        suspended={str(key): str(words) for key, words in suspended.items()}
+        if isinstance(suspended, dict)
+        else {},
+        problem=facts.problem,
+    )
 
 
 def stream_path(streams: Streams) -> Callable[[Request], Any]:
@@ -199,7 +267,11 @@ def stream_path(streams: Streams) -> Callable[[Request], Any]:
         rest = {name: value for name, value in words.items() if name not in ("seconds", "interval")}
         if streams.open >= MOST_STREAMS:
             raise Busy
-        return StreamResponse(streams, streams.events(recording, statistics, window, rest), body=request.method == "GET")
+        return StreamResponse(
+            streams,
+            streams.events(recording, statistics, window, rest),
+            body=request.method == "GET",
+        )
 
     return endpoint
 
@@ -207,7 +279,15 @@ def stream_path(streams: Streams) -> Callable[[Request], Any]:
 def _window(words: Words) -> Window:
     """The window that is asked for. UsageError for none that can be followed."""
     seconds = number(words, "seconds", 60, 1, LONGEST_WINDOW)
-    interval = parse_duration(words["interval"]) if "interval" in words else -(-seconds // FEW_COLUMNS) * SECOND
+    interval = (
+        parse_duration(words["interval"])
+        if "interval" in words
+        else -(-seconds // FEW_COLUMNS) * SECOND
+    )
     if seconds * SECOND > MOST_COLUMNS * interval:
-        raise UsageError(f"that makes more than {MOST_COLUMNS} columns", where="interval", hint="follow less time, in longer columns")
+        raise UsageError(
+            f"that makes more than {MOST_COLUMNS} columns",
+            where="interval",
+            hint="follow less time, in longer columns",
+        )
     return Window(seconds * SECOND, interval)

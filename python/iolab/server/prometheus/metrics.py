@@ -33,12 +33,22 @@ OTHERS = "(others)"
 
 _TIME, _SIZE = range(9, 37), range(8, 25)
 
-NAMES = {"ops": ("iolab_operations_total", "I/Os of a statistic since the recording began."),
-         "bytes": ("iolab_bytes_total", "Bytes of a statistic since the recording began."),
-         "latency": ("iolab_latency_nanoseconds", "Latency of I/Os; the sum takes each at the middle of its bucket, within 0.8 %."),
-         "queue": ("iolab_queue_nanoseconds", "Time of I/Os in the queue; the sum takes each at the middle of its bucket, within 0.8 %."),
-         "size": ("iolab_size_bytes",
-                  "Size of I/Os; the sum takes each at its bucket's low end: exact for powers of two, else within 1.6 %.")}
+NAMES = {
+    "ops": ("iolab_operations_total", "I/Os of a statistic since the recording began."),
+    "bytes": ("iolab_bytes_total", "Bytes of a statistic since the recording began."),
+    "latency": (
+        "iolab_latency_nanoseconds",
+        "Latency of I/Os; the sum takes each at the middle of its bucket, within 0.8 %.",
+    ),
+    "queue": (
+        "iolab_queue_nanoseconds",
+        "Time of I/Os in the queue; the sum takes each at the middle of its bucket, within 0.8 %.",
+    ),
+    "size": (
+        "iolab_size_bytes",
+        "Size of I/Os; the sum takes each at its bucket's low end: exact for powers of two, else within 1.6 %.",
+    ),
+}
 
 
 @dataclass
@@ -74,10 +84,21 @@ class Exporter:
                     self._count(each, *moments[each.recording])
                 except IolabError:
                     continue
-                name = each.statistic.breakdown if each.histogram is not None else each.statistic.entry.measure
+                name = (
+                    each.statistic.breakdown
+                    if each.histogram is not None
+                    else each.statistic.entry.measure
+                )
                 found.setdefault(str(name), []).extend(_samples(each))
-            families = [Family(*NAMES[name], "histogram" if name in ("latency", "queue", "size") else "counter", found[name])
-                        for name in NAMES if name in found]
+            families = [
+                Family(
+                    *NAMES[name],
+                    "histogram" if name in ("latency", "queue", "size") else "counter",
+                    found[name],
+                )
+                for name in NAMES
+                if name in found
+            ]
             return [*families, *self._of_recordings()]
 
     def _settled(self, recording: str) -> tuple[int, int]:
@@ -97,10 +118,15 @@ class Exporter:
         # what is kept has wider buckets and whole seconds: parts of it would not add up
         answer = query(opened, each.statistic, from_ns=since, until_ns=until, columns=1, kept=False)
         if isinstance(answer, HeatCounts):
-            each.histogram = each.histogram or Histogram(_SIZE if answer.y == "size" else _TIME, native=answer.y != "size")
+            each.histogram = each.histogram or Histogram(
+                _SIZE if answer.y == "size" else _TIME, native=answer.y != "size"
+            )
             _add(each.histogram, answer)
         elif isinstance(answer, Stack):
-            for key, total in [*zip(answer.keys, answer.totals, strict=True), (OTHERS, answer.rest_total)]:
+            for key, total in [
+                *zip(answer.keys, answer.totals, strict=True),
+                (OTHERS, answer.rest_total),
+            ]:
                 if key not in each.totals and len(each.totals) >= MOST_KEYS:
                     key = OTHERS
                 if total or key in each.totals:
@@ -123,9 +149,21 @@ class Exporter:
                     kinds[loss["kind"]] = kinds.get(loss["kind"], 0) + (loss["count"] or 0)
             except IolabError:
                 continue
-            lost += [Sample((("recording", name), ("kind", kind)), float(count)) for kind, count in sorted(kinds.items())]
-        return [Family("iolab_last_event_timestamp_seconds", "Time of the latest event.", "gauge", ends),
-                Family("iolab_lost_total", "Losses noted in the recording, by kind, where their number is known.", "counter", lost)]
+            lost += [
+                Sample((("recording", name), ("kind", kind)), float(count))
+                for kind, count in sorted(kinds.items())
+            ]
+        return [
+            Family(
+                "iolab_last_event_timestamp_seconds", "Time of the latest event.", "gauge", ends
+            ),
+            Family(
+                "iolab_lost_total",
+                "Losses noted in the recording, by kind, where their number is known.",
+                "counter",
+                lost,
+            ),
+        ]
 
 
 def _exported(name: str) -> Statistic:
@@ -133,8 +171,11 @@ def _exported(name: str) -> Statistic:
     measure, breakdown = statistic.entry.measure, statistic.breakdown
     mapped = breakdown in QUANTIZED and (measure != "ops" or breakdown == "offset")
     if mapped or measure not in ("ops", "bytes") or not statistic.entry.sources:
-        raise UsageError(f"{statistic} makes no metric", where="--metric",
-                         hint="those of I/Os do: latency, queue and size of ops make histograms, other breakdowns but offset counters")
+        raise UsageError(
+            f"{statistic} makes no metric",
+            where="--metric",
+            hint="those of I/Os do: latency, queue and size of ops make histograms, other breakdowns but offset counters",
+        )
     return statistic
 
 
@@ -145,7 +186,9 @@ def _add(histogram: Histogram, counts: HeatCounts) -> None:
     bounds = [counts.grid.bounds(each, each) for each in index.tolist()]
     octaves = np.array([int(low).bit_length() - 1 for low, _ in bounds])
     for octave in np.unique(octaves).tolist():
-        histogram.octaves[octave] = histogram.octaves.get(octave, 0) + int(count[octaves == octave].sum())
+        histogram.octaves[octave] = histogram.octaves.get(octave, 0) + int(
+            count[octaves == octave].sum()
+        )
     middle = [low if counts.y == "size" else (low + high - 1) / 2 for low, high in bounds]
     histogram.count += int(count.sum())
     histogram.sum += float(np.dot(middle, count))
@@ -156,7 +199,10 @@ def _samples(each: _Counted) -> list[Sample]:
     if each.histogram is not None:
         return [Sample(labels, each.histogram)]
     breakdown = each.statistic.breakdown
-    return [Sample((*labels, (breakdown, key)) if breakdown else labels, float(total)) for key, total in each.totals.items()]
+    return [
+        Sample((*labels, (breakdown, key)) if breakdown else labels, float(total))
+        for key, total in each.totals.items()
+    ]
 
 
 def endpoint(exporter: Exporter, pool: Workers) -> Callable[[Request], Any]:
@@ -164,8 +210,13 @@ def endpoint(exporter: Exporter, pool: Workers) -> Callable[[Request], Any]:
 
     async def answer(request: Request) -> Response:
         binary = prefers_protobuf(request.headers.get("accept", ""))
-        content = await pool.run(lambda: protobuf.encode(exporter.families()) if binary else text(exporter.families()))
-        return Response(content, headers={"content-type": protobuf.MEDIA_TYPE if binary else TEXT, "vary": "Accept"})
+        content = await pool.run(
+            lambda: protobuf.encode(exporter.families()) if binary else text(exporter.families())
+        )
+        return Response(
+            content,
+            headers={"content-type": protobuf.MEDIA_TYPE if binary else TEXT, "vary": "Accept"},
+        )
 
     return answer
 

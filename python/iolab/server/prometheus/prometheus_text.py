@@ -31,7 +31,10 @@ class Histogram:
         """(upper bound, values up to it), the last bound being infinite."""
         ascending = sorted(self.octaves.items())
         for bound in self.bounds:
-            yield float(2 ** (bound + 1) - 1), sum(count for octave, count in ascending if octave <= bound)
+            yield (
+                float(2 ** (bound + 1) - 1),
+                sum(count for octave, count in ascending if octave <= bound),
+            )
         yield float("inf"), self.count
 
 
@@ -57,20 +60,31 @@ def text(families: Iterable[Family]) -> bytes:
     """The answer to a scrape as text."""
     lines = []
     for family in families:
-        lines += [f"# HELP {family.name} {_escaped(family.about, quotes=False)}", f"# TYPE {family.name} {family.kind}"]
+        lines += [
+            f"# HELP {family.name} {_escaped(family.about, quotes=False)}",
+            f"# TYPE {family.name} {family.kind}",
+        ]
         for sample in family.samples:
             if not isinstance(sample.value, Histogram):
                 lines.append(f"{family.name}{_labels(sample.labels)} {_number(sample.value)}")
                 continue
-            lines += [f"{family.name}_bucket{_labels((*sample.labels, ('le', _number(bound))))} {count}"
-                      for bound, count in sample.value.cumulative()]
-            lines += [f"{family.name}_sum{_labels(sample.labels)} {_number(sample.value.sum)}",
-                      f"{family.name}_count{_labels(sample.labels)} {sample.value.count}"]
+            lines += [
+                f"{family.name}_bucket{_labels((*sample.labels, ('le', _number(bound))))} {count}"
+                for bound, count in sample.value.cumulative()
+            ]
+            lines += [
+                f"{family.name}_sum{_labels(sample.labels)} {_number(sample.value.sum)}",
+                f"{family.name}_count{_labels(sample.labels)} {sample.value.count}",
+            ]
     return ("\n".join(lines) + "\n").encode()
 
 
 def _labels(labels: Labels) -> str:
-    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}" if labels else ""
+    return (
+        "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels) + "}"
+        if labels
+        else ""
+    )
 
 
 def _escaped(words: str, *, quotes: bool = True) -> str:

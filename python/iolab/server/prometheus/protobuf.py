@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from .prometheus_text import Family, Histogram, Sample
 
-MEDIA_TYPE = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+MEDIA_TYPE = (
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+)
 SCHEMA = 0
 """Of native histograms: bucket i holds 2^(i-1) < value <= 2^i."""
 
@@ -22,18 +24,28 @@ def encode(families: Iterable[Family]) -> bytes:
 
 def _family(family: Family) -> bytes:
     metrics = b"".join(_bytes(4, _metric(family.kind, sample)) for sample in family.samples)
-    return _bytes(1, family.name.encode()) + _bytes(2, family.about.encode()) + _whole(3, _KINDS[family.kind]) + metrics
+    return (
+        _bytes(1, family.name.encode())
+        + _bytes(2, family.about.encode())
+        + _whole(3, _KINDS[family.kind])
+        + metrics
+    )
 
 
 def _metric(kind: str, sample: Sample) -> bytes:
-    labels = b"".join(_bytes(1, _bytes(1, name.encode()) + _bytes(2, value.encode())) for name, value in sample.labels)
+    labels = b"".join(
+        _bytes(1, _bytes(1, name.encode()) + _bytes(2, value.encode()))
+        for name, value in sample.labels
+    )
     if isinstance(sample.value, Histogram):
         return labels + _bytes(7, _histogram(sample.value))
     return labels + _bytes(_VALUE[kind], _double(1, sample.value))
 
 
 def _histogram(held: Histogram) -> bytes:
-    classic = b"".join(_bytes(3, _whole(1, count) + _double(2, bound)) for bound, count in held.cumulative())
+    classic = b"".join(
+        _bytes(3, _whole(1, count) + _double(2, bound)) for bound, count in held.cumulative()
+    )
     parts = _whole(1, held.count) + _double(2, held.sum) + classic
     if not held.native:
         return parts
@@ -54,7 +66,14 @@ def _histogram(held: Histogram) -> bytes:
             past = index + 1
     # a span of nothing says that it is a native histogram before there is a value
     spans = spans or _bytes(12, _whole(1, 0) + _whole(2, 0))
-    return parts + _whole(5, _zigzag(SCHEMA)) + _double(6, 1.0) + _whole(7, zero) + spans + (_bytes(13, deltas) if deltas else b"")
+    return (
+        parts
+        + _whole(5, _zigzag(SCHEMA))
+        + _double(6, 1.0)
+        + _whole(7, zero)
+        + spans
+        + (_bytes(13, deltas) if deltas else b"")
+    )
 
 
 def _varint(value: int) -> bytes:

@@ -35,8 +35,16 @@ def encode(asked: Statistic, counts: HeatCounts) -> bytes:
     check_size(len(counts.count))
     bounds = bounds_of(counts)
     indices = np.fromiter(bounds, dtype=np.int64, count=len(bounds))
-    head = json.dumps({"schema": 1, "kind": "heat", **heat_facts(asked, counts)}, ensure_ascii=False).encode()
-    return _packed(head, list(bounds.values()), counts.count, counts.column, np.searchsorted(indices, counts.index))
+    head = json.dumps(
+        {"schema": 1, "kind": "heat", **heat_facts(asked, counts)}, ensure_ascii=False
+    ).encode()
+    return _packed(
+        head,
+        list(bounds.values()),
+        counts.count,
+        counts.column,
+        np.searchsorted(indices, counts.index),
+    )
 
 
 def drawn(made: DrawnMap, cells: Sequence[SparseArrays]) -> bytes:
@@ -49,21 +57,43 @@ def layers(made: Layers, cells: Sequence[SparseArrays]) -> bytes:
     return _ready(made.model_dump(by_alias=True), made.map.group, cells)
 
 
-def _ready(head: dict[str, Any], group: HeatMapGroup | None, cells: Sequence[SparseArrays]) -> bytes:
+def _ready(
+    head: dict[str, Any], group: HeatMapGroup | None, cells: Sequence[SparseArrays]
+) -> bytes:
     bounds = [] if group is None else [int(bound) for bound in group.bounds]
     none = np.zeros(0, dtype=np.int64)
-    counts, columns, rows = (np.concatenate([none, *parts]) for parts in (
-        [each.counts for each in cells], [each.column for each in cells], [each.rows for each in cells]))
-    text = json.dumps({**head, "sizes": [len(each.counts) for each in cells]}, ensure_ascii=False).encode()
+    counts, columns, rows = (
+        np.concatenate([none, *parts])
+        for parts in (
+            [each.counts for each in cells],
+            [each.column for each in cells],
+            [each.rows for each in cells],
+        )
+    )
+    text = json.dumps(
+        {**head, "sizes": [len(each.counts) for each in cells]}, ensure_ascii=False
+    ).encode()
     return _packed(text, list(itertools.pairwise(bounds)), counts, columns, rows)
 
 
-def _packed(head: bytes, bounds: Sequence[tuple[int, int]], count: Integers, column: Integers, bucket: Integers) -> bytes:
+def _packed(
+    head: bytes,
+    bounds: Sequence[tuple[int, int]],
+    count: Integers,
+    column: Integers,
+    bucket: Integers,
+) -> bytes:
     head += b" " * (-len(head) % 8)
     wide = len(count) > 0 and int(count.max()) >= 2**32
-    return b"".join([
-        _HEAD.pack(b"ioHm", VERSION, int(wide), 0, len(count), len(bounds), len(head), 0), head,
-        np.array([low for low, _ in bounds], dtype="<u8").tobytes(),
-        # the last bucket of all ends at 2^64, which no u64 holds
-        np.array([min(high, 2**64 - 1) for _, high in bounds], dtype="<u8").tobytes(),
-        count.astype("<u8" if wide else "<u4").tobytes(), column.astype("<i4").tobytes(), bucket.astype("<u4").tobytes()])
+    return b"".join(
+        [
+            _HEAD.pack(b"ioHm", VERSION, int(wide), 0, len(count), len(bounds), len(head), 0),
+            head,
+            np.array([low for low, _ in bounds], dtype="<u8").tobytes(),
+            # the last bucket of all ends at 2^64, which no u64 holds
+            np.array([min(high, 2**64 - 1) for _, high in bounds], dtype="<u8").tobytes(),
+            count.astype("<u8" if wide else "<u4").tobytes(),
+            column.astype("<i4").tobytes(),
+            bucket.astype("<u4").tobytes(),
+        ]
+    )

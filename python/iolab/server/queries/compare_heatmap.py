@@ -38,7 +38,9 @@ def difference(store: Store, words: Words) -> Difference:
     ranges = ranges_of(store, words)
     asked, interval, columns = ranges.question.statistic, ranges.interval_ns, ranges.columns
     if asked.breakdown not in MAPPED:
-        raise UsageError("the difference is that of two maps", where="statistic", hint="such as io.ops[latency]")
+        raise UsageError(
+            "the difference is that of two maps", where="statistic", hint="such as io.ops[latency]"
+        )
     one, other = (_read(each, ranges) for each in ranges.questions())
     here, there = (_within(each, ranges) for each in ranges.questions())
     check_size(6 * (len(one.count) + len(other.count)))
@@ -46,13 +48,25 @@ def difference(store: Store, words: Words) -> Difference:
     group = None
     cells = SignedCells(starts=[0] * (columns + 1), rows=[], values=[])
     if len(one.count) or len(other.count):
-        group = group_of(view_of(one), [Named("other", other), Named("this", one)], percentiles=False, joined=0)
+        group = group_of(
+            view_of(one), [Named("other", other), Named("this", one)], percentiles=False, joined=0
+        )
         cells = _less(group, columns, interval, gaps)
     return Difference(
-        statistic=str(asked), interval_ns=interval, columns=columns, from_ns=ranges.from_ns, until_ns=ranges.from_ns + ranges.length_ns,
-        other_from_ns=ranges.other_from_ns, other_until_ns=ranges.other_from_ns + ranges.length_ns, covered_ns=_covered(one, ranges, here),
-        other_covered_ns=_covered(other, ranges, there), group=group, cells=cells, gaps=gaps,
-        notes=list(dict.fromkeys([*one.assumptions, *other.assumptions])))
+        statistic=str(asked),
+        interval_ns=interval,
+        columns=columns,
+        from_ns=ranges.from_ns,
+        until_ns=ranges.from_ns + ranges.length_ns,
+        other_from_ns=ranges.other_from_ns,
+        other_until_ns=ranges.other_from_ns + ranges.length_ns,
+        covered_ns=_covered(one, ranges, here),
+        other_covered_ns=_covered(other, ranges, there),
+        group=group,
+        cells=cells,
+        gaps=gaps,
+        notes=list(dict.fromkeys([*one.assumptions, *other.assumptions])),
+    )
 
 
 def _read(question: Question, ranges: Ranges) -> HeatCounts:
@@ -62,9 +76,13 @@ def _read(question: Question, ranges: Ranges) -> HeatCounts:
     assert first is not None
     at = (counts.t0_ns - first) // ranges.interval_ns
     beyond = ranges.beyond(within, question) if within is not None else []
-    return replace(counts, t0_ns=first, column=counts.column + at,
-                   gaps=(*((start + at, past + at) for start, past in counts.gaps), *beyond),
-                   lost_at=moved(counts.lost_at, at))
+    return replace(
+        counts,
+        t0_ns=first,
+        column=counts.column + at,
+        gaps=(*((start + at, past + at) for start, past in counts.gaps), *beyond),
+        lost_at=moved(counts.lost_at, at),
+    )
 
 
 def _within(question: Question, ranges: Ranges) -> Span | None:
@@ -76,7 +94,7 @@ def _joined(spans: Spans, columns: int) -> list[tuple[int, int]]:
     """Runs of columns that lie in any of the spans."""
     held = np.zeros(columns + 2, dtype=bool)
     for first, past in spans:
-        held[max(0, first) + 1:max(0, min(past, columns)) + 1] = True
+        held[max(0, first) + 1 : max(0, min(past, columns)) + 1] = True
     edges = np.flatnonzero(held[1:] != held[:-1])
     return [(int(first), int(past)) for first, past in edges.reshape(-1, 2)]
 
@@ -85,7 +103,9 @@ def _covered(counts: HeatCounts, ranges: Ranges, within: Span | None) -> int:
     """Time that was recorded, in whole columns; `within`: as the ranges tell it."""
     if within is not None:
         return within[1] - within[0]
-    return (ranges.columns - sum(past - first for first, past in _joined(counts.gaps, ranges.columns))) * counts.interval_ns
+    return (
+        ranges.columns - sum(past - first for first, past in _joined(counts.gaps, ranges.columns))
+    ) * counts.interval_ns
 
 
 def _less(group: HeatMapGroup, columns: int, interval: int, gaps: Spans) -> SignedCells:
@@ -104,8 +124,11 @@ def _less(group: HeatMapGroup, columns: int, interval: int, gaps: Spans) -> Sign
     change = np.zeros(len(cell), dtype=np.int64)
     np.add.at(change, place, np.concatenate(counts))
     cell, change = cell[change != 0], change[change != 0]
-    return SignedCells(starts=np.searchsorted(cell // rows, np.arange(columns + 1)).tolist(), rows=(cell % rows).tolist(),
-                       values=(change / (interval / 1e9)).tolist())
+    return SignedCells(
+        starts=np.searchsorted(cell // rows, np.arange(columns + 1)).tolist(),
+        rows=(cell % rows).tolist(),
+        values=(change / (interval / 1e9)).tolist(),
+    )
 
 
 def _columns(cells: SparseCounts) -> Integers:

@@ -39,13 +39,23 @@ class _Side:
         found = self.rows.get(key)
         if found is not None:
             return found
-        values = np.where(np.isnan(self.whole.values), math.nan, 0.0) if self.complete else np.full_like(self.whole.values, math.nan)
+        values = (
+            np.where(np.isnan(self.whole.values), math.nan, 0.0)
+            if self.complete
+            else np.full_like(self.whole.values, math.nan)
+        )
         return Row(key, values, 0, self.mean(key))
 
     def mean(self, key: str) -> float:
         """Of the same row."""
         found = self.rows.get(key)
-        return found.mean if found is not None else 0.0 if self.complete and self.covered_ns else math.nan
+        return (
+            found.mean
+            if found is not None
+            else 0.0
+            if self.complete and self.covered_ns
+            else math.nan
+        )
 
 
 def changes(store: Store, words: Words) -> Changes:
@@ -53,18 +63,35 @@ def changes(store: Store, words: Words) -> Changes:
     ranges = ranges_of(store, words)
     asked = ranges.question.statistic
     if asked.breakdown in MAPPED:
-        raise UsageError("a map is not a number over time", where="statistic", hint="such as io.ops, or io.ops[op]")
+        raise UsageError(
+            "a map is not a number over time",
+            where="statistic",
+            hint="such as io.ops, or io.ops[op]",
+        )
     one, other = (_side(each, ranges) for each in ranges.questions())
-    found = sorted(dict.fromkeys([*one.rows, *other.rows]), key=lambda key: (-_size(one.mean(key) - other.mean(key)), key))
-    keys = found[:ranges.question.top]
+    found = sorted(
+        dict.fromkeys([*one.rows, *other.rows]),
+        key=lambda key: (-_size(one.mean(key) - other.mean(key)), key),
+    )
+    keys = found[: ranges.question.top]
     check_size(2 * (1 + len(keys)) * ranges.columns)
     return Changes(
-        statistic=str(asked), unit=one.unit, interval_ns=ranges.interval_ns, columns=ranges.columns, from_ns=ranges.from_ns,
-        until_ns=ranges.from_ns + ranges.length_ns, other_from_ns=ranges.other_from_ns,
-        other_until_ns=ranges.other_from_ns + ranges.length_ns, covered_ns=one.covered_ns, other_covered_ns=other.covered_ns,
-        adds_up=one.adds_up and other.adds_up, whole=_change("", one.whole, other.whole),
-        keys=[_change(key, one.row(key), other.row(key)) for key in keys], left=len(found) - len(keys),
-        notes=list(dict.fromkeys([*one.notes, *other.notes])))
+        statistic=str(asked),
+        unit=one.unit,
+        interval_ns=ranges.interval_ns,
+        columns=ranges.columns,
+        from_ns=ranges.from_ns,
+        until_ns=ranges.from_ns + ranges.length_ns,
+        other_from_ns=ranges.other_from_ns,
+        other_until_ns=ranges.other_from_ns + ranges.length_ns,
+        covered_ns=one.covered_ns,
+        other_covered_ns=other.covered_ns,
+        adds_up=one.adds_up and other.adds_up,
+        whole=_change("", one.whole, other.whole),
+        keys=[_change(key, one.row(key), other.row(key)) for key in keys],
+        left=len(found) - len(keys),
+        notes=list(dict.fromkeys([*one.notes, *other.notes])),
+    )
 
 
 def _side(question: Question, ranges: Ranges) -> _Side:
@@ -73,13 +100,25 @@ def _side(question: Question, ranges: Ranges) -> _Side:
     complete, adds_up = True, True
     whole = answer
     if isinstance(answer, Stack):
-        rows = {row.key: replace(row, values=_placed(row.values, answer, question, ranges)) for row in largest(answer, None)[0]}
+        rows = {
+            row.key: replace(row, values=_placed(row.values, answer, question, ranges))
+            for row in largest(answer, None)[0]
+        }
         # of things of which a mean is taken, one that was not there was not idle
         complete, adds_up = not answer.rest_keys and not averaged(answer), answer.adds_up
-        whole = _covered(question.answer(replace(question.statistic, breakdown=None)), question, ranges)
+        whole = _covered(
+            question.answer(replace(question.statistic, breakdown=None)), question, ranges
+        )
     values = _placed(whole.values, whole, question, ranges)
-    return _Side(Row("", values, whole.total, whole.mean), rows, complete, adds_up, answer.covered_ns, answer.unit,
-                 tuple(dict.fromkeys([*whole.notes, *answer.notes])))
+    return _Side(
+        Row("", values, whole.total, whole.mean),
+        rows,
+        complete,
+        adds_up,
+        answer.covered_ns,
+        answer.unit,
+        tuple(dict.fromkeys([*whole.notes, *answer.notes])),
+    )
 
 
 def _covered(answer: Answer, question: Question, ranges: Ranges) -> Series | Stack:
@@ -97,7 +136,7 @@ def _placed(values: Floats, answer: Series | Stack, question: Question, ranges: 
     shift = (answer.t0_ns - question.from_ns) // ranges.interval_ns
     first, past = max(0, shift), min(ranges.columns, shift + len(values))
     if first < past:
-        placed[first:past] = values[first - shift:past - shift]
+        placed[first:past] = values[first - shift : past - shift]
     within = None if is_counted(answer.statistic, answer.source) else ranges.within(question)
     for first, past in ranges.beyond(within, question) if within is not None else ():
         placed[first:past] = math.nan
@@ -111,5 +150,12 @@ def _size(change: float) -> float:
 
 def _change(key: str, one: Row, other: Row) -> Change:
     ratio = one.mean / other.mean if other.mean else math.nan
-    return Change(key=key, mean=number(one.mean), other_mean=number(other.mean), change=number(one.mean - other.mean),
-                  ratio=number(ratio), values=numbers(one.values), other_values=numbers(other.values))
+    return Change(
+        key=key,
+        mean=number(one.mean),
+        other_mean=number(other.mean),
+        change=number(one.mean - other.mean),
+        ratio=number(ratio),
+        values=numbers(one.values),
+        other_values=numbers(other.values),
+    )

@@ -25,19 +25,36 @@ def who(store: Store, words: Words) -> Who:
     question = question_of(store, words)
     asked = question.statistic
     if asked.breakdown not in QUANTIZED:
-        raise UsageError("whose I/Os these are is asked of a map", where="statistic", hint="such as io.ops[latency]")
+        raise UsageError(
+            "whose I/Os these are is asked of a map",
+            where="statistic",
+            hint="such as io.ops[latency]",
+        )
     low, high = _values(words, asked.breakdown)
-    found = shares.who(question.opened, asked.breakdown, shares.Rectangle(question.from_ns, question.until_ns, low, high),
-                       filters=asked.filters, entry=asked.entry, around=_around(question, words, store.ends(question.recording)),
-                       source=question.source, top=question.top)
-    return Who.model_validate({"recording": question.recording, "statistic": str(asked), **shares.as_data(found)})
+    found = shares.who(
+        question.opened,
+        asked.breakdown,
+        shares.Rectangle(question.from_ns, question.until_ns, low, high),
+        filters=asked.filters,
+        entry=asked.entry,
+        around=_around(question, words, store.ends(question.recording)),
+        source=question.source,
+        top=question.top,
+    )
+    return Who.model_validate(
+        {"recording": question.recording, "statistic": str(asked), **shares.as_data(found)}
+    )
 
 
-def _around(question: Question, words: Words, ends: tuple[int, int]) -> tuple[int | None, int | None]:
+def _around(
+    question: Question, words: Words, ends: tuple[int, int]
+) -> tuple[int | None, int | None]:
     """The time that is looked at: that of the rectangle is in it in any case."""
     first, until = span_of(words, ends, "around_")
-    return (None if first is None or question.from_ns is None else min(first, question.from_ns),
-            None if until is None or question.until_ns is None else max(until, question.until_ns))
+    return (
+        None if first is None or question.from_ns is None else min(first, question.from_ns),
+        None if until is None or question.until_ns is None else max(until, question.until_ns),
+    )
 
 
 def _values(words: Words, field: str) -> tuple[int | None, int | None]:
@@ -49,7 +66,18 @@ def _values(words: Words, field: str) -> tuple[int | None, int | None]:
 def hierarchy(store: Store, words: Words) -> Hierarchy:
     """Sums by directory of a statistic that is broken down by file."""
     question = question_of(store, words)
-    found = paths.hierarchy(question.opened, question.statistic, from_ns=question.from_ns, until_ns=question.until_ns,
-                            source=question.source, least=SMALLEST)
-    return Hierarchy.model_validate({"recording": question.recording, "unit": "1" if found.statistic.entry.measure == "ops" else "B",
-                                     **paths.as_data(found, DEPTH)})
+    found = paths.hierarchy(
+        question.opened,
+        question.statistic,
+        from_ns=question.from_ns,
+        until_ns=question.until_ns,
+        source=question.source,
+        least=SMALLEST,
+    )
+    return Hierarchy.model_validate(
+        {
+            "recording": question.recording,
+            "unit": "1" if found.statistic.entry.measure == "ops" else "B",
+            **paths.as_data(found, DEPTH),
+        }
+    )

@@ -21,13 +21,26 @@ def view_of(counts: HeatCounts) -> View:
     return View("linear" if counts.y in _LINEAR else "log", 0.001 if counts.y == "latency" else 0.0)
 
 
-def drawn(asked: Statistic, counts: HeatCounts, label: str, dimensions: Sequence[Dimension] = (), *, lines: bool = True) -> DrawnMap:
+def drawn(
+    asked: Statistic,
+    counts: HeatCounts,
+    label: str,
+    dimensions: Sequence[Dimension] = (),
+    *,
+    lines: bool = True,
+) -> DrawnMap:
     """The map on its axes, with the parts of it that were told apart. `lines`: whether with percentiles and mean."""
     return _drawn(asked, counts, Named(label, counts, tuple(dimensions)), lines, lists)
 
 
-def apart(asked: Statistic, counts: HeatCounts, label: str, dimensions: Sequence[Dimension] = (), *,
-          lines: bool = True) -> tuple[DrawnMap, list[SparseArrays]]:
+def apart(
+    asked: Statistic,
+    counts: HeatCounts,
+    label: str,
+    dimensions: Sequence[Dimension] = (),
+    *,
+    lines: bool = True,
+) -> tuple[DrawnMap, list[SparseArrays]]:
     """(the same without its cells, those of the map followed by those of its parts)."""
     cells: list[SparseArrays] = []
 
@@ -38,7 +51,13 @@ def apart(asked: Statistic, counts: HeatCounts, label: str, dimensions: Sequence
     return _drawn(asked, counts, Named(label, counts, tuple(dimensions)), lines, taken), cells
 
 
-def _drawn(asked: Statistic, counts: HeatCounts, named: Named, lines: bool, written: Callable[[SparseArrays], SparseCounts]) -> DrawnMap:
+def _drawn(
+    asked: Statistic,
+    counts: HeatCounts,
+    named: Named,
+    lines: bool,
+    written: Callable[[SparseArrays], SparseCounts],
+) -> DrawnMap:
     sizes: list[int] = []
 
     def measured(found: SparseArrays) -> SparseCounts:
@@ -46,6 +65,18 @@ def _drawn(asked: Statistic, counts: HeatCounts, named: Named, lines: bool, writ
         check_size(2 * sum(sizes))
         return written(found)
 
-    group = group_of(view_of(counts), [named], percentiles=False, joined=int(lines), written=measured) if len(counts.count) else None
-    return DrawnMap(statistic=str(asked), t0_ns=counts.t0_ns, interval_ns=counts.interval_ns, events=counts.events,
-                    notes=list(counts.assumptions), gaps=list(counts.gaps), window=counts.window, group=group)
+    group = (
+        group_of(view_of(counts), [named], percentiles=False, joined=int(lines), written=measured)
+        if len(counts.count)
+        else None
+    )
+    return DrawnMap(
+        statistic=str(asked),
+        t0_ns=counts.t0_ns,
+        interval_ns=counts.interval_ns,
+        events=counts.events,
+        notes=list(counts.assumptions),
+        gaps=list(counts.gaps),
+        window=counts.window,
+        group=group,
+    )

@@ -12,7 +12,19 @@ from ...statistics.ask.available import available
 from ...statistics.engine.coverage import covered
 from ...statistics.engine.snapshot import snapshot
 from ...statistics.language.fields import MAPPED
-from ..base.models import Breakdown, Lacking, Loss, Losses, Mark, Marks, RecordingFacts, Recordings, SourceFacts, StatisticFacts, Statistics
+from ..base.models import (
+    Breakdown,
+    Lacking,
+    Loss,
+    Losses,
+    Mark,
+    Marks,
+    RecordingFacts,
+    Recordings,
+    SourceFacts,
+    StatisticFacts,
+    Statistics,
+)
 from ..base.status import changes
 from ..base.store import Store
 from .query_params import Words, recording_of
@@ -37,17 +49,36 @@ def facts_of(store: Store, name: str) -> RecordingFacts:
         return _of_trace(store, name) if trace else _of_recording(store, name)
     except IolabError as error:
         kind: Literal["trace", "recording"] = "trace" if trace else "recording"
-        return RecordingFacts(name=name, kind=kind, host="", clock="trace", live=False, first_ns=None, last_ns=None, events={}, samples={},
-                              problem=error.message)
+        return RecordingFacts(
+            name=name,
+            kind=kind,
+            host="",
+            clock="trace",
+            live=False,
+            first_ns=None,
+            last_ns=None,
+            events={},
+            samples={},
+            problem=error.message,
+        )
 
 
 def _of_trace(store: Store, name: str) -> RecordingFacts:
     first, last = store.ends(name)
     summary = store.summary(name)
     held = summary.events > 0
-    return RecordingFacts(name=name, kind="trace", host="", clock="realtime" if first > _EPOCH else "trace", live=False,
-                          first_ns=first if held else None, last_ns=last if held else None,
-                          events={source_of(summary.format): summary.events}, samples={}, problem="")
+    return RecordingFacts(
+        name=name,
+        kind="trace",
+        host="",
+        clock="realtime" if first > _EPOCH else "trace",
+        live=False,
+        first_ns=first if held else None,
+        last_ns=last if held else None,
+        events={source_of(summary.format): summary.events},
+        samples={},
+        problem="",
+    )
 
 
 def _of_recording(store: Store, name: str) -> RecordingFacts:
@@ -57,12 +88,24 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
     held = span != (0, 0)
     events: Counter[str] = Counter()
     samples: Counter[str] = Counter()
-    for counter, segments in ((events, recording.segments()), (samples, recording.sample_segments())):
+    for counter, segments in (
+        (events, recording.segments()),
+        (samples, recording.sample_segments()),
+    ):
         for segment in segments:
             counter.update(segment.sources)
-    return RecordingFacts(name=name, kind="recording", host=facts.host, clock=facts.clock, live=is_live(store, name),
-                          first_ns=span[0] if held else None, last_ns=span[1] if held else None, events=dict(events), samples=dict(samples),
-                          problem="")
+    return RecordingFacts(
+        name=name,
+        kind="recording",
+        host=facts.host,
+        clock=facts.clock,
+        live=is_live(store, name),
+        first_ns=span[0] if held else None,
+        last_ns=span[1] if held else None,
+        events=dict(events),
+        samples=dict(samples),
+        problem="",
+    )
 
 
 def is_live(store: Store, name: str) -> bool:
@@ -75,14 +118,34 @@ def is_live(store: Store, name: str) -> bool:
 def statistics(store: Store, words: Words) -> Statistics:
     """The catalogue, with what the recording can answer."""
     name = recording_of(store, words)
-    return Statistics(recording=name, statistics=[
-        StatisticFacts(
-            name=each.entry.name, about=each.entry.about, covers=each.entry.covers, unit=each.entry.unit, source=each.source,
-            counted=each.counted, filters=list(each.entry.filters), available=not each.why_not, why_not=each.why_not,
-            sources=[SourceFacts(name=one.source, counted=one.counted, fields=list(one.fields)) for one in each.sources],
-            breakdowns=[Breakdown(field=field, kind=_kind(field)) for field in each.breakdowns],
-            lacking=[Lacking(field=field, kind=_kind(field), why_not=why) for field, why in each.lacking.items()])
-        for each in available(store.open(name), store.summary(name).has if store.is_trace(name) else None)])
+    return Statistics(
+        recording=name,
+        statistics=[
+            StatisticFacts(
+                name=each.entry.name,
+                about=each.entry.about,
+                covers=each.entry.covers,
+                unit=each.entry.unit,
+                source=each.source,
+                counted=each.counted,
+                filters=list(each.entry.filters),
+                available=not each.why_not,
+                why_not=each.why_not,
+                sources=[
+                    SourceFacts(name=one.source, counted=one.counted, fields=list(one.fields))
+                    for one in each.sources
+                ],
+                breakdowns=[Breakdown(field=field, kind=_kind(field)) for field in each.breakdowns],
+                lacking=[
+                    Lacking(field=field, kind=_kind(field), why_not=why)
+                    for field, why in each.lacking.items()
+                ],
+            )
+            for each in available(
+                store.open(name), store.summary(name).has if store.is_trace(name) else None
+            )
+        ],
+    )
 
 
 def _kind(field: str) -> Literal["stack", "heat"]:
@@ -95,10 +158,21 @@ def marks(store: Store, words: Words) -> Marks:
     recording = store.recording(name)
     found = [] if recording is None else recording.marks()
     results = store.results_of(name)
-    return Marks(recording=name, left=max(0, len(found) - MOST_LINES), marks=[
-        Mark(label=each["label"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"],
-             link=None if each["link"] is None else str(each["link"]), facts=_facts(each, results))
-        for each in found[-MOST_LINES:]])
+    return Marks(
+        recording=name,
+        left=max(0, len(found) - MOST_LINES),
+        marks=[
+            Mark(
+                label=each["label"],
+                kind=each["kind"],
+                from_ns=each["from_ns"],
+                until_ns=each["until_ns"],
+                link=None if each["link"] is None else str(each["link"]),
+                facts=_facts(each, results),
+            )
+            for each in found[-MOST_LINES:]
+        ],
+    )
 
 
 def run_of(mark: Mapping[str, Any]) -> str | None:
@@ -127,7 +201,21 @@ def losses(store: Store, words: Words) -> Losses:
     for each in found:
         totals[each["kind"]] += each["count"] or 0
     spans = covered(snapshot(recording), store.ends(name)[1]) or []
-    return Losses(recording=name, totals=dict(totals), gaps=recording.gaps()[-MOST_LINES:], recorded=spans[-MOST_LINES:],
-                  left=max(0, len(found) - MOST_LINES), losses=[
-        Loss(source=each["source"], kind=each["kind"], from_ns=each["from_ns"], until_ns=each["until_ns"], count=each["count"],
-             words=each["words"]) for each in found[-MOST_LINES:]])
+    return Losses(
+        recording=name,
+        totals=dict(totals),
+        gaps=recording.gaps()[-MOST_LINES:],
+        recorded=spans[-MOST_LINES:],
+        left=max(0, len(found) - MOST_LINES),
+        losses=[
+            Loss(
+                source=each["source"],
+                kind=each["kind"],
+                from_ns=each["from_ns"],
+                until_ns=each["until_ns"],
+                count=each["count"],
+                words=each["words"],
+            )
+            for each in found[-MOST_LINES:]
+        ],
+    )

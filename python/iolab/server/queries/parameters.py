@@ -30,16 +30,27 @@ class Parameter:
         return int(self.schema.get("maxItems", 1)), int(each.get("maxLength", LONGEST_NAME))
 
 
-_DURATION = "((?=[0-9])" + "".join(rf"([0-9]+(\.[0-9]+)?\s*({each})\s*)?" for each in ("d", "h", "min|m", "s", "ms", "us|µs", "ns")) + "|0)"
+_DURATION = (
+    "((?=[0-9])"
+    + "".join(
+        rf"([0-9]+(\.[0-9]+)?\s*({each})\s*)?"
+        for each in ("d", "h", "min|m", "s", "ms", "us|µs", "ns")
+    )
+    + "|0)"
+)
 """One or several numbers with units that come down, as `parse_duration` takes them."""
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?"
-_DATE = (r"[0-9]{4}-?((0[1-9]|1[0-2])-?(0[1-9]|[12][0-9]|3[01])|W[0-5][0-9](-?[1-7])?)"
-         r"(.[0-2][0-9][0-9:.,]*(Z|[+-][0-9:.]+)?)?")
+_DATE = (
+    r"[0-9]{4}-?((0[1-9]|1[0-2])-?(0[1-9]|[12][0-9]|3[01])|W[0-5][0-9](-?[1-7])?)"
+    r"(.[0-2][0-9][0-9:.,]*(Z|[+-][0-9:.]+)?)?"
+)
 _NAME = rf"^\s*({'|'.join(name.replace('.', '[.]') for name in CATALOGUE)})\s*"
 _ANY = r"^[^\u0000]*$"
 STATISTICS = rf"{_NAME}(\[[^\u0000]*\]\s*)?$"
 """Names of statistics as far as a pattern can say it; what may stand in the brackets depends on the name."""
-StatisticText = Annotated[Text, StringConstraints(pattern=r"^[^\x00]*$"), Field(json_schema_extra={"pattern": STATISTICS})]
+StatisticText = Annotated[
+    Text, StringConstraints(pattern=r"^[^\x00]*$"), Field(json_schema_extra={"pattern": STATISTICS})
+]
 """A statistic in a document. The schema's pattern is not used to refuse one: what parses statistics says why."""
 MOMENT = rf"^\s*(-?\s*{_DURATION}|[0-9]{{1,19}}|{_CLOCK}|{_DATE})\s*$"
 INTERVAL = rf"^(\s*(?=[^1-9]*[1-9]){_DURATION}\s*|{ALL})$"
@@ -54,7 +65,12 @@ def text(longest: int = LONGEST_NAME, pattern: str = "") -> dict[str, Any]:
 def map_of(fields: Iterable[str]) -> Parameter:
     """The statistic, where it has to be a map: broken down by one of these fields."""
     pattern = rf"{_NAME}\[([^\u0000]*\[)?\s*({'|'.join(fields)})\s*\]\s*$"
-    return Parameter(STATISTIC.name, f"A map, such as io.ops[latency]: {STATISTIC.about}", text(pattern=pattern), required=True)
+    return Parameter(
+        STATISTIC.name,
+        f"A map, such as io.ops[latency]: {STATISTIC.about}",
+        text(pattern=pattern),
+        required=True,
+    )
 
 
 def texts(most: int) -> dict[str, Any]:
@@ -72,23 +88,61 @@ def one_of(*words: str) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
 
 
-RECORDING = Parameter("recording", "Name of what is asked, as /recordings lists it; may be left out where there is only one.", text())
-STATISTIC = Parameter("statistic", "group.name[filter=value]...[breakdown], such as io.ops[op=write][latency].", text(pattern=STATISTICS),
-                      required=True)
+RECORDING = Parameter(
+    "recording",
+    "Name of what is asked, as /recordings lists it; may be left out where there is only one.",
+    text(),
+)
+STATISTIC = Parameter(
+    "statistic",
+    "group.name[filter=value]...[breakdown], such as io.ops[op=write][latency].",
+    text(pattern=STATISTICS),
+    required=True,
+)
 SPAN = (
-    Parameter("from", "30s (after the start), -10m (before the end), 2026-03-01T12:00:05 (UTC), or ns on its own clock.", text(64, MOMENT)),
-    Parameter("to", "The same; this moment itself is left out.", text(64, MOMENT)))
-OTHER_SPAN = tuple(Parameter(f"other_{each.name}", f"Of the other range: {each.about}", each.schema) for each in SPAN)
-AROUND = tuple(Parameter(f"around_{each.name}", f"Of the time that is looked at as well, to compare with: {each.about}", each.schema)
-               for each in SPAN)
-SOURCE = Parameter("source", "Whose events: block, syscall, fio... Default: by the statistic.", text(64))
+    Parameter(
+        "from",
+        "30s (after the start), -10m (before the end), 2026-03-01T12:00:05 (UTC), or ns on its own clock.",
+        text(64, MOMENT),
+    ),
+    Parameter("to", "The same; this moment itself is left out.", text(64, MOMENT)),
+)
+OTHER_SPAN = tuple(
+    Parameter(f"other_{each.name}", f"Of the other range: {each.about}", each.schema)
+    for each in SPAN
+)
+AROUND = tuple(
+    Parameter(
+        f"around_{each.name}",
+        f"Of the time that is looked at as well, to compare with: {each.about}",
+        each.schema,
+    )
+    for each in SPAN
+)
+SOURCE = Parameter(
+    "source", "Whose events: block, syscall, fio... Default: by the statistic.", text(64)
+)
 COLUMNS = (
-    Parameter("interval", f"Length of a column: 1s, 10ms; {ALL}: one column. Default: what makes at most `columns`.", text(64, INTERVAL)),
-    Parameter("columns", "Columns at most, where no interval is given.", count(MOST_COLUMNS, 400)))
+    Parameter(
+        "interval",
+        f"Length of a column: 1s, 10ms; {ALL}: one column. Default: what makes at most `columns`.",
+        text(64, INTERVAL),
+    ),
+    Parameter("columns", "Columns at most, where no interval is given.", count(MOST_COLUMNS, 400)),
+)
 TOPMOST = Parameter("top", "Keys that are named.", count(MOST_KEYS, TOP))
-EVERY = Parameter("top", "Keys that are named. Default: all.", {"type": "integer", "minimum": 1, "maximum": MOST_KEYS})
-DRAWN = Parameter("drawn", "true: a heat map comes ready for the page's canvas; percentiles: as lines over time.",
-                  one_of("true", "false", "percentiles"))
-LINES = Parameter("lines", "false: a map comes without percentiles and mean.", one_of("true", "false"))
+EVERY = Parameter(
+    "top",
+    "Keys that are named. Default: all.",
+    {"type": "integer", "minimum": 1, "maximum": MOST_KEYS},
+)
+DRAWN = Parameter(
+    "drawn",
+    "true: a heat map comes ready for the page's canvas; percentiles: as lines over time.",
+    one_of("true", "false", "percentiles"),
+)
+LINES = Parameter(
+    "lines", "false: a map comes without percentiles and mean.", one_of("true", "false")
+)
 LOW = Parameter("low", "Least value, such as 10ms or 8KiB.", text(64, QUANTITY))
 HIGH = Parameter("high", "Where values end, itself left out.", text(64, QUANTITY))

@@ -29,22 +29,38 @@ def extremes(store: Store, words: Words) -> Extremes:
     least = words.get("kind") == "min"
     if question.interval_ns is None:
         first, last = store.ends(question.recording)
-        span = first if question.from_ns is None else question.from_ns, last if question.until_ns is None else question.until_ns - 1
-        question = replace(question, interval_ns=max(SECOND, round_interval(span[0], max(span), FEWER)))
+        span = (
+            first if question.from_ns is None else question.from_ns,
+            last if question.until_ns is None else question.until_ns - 1,
+        )
+        question = replace(
+            question, interval_ns=max(SECOND, round_interval(span[0], max(span), FEWER))
+        )
     asked = replace(question.statistic, breakdown=None)
     answer = question.answer(asked)
     assert isinstance(answer, Series)
     places = np.flatnonzero(~np.isnan(answer.values))
-    uncut = places[(answer.t0_ns + places * answer.interval_ns >= answer.first_ns)
-                   & (answer.t0_ns + (places + 1) * answer.interval_ns <= answer.until_ns)]
+    uncut = places[
+        (answer.t0_ns + places * answer.interval_ns >= answer.first_ns)
+        & (answer.t0_ns + (places + 1) * answer.interval_ns <= answer.until_ns)
+    ]
     held = uncut if len(uncut) else places
     values = answer.values[held]
-    order = np.argsort(values if least else -values, kind="stable")[:number(words, "count", COUNT, 1, MOST)]
+    order = np.argsort(values if least else -values, kind="stable")[
+        : number(words, "count", COUNT, 1, MOST)
+    ]
     moments = []
     for place in order.tolist():
         begin = answer.t0_ns + int(held[place]) * answer.interval_ns
         value = plain_number(float(values[place]))
         assert value is not None
         moments.append(Extreme(from_ns=begin, until_ns=begin + answer.interval_ns, value=value))
-    return Extremes(statistic=str(asked), which="min" if least else "max", unit=answer.unit, interval_ns=answer.interval_ns,
-                    columns=len(held), moments=moments, notes=list(answer.notes))
+    return Extremes(
+        statistic=str(asked),
+        which="min" if least else "max",
+        unit=answer.unit,
+        interval_ns=answer.interval_ns,
+        columns=len(held),
+        moments=moments,
+        notes=list(answer.notes),
+    )

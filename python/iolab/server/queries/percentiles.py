@@ -19,16 +19,34 @@ NAMES = ("p50", "p90", "p99", "max", "mean")
 def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
     """The lines of a map. UsageError for offsets, which are addresses, and for bytes."""
     if counts.y == "offset":
-        raise UsageError("offsets are addresses, and have no percentiles", where="drawn", hint="drawn=true is the map itself")
+        raise UsageError(
+            "offsets are addresses, and have no percentiles",
+            where="drawn",
+            hint="drawn=true is the map itself",
+        )
     if counts.weight != "count":
-        raise UsageError(f"percentiles are of I/Os, not of {asked.entry.measure}", where="drawn",
-                         hint=f"ask for {asked.group}.ops, or drawn=true")
+        raise UsageError(
+            f"percentiles are of I/Os, not of {asked.entry.measure}",
+            where="drawn",
+            hint=f"ask for {asked.group}.ops, or drawn=true",
+        )
     check_size(len(NAMES) * counts.columns)
     lines = overlays.lines(counts, counts.columns, SHARES)
     over = overlays.lines(counts.coarser(columns=max(1, counts.columns)), 1, SHARES)
     return PercentilesAnswer(
-        statistic=str(asked), t0_ns=counts.t0_ns, interval_ns=counts.interval_ns, y=counts.y, unit=UNITS[counts.y], events=counts.events,
-        keys=[Line(key=name, mean=number(float(all_[0])), values=numbers(values))
-              for name, all_, values in zip(NAMES, over, lines, strict=True)],
-        notes=list(counts.assumptions), lost_by_column=list(counts.lost_by_column),
-        losses=[LossesOfKind(**each) for each in losses_of(counts)], gaps=list(counts.gaps), window=counts.window)
+        statistic=str(asked),
+        t0_ns=counts.t0_ns,
+        interval_ns=counts.interval_ns,
+        y=counts.y,
+        unit=UNITS[counts.y],
+        events=counts.events,
+        keys=[
+            Line(key=name, mean=number(float(all_[0])), values=numbers(values))
+            for name, all_, values in zip(NAMES, over, lines, strict=True)
+        ],
+        notes=list(counts.assumptions),
+        lost_by_column=list(counts.lost_by_column),
+        losses=[LossesOfKind(**each) for each in losses_of(counts)],
+        gaps=list(counts.gaps),
+        window=counts.window,
+    )

@@ -34,7 +34,9 @@ def ask_binary(store: Store, words: Words) -> bytes | Model:
     if words.get("drawn") == "percentiles":
         return percentiles(question.statistic, answer)
     if words.get("drawn") == "true":
-        return binary.drawn(*apart(question.statistic, answer, question.recording, lines=with_lines(words)))
+        return binary.drawn(
+            *apart(question.statistic, answer, question.recording, lines=with_lines(words))
+        )
     return binary.encode(question.statistic, answer)
 
 
@@ -46,7 +48,11 @@ def export(store: Store, words: Words) -> bytes:
     if isinstance(answer, HeatCounts):
         check_size(4 * len(answer.count))
     elif isinstance(answer, Stack):
-        check_size(3 * (len(answer.keys) if top is None else min(top, len(answer.keys)) + 1) * answer.values.shape[1])
+        check_size(
+            3
+            * (len(answer.keys) if top is None else min(top, len(answer.keys)) + 1)
+            * answer.values.shape[1]
+        )
     else:
         check_size(2 * len(answer.values))
     return ("\n".join(csv_lines(question.statistic, answer, top)) + "\n").encode()

@@ -49,25 +49,42 @@ class Question:
 
     def answer(self, statistic: Statistic | None = None) -> Answer:
         """The answer of the one executor, to this statistic or another one over the same span."""
-        found = query(self.opened, statistic or self.statistic, from_ns=self.from_ns, until_ns=self.until_ns, interval_ns=self.interval_ns,
-                      columns=self.columns, source=self.source)
+        found = query(
+            self.opened,
+            statistic or self.statistic,
+            from_ns=self.from_ns,
+            until_ns=self.until_ns,
+            interval_ns=self.interval_ns,
+            columns=self.columns,
+            source=self.source,
+        )
         return whole(found) if self.single else found
 
 
-def parameters(given: Iterable[tuple[str, str]], known: Mapping[str, tuple[int, int]]) -> dict[str, str]:
+def parameters(
+    given: Iterable[tuple[str, str]], known: Mapping[str, tuple[int, int]]
+) -> dict[str, str]:
     """Parameters of a request. `known`: how often each may be there, and how many characters it has, at most. UsageError for an unknown,
     too long or too frequent one."""
     found: dict[str, str] = {}
     times: Counter[str] = Counter()
     for name, value in given:
         if name not in known:
-            raise UsageError(f"there is no parameter '{name[:40]}'", hint=f"there are {', '.join(sorted(known)) or 'none'}")
+            raise UsageError(
+                f"there is no parameter '{name[:40]}'",
+                hint=f"there are {', '.join(sorted(known)) or 'none'}",
+            )
         most, longest = known[name]
         if len(value) > longest:
-            raise UsageError(f"'{name}' has {len(value)} characters, and {longest} are the most", where=name)
+            raise UsageError(
+                f"'{name}' has {len(value)} characters, and {longest} are the most", where=name
+            )
         times[name] += 1
         if times[name] > most:
-            raise UsageError(f"'{name}' is there {'twice' if most == 1 else f'more than {most} times'}", where=name)
+            raise UsageError(
+                f"'{name}' is there {'twice' if most == 1 else f'more than {most} times'}",
+                where=name,
+            )
         if SEPARATOR in value:
             raise UsageError(f"'{name}' holds a NUL", where=name)
         found[name] = f"{found[name]}{SEPARATOR}{value}" if name in found else value
@@ -91,10 +108,26 @@ def question_of(store: Store, words: Words) -> Question:
     if "interval" in words and not single:
         interval = parse_duration(words["interval"])
         if interval < 1:
-            raise UsageError("an interval is longer than nothing", where="interval", hint="such as 1s")
-        columns_of(first if from_ns is None else from_ns, (last if until_ns is None else until_ns - 1), interval)
-    return Question(name, opened, statistic, from_ns, until_ns, interval, number(words, "columns", COLUMNS, 1, MOST_COLUMNS),
-                    words.get("source"), number(words, "top", TOP, 1, MOST_KEYS), single)
+            raise UsageError(
+                "an interval is longer than nothing", where="interval", hint="such as 1s"
+            )
+        columns_of(
+            first if from_ns is None else from_ns,
+            (last if until_ns is None else until_ns - 1),
+            interval,
+        )
+    return Question(
+        name,
+        opened,
+        statistic,
+        from_ns,
+        until_ns,
+        interval,
+        number(words, "columns", COLUMNS, 1, MOST_COLUMNS),
+        words.get("source"),
+        number(words, "top", TOP, 1, MOST_KEYS),
+        single,
+    )
 
 
 def columned(question: Question) -> Question:
@@ -110,7 +143,11 @@ def recording_of(store: Store, words: Words) -> str:
         store.open(words["recording"])
         return words["recording"]
     if len(store.names) != 1:
-        raise UsageError("which recording is not said", where="recording", hint=f"there are {', '.join(store.names)}")
+        raise UsageError(
+            "which recording is not said",
+            where="recording",
+            hint=f"there are {', '.join(store.names)}",
+        )
     return store.names[0]
 
 
@@ -144,7 +181,9 @@ def moment(text: str, first: int, last: int) -> int:
     try:
         return parse_moment(bare, first, last)
     except (OverflowError, OSError):
-        raise UsageError(f"'{text}' is not a moment", hint="write 30s, -10m or 2026-03-01T12:00:05") from None
+        raise UsageError(
+            f"'{text}' is not a moment", hint="write 30s, -10m or 2026-03-01T12:00:05"
+        ) from None
 
 
 def span_of(words: Words, ends: tuple[int, int], which: str = "") -> tuple[int | None, int | None]:
@@ -153,7 +192,10 @@ def span_of(words: Words, ends: tuple[int, int], which: str = "") -> tuple[int |
     A span that does not meet what was recorded stays as it is: a graph that is moved there shows that nothing was recorded.
     """
     first, last = ends
-    begin, end = (moment(words[name], first, last) if (name := f"{which}{each}") in words else None for each in ("from", "to"))
+    begin, end = (
+        moment(words[name], first, last) if (name := f"{which}{each}") in words else None
+        for each in ("from", "to")
+    )
     if begin is not None and end is not None and begin < end and (begin > last or end <= first):
         return begin, end
     return None if begin is None else max(first, begin), None if end is None else min(last + 1, end)

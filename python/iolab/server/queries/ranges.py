@@ -50,13 +50,23 @@ class Ranges:
         assert question.from_ns is not None
         if span[0] == span[1]:
             return [(0, self.columns)]
-        first, past = (span[0] - question.from_ns) // self.interval_ns, -(-(span[1] - question.from_ns) // self.interval_ns)
+        first, past = (
+            (span[0] - question.from_ns) // self.interval_ns,
+            -(-(span[1] - question.from_ns) // self.interval_ns),
+        )
         return [each for each in ((0, first), (past, self.columns)) if each[0] < each[1]]
 
     def questions(self) -> tuple[Question, Question]:
         """The question of the range, and of the other one."""
-        one, other = (replace(self.question, from_ns=first, until_ns=first + self.length_ns, interval_ns=self.interval_ns)
-                      for first in (self.from_ns, self.other_from_ns))
+        one, other = (
+            replace(
+                self.question,
+                from_ns=first,
+                until_ns=first + self.length_ns,
+                interval_ns=self.interval_ns,
+            )
+            for first in (self.from_ns, self.other_from_ns)
+        )
         return one, other
 
 
@@ -64,14 +74,25 @@ def ranges_of(store: Store, words: Words) -> Ranges:
     """The ranges of a request. UsageError where one is empty, or they differ in length."""
     question = columned(question_of(store, words))
     ends = store.ends(question.recording)
-    spans = [[moment(needed(words, f"{which}{end}"), *ends) for end in ("from", "to")] for which in ("", "other_")]
+    spans = [
+        [moment(needed(words, f"{which}{end}"), *ends) for end in ("from", "to")]
+        for which in ("", "other_")
+    ]
     for (first, until), name in zip(spans, ("from", "other_from"), strict=True):
         if first >= until:
-            raise UsageError("the span of time is empty", where=name, hint="it must begin before it ends")
+            raise UsageError(
+                "the span of time is empty", where=name, hint="it must begin before it ends"
+            )
     if spans[0][1] - spans[0][0] != spans[1][1] - spans[1][0]:
-        raise UsageError("the two ranges differ in length", where="other_to", hint="take the same length of time for both")
+        raise UsageError(
+            "the two ranges differ in length",
+            where="other_to",
+            hint="take the same length of time for both",
+        )
     check_interval(question.interval_ns)
-    interval = question.interval_ns or round_interval(spans[0][0], spans[0][1] - 1, question.columns)
+    interval = question.interval_ns or round_interval(
+        spans[0][0], spans[0][1] - 1, question.columns
+    )
     columns = max(columns_of(first, until - 1, interval) for first, until in spans)
     starts = [first // interval * interval for first, _ in spans]
     return Ranges(question, ends, interval, columns, starts[0], starts[1])

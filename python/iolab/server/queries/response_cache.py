@@ -42,13 +42,22 @@ _MOMENTS = tuple(f"{which}{end}" for which in ("", "other_", "around_") for end 
 class Remembered:
     """The latest answers, up to a number of them and of bytes. Safe to use from several threads."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, largest: int = LARGEST, most: int = MOST) -> None:
+    def __init__(
+        self, most_bytes: int = MOST_BYTES, largest: int = LARGEST, most: int = MOST
+    ) -> None:
         self._most_bytes, self._largest, self._most = most_bytes, largest, most
         self._held: OrderedDict[Hashable, tuple[Hashable, Written]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def answer(self, store: Store, path: Hashable, words: Words, ends: Sequence[str], make: Callable[[], Written]) -> Written:
+    def answer(
+        self,
+        store: Store,
+        path: Hashable,
+        words: Words,
+        ends: Sequence[str],
+        make: Callable[[], Written],
+    ) -> Written:
         """What was answered to the same question and still holds, or else what `make` answers.
 
         Args:
@@ -97,15 +106,23 @@ def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, H
         until = max(ranges.from_ns, ranges.other_from_ns) + ranges.length_ns
     state = _state(store.open(name), until)
     rest = {each: words[each] for each in words if each not in moments}
-    return None if state is None else (
-        (tuple(sorted(moments.items())), tuple(sorted({**rest, "recording": name}.items()))), state)
+    return (
+        None
+        if state is None
+        else (
+            (tuple(sorted(moments.items())), tuple(sorted({**rest, "recording": name}.items()))),
+            state,
+        )
+    )
 
 
 def _state(opened: Opened, until_ns: int | None) -> Hashable | None:
     """What answers up to a moment depend on (None: to the very end); None where that changes all the time."""
     if isinstance(opened, Trace):
         return _stamp(opened.path)
-    lasting = tuple(_stamp(opened.path / name) for name in (FACTS, SEGMENTS, LOSSES, *KINDS, DEFINITIONS, STATE))
+    lasting = tuple(
+        _stamp(opened.path / name) for name in (FACTS, SEGMENTS, LOSSES, *KINDS, DEFINITIONS, STATE)
+    )
     if not any((opened.path / HOT).glob("*")):
         return lasting, _stamp(opened.path / LOCK)
     return lasting if until_ns is not None and _is_over(opened, until_ns) else None
@@ -116,14 +133,22 @@ def _is_over(recording: Recording, until_ns: int) -> bool:
     if (recording.path / STATE).is_file():
         # answers from what is kept are widened to whole sums
         until_ns = -(-until_ns // LONGEST_NS) * LONGEST_NS
-    sealed = [facts["last_ns"] for _, _, facts in sealed_facts(recording.path, "events") if facts["last_ns"] is not None]
+    sealed = [
+        facts["last_ns"]
+        for _, _, facts in sealed_facts(recording.path, "events")
+        if facts["last_ns"] is not None
+    ]
     read = _last_readings(recording)
     if not (sealed or read) or until_ns > max(sealed or read) + 1:
         return False
     # a counter tells of the time before its next reading, unless that comes too late to be asked for
     if any(last < until_ns <= last + MARGIN_NS for last in read):
         return False
-    return all(each.first_ns >= until_ns for each in (*recording.segments(), *recording.sample_segments()) if each.kind == "hot")
+    return all(
+        each.first_ns >= until_ns
+        for each in (*recording.segments(), *recording.sample_segments())
+        if each.kind == "hot"
+    )
 
 
 def _last_readings(recording: Recording) -> list[int]:

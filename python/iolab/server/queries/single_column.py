@@ -17,11 +17,17 @@ def whole(answer: Answer) -> Answer:
     if isinstance(answer, HeatCounts):
         columns = max(1, answer.columns)
         return replace(answer.coarser(columns=columns), gaps=(), lost_at=_lost(answer))
-    one = {"t0_ns": answer.first_ns, "interval_ns": answer.until_ns - answer.first_ns, "lost_at": _lost(answer)}
+    one = {
+        "t0_ns": answer.first_ns,
+        "interval_ns": answer.until_ns - answer.first_ns,
+        "lost_at": _lost(answer),
+    }
     if isinstance(answer, Series):
         return replace(answer, values=np.array([answer.mean]), **one)  # type: ignore[arg-type]
     rows, _ = largest(answer, None)
-    means = np.array([row.mean for row in rows[:len(answer.keys)]], dtype=float).reshape(len(answer.keys), 1)
+    means = np.array([row.mean for row in rows[: len(answer.keys)]], dtype=float).reshape(
+        len(answer.keys), 1
+    )
     return replace(answer, values=means, rest=_rest(answer), **one)  # type: ignore[arg-type]
 
 
@@ -33,4 +39,6 @@ def _rest(answer: Stack) -> np.typing.NDArray[np.float64] | None:
     if answer.rest is None:
         return None
     assert not averaged(answer)
-    return np.array([answer.rest_total / (answer.covered_ns / 1e9) if answer.covered_ns else np.nan])
+    return np.array(
+        [answer.rest_total / (answer.covered_ns / 1e9) if answer.covered_ns else np.nan]
+    )

@@ -25,13 +25,17 @@ MOST = 12
 def layers(store: Store, words: Words) -> Layers:
     """The map of each key, and of all others unless `rest` is false; they add up to the map."""
     found = _told(store, words)
-    return found.answer(drawn(found.asked, found.whole, found.label, [found.dimension], lines=with_lines(words)))
+    return found.answer(
+        drawn(found.asked, found.whole, found.label, [found.dimension], lines=with_lines(words))
+    )
 
 
 def layers_binary(store: Store, words: Words) -> bytes:
     """The same in binary."""
     found = _told(store, words)
-    made, cells = apart(found.asked, found.whole, found.label, [found.dimension], lines=with_lines(words))
+    made, cells = apart(
+        found.asked, found.whole, found.label, [found.dimension], lines=with_lines(words)
+    )
     return binary.layers(found.answer(made), cells)
 
 
@@ -46,18 +50,27 @@ class _Told:
     dimension: Dimension
 
     def answer(self, made: DrawnMap) -> Layers:
-        return Layers(statistic=str(self.asked), by=self.dimension.name, keys=self.keys, rest=len(self.dimension.parts) > len(self.keys),
-                      map=made)
+        return Layers(
+            statistic=str(self.asked),
+            by=self.dimension.name,
+            keys=self.keys,
+            rest=len(self.dimension.parts) > len(self.keys),
+            map=made,
+        )
 
 
 def _told(store: Store, words: Words) -> _Told:
     question = columned(question_of(store, words))
     asked, by, keys = question.statistic, needed(words, "by"), several(words, "key")
     if asked.breakdown not in MAPPED:
-        raise UsageError("layers are those of a map", where="statistic", hint="such as io.ops[latency]")
+        raise UsageError(
+            "layers are those of a map", where="statistic", hint="such as io.ops[latency]"
+        )
     fields = [field for field in asked.entry.breakdowns if field not in MAPPED]
     if by not in fields:
-        raise UsageError(f"a map cannot be broken down by '{by[:40]}'", where="by", hint=near(by, fields))
+        raise UsageError(
+            f"a map cannot be broken down by '{by[:40]}'", where="by", hint=near(by, fields)
+        )
     if not keys:
         raise UsageError("'key' is missing", where="key", hint=f"a value of {by}")
     ends = store.ends(question.recording)
@@ -85,7 +98,9 @@ def _read(question: Question, asked: Sequence[Statistic]) -> tuple[HeatCounts, l
     whole = question.answer()
     assert isinstance(whole, HeatCounts)
     columns = replace(question, interval_ns=whole.interval_ns)
-    found = [part for part in (columns.answer(each) for each in asked) if isinstance(part, HeatCounts)]
+    found = [
+        part for part in (columns.answer(each) for each in asked) if isinstance(part, HeatCounts)
+    ]
     whole, *found = alike([whole, *found])
     return whole, [_at(each, whole) for each in found]
 
@@ -97,9 +112,16 @@ def _at(part: HeatCounts, whole: HeatCounts) -> HeatCounts:
     column = part.column + (part.t0_ns - whole.t0_ns) // whole.interval_ns
     # of a recording that grows an event may have come late, before all that the map had then
     held = column >= 0
-    return replace(part, t0_ns=whole.t0_ns, column=column[held], index=part.index[held], count=part.count[held])
+    return replace(
+        part, t0_ns=whole.t0_ns, column=column[held], index=part.index[held], count=part.count[held]
+    )
 
 
 def _with_cells(whole: HeatCounts, cells: HeatCounts) -> HeatCounts:
-    return replace(whole, column=cells.column, index=cells.index, count=cells.count,
-                   events=cells.total if whole.weight == "count" else cells.events)
+    return replace(
+        whole,
+        column=cells.column,
+        index=cells.index,
+        count=cells.count,
+        events=cells.total if whole.weight == "count" else cells.events,
+    )

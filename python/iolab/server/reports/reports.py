@@ -62,7 +62,10 @@ class Reports:
     def _path(self, name: str) -> Path:
         path = self._store.results.get(name)
         if path is None:
-            raise NotServed(f"there is no report '{name[:80]}'", hint=f"there are {', '.join(self._store.results) or 'none'}")
+            raise NotServed(
+                f"there is no report '{name[:80]}'",
+                hint=f"there are {', '.join(self._store.results) or 'none'}",
+            )
         return path
 
     def _made(self, name: str, path: Path) -> str:
@@ -93,8 +96,15 @@ class Reports:
             for mark in marks:
                 run = run_of(mark)
                 if run is not None and mark["until_ns"] is not None:
-                    words = {"recording": recording, "from": mark["from_ns"], "to": mark["until_ns"], **({"graph": graph} if graph else {})}
-                    found.setdefault(run, []).append(Link(text=f"what was recorded: {recording}", href=f"/?{urlencode(words)}"))
+                    words = {
+                        "recording": recording,
+                        "from": mark["from_ns"],
+                        "to": mark["until_ns"],
+                        **({"graph": graph} if graph else {}),
+                    }
+                    found.setdefault(run, []).append(
+                        Link(text=f"what was recorded: {recording}", href=f"/?{urlencode(words)}")
+                    )
         return found
 
 
@@ -127,6 +137,10 @@ def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:
         html = await pool.run(lambda: reports.held(name)) or await made(name)
         policy = _POLICY.search(html)
         allowed = policy[1] if policy else "default-src 'none'"
-        return Response(html, media_type="text/html", headers={"content-security-policy": f"{allowed}; frame-ancestors 'none'"})
+        return Response(
+            html,
+            media_type="text/html",
+            headers={"content-security-policy": f"{allowed}; frame-ancestors 'none'"},
+        )
 
     return answer

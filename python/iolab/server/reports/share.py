@@ -32,24 +32,44 @@ def share(store: Store, wanted: Sharing) -> str:
     limit = time.monotonic() + LONGEST_S
     for question in dict.fromkeys(wanted.questions):
         if time.monotonic() > limit:
-            raise UsageError(f"the answers take more than {LONGEST_S:g} s", hint="share fewer graphs, or less time")
+            raise UsageError(
+                f"the answers take more than {LONGEST_S:g} s",
+                hint="share fewer graphs, or less time",
+            )
         try:
             answer = _answer(store, question)
         except IolabError:
             continue
         size += len(answer)
         if size > LARGEST:
-            raise UsageError(f"the answers have more than {LARGEST >> 20} MiB", hint="share fewer graphs, or less time")
+            raise UsageError(
+                f"the answers have more than {LARGEST >> 20} MiB",
+                hint="share fewer graphs, or less time",
+            )
         answers[question] = answer
     # what is in a file doesn't grow
-    facts = [listing.facts_of(store, name).model_copy(update={"live": False})] if name in store.names else []
+    facts = (
+        [listing.facts_of(store, name).model_copy(update={"live": False})]
+        if name in store.names
+        else []
+    )
     known = listing.statistics(store, {"recording": name}).statistics if facts else []
-    parts = {"worksheet": sheet.model_dump_json(by_alias=True), "recordings": _list([each.model_dump_json() for each in facts]),
-             "statistics": _list([each.model_dump_json() for each in known]), "answers": _object(answers)}
-    look = _object({"light": colours(LIGHT).model_dump_json(), "dark": colours(DARK).model_dump_json()})
-    return standing("live", sheet.name or "worksheet", f"iolab {__version__}", [
-        json_element("iolab-colours", look), json_element("iolab-answers", _object(parts))],
-        "<main><h1>iolab</h1><p>This worksheet needs JavaScript.</p></main>")
+    parts = {
+        "worksheet": sheet.model_dump_json(by_alias=True),
+        "recordings": _list([each.model_dump_json() for each in facts]),
+        "statistics": _list([each.model_dump_json() for each in known]),
+        "answers": _object(answers),
+    }
+    look = _object(
+        {"light": colours(LIGHT).model_dump_json(), "dark": colours(DARK).model_dump_json()}
+    )
+    return standing(
+        "live",
+        sheet.name or "worksheet",
+        f"iolab {__version__}",
+        [json_element("iolab-colours", look), json_element("iolab-answers", _object(parts))],
+        "<main><h1>iolab</h1><p>This worksheet needs JavaScript.</p></main>",
+    )
 
 
 def _answer(store: Store, question: str) -> str:
@@ -59,10 +79,18 @@ def _answer(store: Store, question: str) -> str:
     if route is None:
         raise UsageError("there is nothing at this path", where=path[:40])
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=200, errors="strict")
+        pairs = parse_qsl(
+            query,
+            keep_blank_values=True,
+            strict_parsing=bool(query),
+            max_num_fields=200,
+            errors="strict",
+        )
     except ValueError:
         raise UsageError("that is not a query", where=path[:40]) from None
-    answer = route.answer(store, parameters(pairs, {each.name: each.bounds for each in route.parameters}))
+    answer = route.answer(
+        store, parameters(pairs, {each.name: each.bounds for each in route.parameters})
+    )
     assert not isinstance(answer, bytes)
     return answer.model_dump_json(by_alias=True)
 

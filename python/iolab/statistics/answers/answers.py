@@ -26,12 +26,12 @@ OWN_CLOCK_NS = 10**17
 @dataclass(frozen=True)
 class _OverTime:
     """Attributes:
-        statistic: what was asked. unit: of the values, "1/s" or "B/s".
-        t0_ns: start of column 0, a multiple of interval_ns; interval_ns: length of a column.
-        first_ns, until_ns: the time that the answer is about; it may begin and end within a column.
-        covered_ns: how much of it was recorded. source: of the events. notes: what to know about the answer.
-        lost_at: what was lost in which column, by kind, ascending; 0 where nobody knows how many. losses: all of it, also what has no
-        time, None where nobody knows.
+    statistic: what was asked. unit: of the values, "1/s" or "B/s".
+    t0_ns: start of column 0, a multiple of interval_ns; interval_ns: length of a column.
+    first_ns, until_ns: the time that the answer is about; it may begin and end within a column.
+    covered_ns: how much of it was recorded. source: of the events. notes: what to know about the answer.
+    lost_at: what was lost in which column, by kind, ascending; 0 where nobody knows how many. losses: all of it, also what has no
+    time, None where nobody knows.
     """
 
     statistic: Statistic
@@ -51,13 +51,15 @@ class _OverTime:
         """(column, records lost there, of whatever kind), ascending; 0 where nobody knows how many."""
         return of_columns(self.lost_at)
 
-
     def _times(self, count: int) -> list[str]:
         """Starts of columns: UTC, or seconds from the start of a trace with a clock of its own."""
         starts = [self.t0_ns + column * self.interval_ns for column in range(count)]
         if self.t0_ns < OWN_CLOCK_NS:
             return [f"{start / 1e9:g} s" for start in starts]
-        return [f"{datetime.fromtimestamp(start / 1e9, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] for start in starts]
+        return [
+            f"{datetime.fromtimestamp(start / 1e9, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+            for start in starts
+        ]
 
     def _caption(self) -> str:
         notes = "".join(f"; {note}" for note in self.notes)
@@ -79,11 +81,15 @@ class Series(_OverTime):
     average: float | None = None
 
     def __repr__(self) -> str:
-        return visible(f"<Series {self._caption()}: {len(self.values)} values, {self.mean:.6g} on average>")
+        return visible(
+            f"<Series {self._caption()}: {len(self.values)} values, {self.mean:.6g} on average>"
+        )
 
     def _repr_html_(self) -> str:
         rows = zip(self._times(len(self.values)), map(_cell, self.values.tolist()), strict=True)
-        return html_table(f"{self._caption()}; {self.mean:.6g} on average", ("time", self.unit), list(rows))
+        return html_table(
+            f"{self._caption()}; {self.mean:.6g} on average", ("time", self.unit), list(rows)
+        )
 
     @property
     def mean(self) -> float:
@@ -118,16 +124,29 @@ class Stack(_OverTime):
     adds_up: bool = True
 
     def __repr__(self) -> str:
-        return visible(f"<Stack {self._caption()}: {len(self.keys) + self.rest_keys} keys, {', '.join(self.keys[:5])}"
-                     f"{', ...' if len(self.keys) + self.rest_keys > 5 else ''}>")
+        return visible(
+            f"<Stack {self._caption()}: {len(self.keys) + self.rest_keys} keys, {', '.join(self.keys[:5])}"
+            f"{', ...' if len(self.keys) + self.rest_keys > 5 else ''}>"
+        )
 
     def _repr_html_(self) -> str:
         covered = self.covered_ns / 1e9
-        means = self.averages if self.averages is not None else [total / covered if covered else float("nan") for total in self.totals]
-        rows = [(key, str(total), _cell(mean)) for key, total, mean in zip(self.keys, self.totals, means, strict=True)]
+        means = (
+            self.averages
+            if self.averages is not None
+            else [total / covered if covered else float("nan") for total in self.totals]
+        )
+        rows = [
+            (key, str(total), _cell(mean))
+            for key, total, mean in zip(self.keys, self.totals, means, strict=True)
+        ]
         if self.rest is not None:
             rows.append((f"{self.rest_keys} others", str(self.rest_total), ""))
-        return html_table(self._caption(), (self.statistic.breakdown or "key", "total", f"mean ({self.unit})"), rows)
+        return html_table(
+            self._caption(),
+            (self.statistic.breakdown or "key", "total", f"mean ({self.unit})"),
+            rows,
+        )
 
     @property
     def total(self) -> int:

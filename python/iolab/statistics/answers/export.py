@@ -27,16 +27,25 @@ def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
         writer.writerow(["time_s", "low", "high", answer.weight])
         edge = seconds if UNITS[answer.y] == "ns" else str
         bounds = {index: [edge(end) for end in ends] for index, ends in bounds_of(answer).items()}
-        writer.writerows([seconds(answer.t0_ns + column * answer.interval_ns), *bounds[index], count] for column, index, count in
-                         zip(answer.column.tolist(), answer.index.tolist(), answer.count.tolist(), strict=True))
+        writer.writerows(
+            [seconds(answer.t0_ns + column * answer.interval_ns), *bounds[index], count]
+            for column, index, count in zip(
+                answer.column.tolist(), answer.index.tolist(), answer.count.tolist(), strict=True
+            )
+        )
     elif isinstance(answer, Stack):
         writer.writerow(["time_s", asked.breakdown, "value"])
         kept, rest = largest(answer, top)
-        writer.writerows([_time(answer, column), row.key, _value(row.values[column])]
-                         for column in range(answer.values.shape[1]) for row in [*kept, *([rest] if rest else [])])
+        writer.writerows(
+            [_time(answer, column), row.key, _value(row.values[column])]
+            for column in range(answer.values.shape[1])
+            for row in [*kept, *([rest] if rest else [])]
+        )
     else:
         writer.writerow(["time_s", "value"])
-        writer.writerows([_time(answer, column), _value(value)] for column, value in enumerate(answer.values))
+        writer.writerows(
+            [_time(answer, column), _value(value)] for column, value in enumerate(answer.values)
+        )
     return text.getvalue().split("\n")[:-1]
 
 

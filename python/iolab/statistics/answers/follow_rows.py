@@ -53,18 +53,32 @@ def moments(answer: Answer, first_ns: int, until_ns: int, top: int | None) -> It
 def _cells(counts: HeatCounts, column: int) -> tuple[tuple[int, int, int], ...]:
     held = counts.column == column
     bounds = bounds_of(counts)
-    return tuple((*bounds[index], count) for index, count in zip(counts.index[held].tolist(), counts.count[held].tolist(), strict=True))
+    return tuple(
+        (*bounds[index], count)
+        for index, count in zip(
+            counts.index[held].tolist(), counts.count[held].tolist(), strict=True
+        )
+    )
 
 
-def _of_stack(answer: Stack, column: int, start: int, lost: Mapping[LostKind, int], top: int | None) -> Moment:
+def _of_stack(
+    answer: Stack, column: int, start: int, lost: Mapping[LostKind, int], top: int | None
+) -> Moment:
     kept, rest = largest(answer, None)
-    rows = sorted(((row.key, float(row.values[column])) for row in kept), key=lambda row: (-_known(row[1]), row[0]))
+    rows = sorted(
+        ((row.key, float(row.values[column])) for row in kept),
+        key=lambda row: (-_known(row[1]), row[0]),
+    )
     # without any key nobody did anything, unless all is unknown
-    recorded = answer.covered_ns > 0 and (not rows or any(not math.isnan(value) for _, value in rows))
+    recorded = answer.covered_ns > 0 and (
+        not rows or any(not math.isnan(value) for _, value in rows)
+    )
     known = sum(not math.isnan(value) for _, value in rows)
     rows = [row for row in rows if row[1] > 0]
     named: list[tuple[str | None, float]] = list(rows if top is None else rows[:top])
-    others = sum(_known(value) for _, value in rows[len(named):]) + (0.0 if rest is None else _known(float(rest.values[column])))
+    others = sum(_known(value) for _, value in rows[len(named) :]) + (
+        0.0 if rest is None else _known(float(rest.values[column]))
+    )
     if others > 0:
         named.append((None, together(answer, others, known - len(named) + answer.rest_keys)))
     return Moment(start, recorded, lost, keys=tuple(named) if recorded else ())
@@ -79,13 +93,27 @@ def as_data(asked: Statistic, answer: Answer, moment: Moment) -> dict[str, Any]:
     `value`; `keys` (name to value) and `others`; or `recorded`, `weight`, `low`, `high` and `count`."""
     heat = isinstance(answer, HeatCounts)
     unit = UNITS[answer.y] if isinstance(answer, HeatCounts) else answer.unit
-    common = {"schema": 1, "kind": "heat" if heat else "stack" if isinstance(answer, Stack) else "series", "statistic": str(asked),
-              "unit": unit, "t0_ns": moment.t0_ns, "interval_ns": answer.interval_ns, "lost": sum(moment.lost.values()),
-              "losses": dict(moment.lost),
-              "notes": list(answer.assumptions if isinstance(answer, HeatCounts) else answer.notes)}
+    common = {
+        "schema": 1,
+        "kind": "heat" if heat else "stack" if isinstance(answer, Stack) else "series",
+        "statistic": str(asked),
+        "unit": unit,
+        "t0_ns": moment.t0_ns,
+        "interval_ns": answer.interval_ns,
+        "lost": sum(moment.lost.values()),
+        "losses": dict(moment.lost),
+        "notes": list(answer.assumptions if isinstance(answer, HeatCounts) else answer.notes),
+    }
     if isinstance(answer, HeatCounts):
         low, high, count = ([cell[place] for cell in moment.cells] for place in range(3))
-        return {**common, "recorded": moment.recorded, "weight": answer.weight, "low": low, "high": high, "count": count}
+        return {
+            **common,
+            "recorded": moment.recorded,
+            "weight": answer.weight,
+            "low": low,
+            "high": high,
+            "count": count,
+        }
     if not isinstance(answer, Stack):
         return {**common, "value": number(moment.value)}
     named = {key: number(value) for key, value in moment.keys if key is not None}

@@ -80,9 +80,18 @@ class Who:
     notes: tuple[str, ...]
 
 
-def who(events: Trace | Recording, y: str, rectangle: Rectangle, *, where: Where | None = None, filters: Sequence[Filter] = (),
-        entry: Entry | str = "io.ops", around: tuple[int | None, int | None] = (None, None), source: str | None = None,
-        top: int = TOP) -> Who:
+def who(
+    events: Trace | Recording,
+    y: str,
+    rectangle: Rectangle,
+    *,
+    where: Where | None = None,
+    filters: Sequence[Filter] = (),
+    entry: Entry | str = "io.ops",
+    around: tuple[int | None, int | None] = (None, None),
+    source: str | None = None,
+    top: int = TOP,
+) -> Who:
     """Whose the I/Os inside a rectangle are: of each dimension the values, by their share inside against outside.
 
     Outside is all else of the time `around` that meets the conditions.
@@ -96,12 +105,21 @@ def who(events: Trace | Recording, y: str, rectangle: Rectangle, *, where: Where
     if y not in QUANTIZED:
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
     if not of.sources:
-        raise UsageError(f"{of.name} comes of counters, which tell of no single I/O", hint="ask for io.ops, file.ops or app.ops")
+        raise UsageError(
+            f"{of.name} comes of counters, which tell of no single I/O",
+            hint="ask for io.ops, file.ops or app.ops",
+        )
     if y not in of.filters:
-        raise UsageError(f"{of.name} has no field '{y}'", hint=near(y, [name for name in QUANTIZED if name in of.filters]))
-    fields = [name for name in of.breakdowns if name not in QUANTIZED] + (["size"] if y != "size" and "size" in of.filters else [])
+        raise UsageError(
+            f"{of.name} has no field '{y}'",
+            hint=near(y, [name for name in QUANTIZED if name in of.filters]),
+        )
+    fields = [name for name in of.breakdowns if name not in QUANTIZED] + (
+        ["size"] if y != "size" and "size" in of.filters else []
+    )
     asked = [*filters_of(where or {}), *filters]
     if isinstance(events, Trace):
+
         def ask(engine: Engine) -> dict[str, Any]:
             return _ask(engine, *sql_of(rest), y, rectangle, of, fields)
 
@@ -116,20 +134,49 @@ def who(events: Trace | Recording, y: str, rectangle: Rectangle, *, where: Where
         with Engine(events.path) as engine:
             attach(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
-        return _answer(y, of, rectangle, window.source, fields, found, (*windows.notes(window), *trouble(events)), top)
+        return _answer(
+            y,
+            of,
+            rectangle,
+            window.source,
+            fields,
+            found,
+            (*windows.notes(window), *trouble(events)),
+            top,
+        )
 
     return again(whose)
 
 
-def _ask(engine: Engine, conditions: Sequence[str], bound: dict[str, Any], y: str, rectangle: Rectangle, entry: Entry,
-         fields: Sequence[str]) -> dict[str, Any]:
+def _ask(
+    engine: Engine,
+    conditions: Sequence[str],
+    bound: dict[str, Any],
+    y: str,
+    rectangle: Rectangle,
+    entry: Entry,
+    fields: Sequence[str],
+) -> dict[str, Any]:
     column = field_of(y).column
-    ends = {"r0": ("time_ns >=", rectangle.from_ns), "r1": ("time_ns <", rectangle.until_ns),
-            "r2": (f"{column} >=", rectangle.low), "r3": (f"{column} <", rectangle.high)}
-    inside = " AND ".join([f"{column} IS NOT NULL", *(f"{text} ${name}" for name, (text, end) in ends.items() if end is not None)])
-    amount = "count" if entry.measure == "ops" else "coalesce(CAST(size_bytes AS HUGEINT) * count, 0)"
+    ends = {
+        "r0": ("time_ns >=", rectangle.from_ns),
+        "r1": ("time_ns <", rectangle.until_ns),
+        "r2": (f"{column} >=", rectangle.low),
+        "r3": (f"{column} <", rectangle.high),
+    }
+    inside = " AND ".join(
+        [
+            f"{column} IS NOT NULL",
+            *(f"{text} ${name}" for name, (text, end) in ends.items() if end is not None),
+        ]
+    )
+    amount = (
+        "count" if entry.measure == "ops" else "coalesce(CAST(size_bytes AS HUGEINT) * count, 0)"
+    )
     keys = ", ".join(f"{_group(name)} AS g{place}" for place, name in enumerate(fields))
-    words = ", ".join(f"{_word(name, f'g{place}')} AS k{place}" for place, name in enumerate(fields))
+    words = ", ".join(
+        f"{_word(name, f'g{place}')} AS k{place}" for place, name in enumerate(fields)
+    )
     sets = ", ".join(f"(inside, k{place})" for place in range(len(fields)))
     picked = " ".join(f"WHEN grouping(k{place}) = 0 THEN k{place}" for place in range(len(fields)))
     place = " ".join(f"WHEN grouping(k{place}) = 0 THEN {place}" for place in range(len(fields)))
@@ -141,7 +188,8 @@ def _ask(engine: Engine, conditions: Sequence[str], bound: dict[str, Any], y: st
         f"named AS (SELECT inside, n, lacking, {words} FROM groups) "
         f"SELECT inside, CASE {place} END AS place, CASE {picked} END AS k, CAST(sum(n) AS BIGINT) AS n, "
         f"CAST(sum(lacking) AS BIGINT) AS lacking FROM named GROUP BY GROUPING SETS ({sets})",
-        {**bound, **{name: end for name, (_, end) in ends.items() if end is not None}})
+        {**bound, **{name: end for name, (_, end) in ends.items() if end is not None}},
+    )
 
 
 def _group(field: str) -> str:
@@ -160,11 +208,23 @@ def _named(field: str, key: str) -> str:
     if field != "size" or key == "unknown":
         return key
     power = int(key)
-    return "0" if power < 0 else f"{print_whole(1 << power, 'size')}..{print_whole(1 << power + 1, 'size')}"
+    return (
+        "0"
+        if power < 0
+        else f"{print_whole(1 << power, 'size')}..{print_whole(1 << power + 1, 'size')}"
+    )
 
 
-def _answer(y: str, entry: Entry, rectangle: Rectangle, source: str, fields: Sequence[str], found: dict[str, Any],
-            notes: tuple[str, ...], top: int) -> Who:
+def _answer(
+    y: str,
+    entry: Entry,
+    rectangle: Rectangle,
+    source: str,
+    fields: Sequence[str],
+    found: dict[str, Any],
+    notes: tuple[str, ...],
+    top: int,
+) -> Who:
     places, amount = whole(found["place"]), whole(found["n"])
     inside = np.ma.filled(found["inside"], False).astype(bool)
     keys = np.ma.filled(found["k"], "").astype(str)
@@ -173,37 +233,102 @@ def _answer(y: str, entry: Entry, rectangle: Rectangle, source: str, fields: Seq
     for place, field in enumerate(fields):
         values: dict[str, list[int]] = {}
         for row in np.flatnonzero(places == place).tolist():
-            values.setdefault(_named(field, str(keys[row])), [0, 0])[0 if inside[row] else 1] += int(amount[row])
+            values.setdefault(_named(field, str(keys[row])), [0, 0])[0 if inside[row] else 1] += (
+                int(amount[row])
+            )
         sums = sum(each[0] for each in values.values()), sum(each[1] for each in values.values())
         dimensions.append(_dimension(field, values, sums, top))
     dimensions.sort(key=lambda each: -each.telling)
     without = int(whole(found["lacking"])[places == 0].sum())
-    return Who(y, "1" if entry.measure == "ops" else "B", rectangle, source, sums[0], sums[1], without, tuple(dimensions), notes)
+    return Who(
+        y,
+        "1" if entry.measure == "ops" else "B",
+        rectangle,
+        source,
+        sums[0],
+        sums[1],
+        without,
+        tuple(dimensions),
+        notes,
+    )
 
 
-def _dimension(field: str, values: dict[str, list[int]], sums: tuple[int, int], top: int) -> Dimension:
-    shares = [Share(value, within, beyond, within / sums[0] if sums[0] else float("nan"), beyond / sums[1] if sums[1] else float("nan"))
-              for value, (within, beyond) in values.items()]
+def _dimension(
+    field: str, values: dict[str, list[int]], sums: tuple[int, int], top: int
+) -> Dimension:
+    shares = [
+        Share(
+            value,
+            within,
+            beyond,
+            within / sums[0] if sums[0] else float("nan"),
+            beyond / sums[1] if sums[1] else float("nan"),
+        )
+        for value, (within, beyond) in values.items()
+    ]
     # without anything on one side the other side's shares decide
-    apart = {each.value: float(np.nan_to_num(each.share_inside) - np.nan_to_num(each.share_outside)) for each in shares}
+    apart = {
+        each.value: float(np.nan_to_num(each.share_inside) - np.nan_to_num(each.share_outside))
+        for each in shares
+    }
     # of two values alone, both are as far apart, but for the last bit
-    shares.sort(key=lambda each: (-round(abs(apart[each.value]), 9), -apart[each.value], -each.inside - each.outside, each.value))
+    shares.sort(
+        key=lambda each: (
+            -round(abs(apart[each.value]), 9),
+            -apart[each.value],
+            -each.inside - each.outside,
+            each.value,
+        )
+    )
     telling = sum(abs(each) for each in apart.values()) / 2 if all(sums) else 0.0
     rest = shares[top:]
-    return Dimension(field, telling, tuple(shares[:top]), len(rest), sum(each.inside for each in rest), sum(each.outside for each in rest))
+    return Dimension(
+        field,
+        telling,
+        tuple(shares[:top]),
+        len(rest),
+        sum(each.inside for each in rest),
+        sum(each.outside for each in rest),
+    )
 
 
 def as_data(found: Who) -> dict[str, Any]:
     """For JSON: shares are null where there is nothing to be a share of."""
+
     def plain(share: float) -> float | None:
         return None if np.isnan(share) else share
 
     box = found.rectangle
     return {
-        "y": found.y, "unit": found.unit, "source": found.source, "from_ns": box.from_ns, "until_ns": box.until_ns, "low": box.low,
-        "high": box.high, "inside": found.inside, "outside": found.outside, "without_y": found.without, "notes": list(found.notes),
+        "y": found.y,
+        "unit": found.unit,
+        "source": found.source,
+        "from_ns": box.from_ns,
+        "until_ns": box.until_ns,
+        "low": box.low,
+        "high": box.high,
+        "inside": found.inside,
+        "outside": found.outside,
+        "without_y": found.without,
+        "notes": list(found.notes),
         "dimensions": [
-            {"field": each.field, "telling": each.telling, "left": each.left, "left_inside": each.left_inside,
-             "left_outside": each.left_outside, "values": [
-                 {"value": one.value, "inside": one.inside, "outside": one.outside, "share_inside": plain(one.share_inside),
-                  "share_outside": plain(one.share_outside)} for one in each.values]} for each in found.dimensions]}
+            {
+                "field": each.field,
+                "telling": each.telling,
+                "left": each.left,
+                "left_inside": each.left_inside,
+                "left_outside": each.left_outside,
+                "values": [
+                    {
+                        "value": one.value,
+                        "inside": one.inside,
+                        "outside": one.outside,
+                        "share_inside": plain(one.share_inside),
+                        "share_outside": plain(one.share_outside),
+                    }
+                    for one in each.values
+                ],
+            }
+            for each in found.dimensions
+        ],
+    }

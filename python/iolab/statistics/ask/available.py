@@ -69,42 +69,80 @@ def _or_kept(recording: Recording, found: Available) -> Available:
 
     plain = parse(found.entry.name)
     try:
-        kept = {name: answers for name in (None, *found.entry.breakdowns)
-                if (answers := held_of(recording.path, replace(plain, breakdown=name), None))}
+        kept = {
+            name: answers
+            for name in (None, *found.entry.breakdowns)
+            if (answers := held_of(recording.path, replace(plain, breakdown=name), None))
+        }
     except IolabError:
         return found  # what is damaged answers nothing
     if not kept:
         return found
     first = next(iter(kept.values()))[0]
-    counted, fields = is_counted(first.statistic, first.source), tuple(name for name in kept if name is not None)
-    return replace(found, source=first.source, counted=counted, why_not="", breakdowns=fields,
-                   sources=(Answering(first.source, counted, fields),))
+    counted, fields = (
+        is_counted(first.statistic, first.source),
+        tuple(name for name in kept if name is not None),
+    )
+    return replace(
+        found,
+        source=first.source,
+        counted=counted,
+        why_not="",
+        breakdowns=fields,
+        sources=(Answering(first.source, counted, fields),),
+    )
 
 
-def availability(entry: Entry, events: list[str], samples: list[str], told: Told | None = None) -> Available:
+def availability(
+    entry: Entry, events: list[str], samples: list[str], told: Told | None = None
+) -> Available:
     """What answers a statistic where there are events and samples of these sources. `told`: the fields of events, as far as known."""
     told = told or {}
     found = _preferred(entry, events, samples, told)
     if found.why_not:
         return found
     counter = entry.counter
-    names = [name for name in preference(events, entry.sources) if not entry.only or name in entry.sources] if entry.sources else []
+    names = (
+        [
+            name
+            for name in preference(events, entry.sources)
+            if not entry.only or name in entry.sources
+        ]
+        if entry.sources
+        else []
+    )
     fields = tuple(dict.fromkeys((*entry.filters, *entry.breakdowns)))
     sources = [Answering(name, False, filled(fields, name, told)) for name in names]
     if counter is not None and counter.source in samples:
         sources.append(Answering(counter.source, True, counter.breakdowns))
-    return replace(found, sources=tuple(sorted(sources, key=lambda each: each.source != found.source)))
+    return replace(
+        found, sources=tuple(sorted(sources, key=lambda each: each.source != found.source))
+    )
 
 
 def _preferred(entry: Entry, events: list[str], samples: list[str], told: Told) -> Available:
     counter = entry.counter
     counts = counter is not None and counter.source in samples
-    if counter is not None and counts and not any(name not in LAST for name in events if entry.sources):
-        more = tuple(name for name in entry.breakdowns if entry.sources and events and name not in counter.breakdowns)
+    if (
+        counter is not None
+        and counts
+        and not any(name not in LAST for name in events if entry.sources)
+    ):
+        more = tuple(
+            name
+            for name in entry.breakdowns
+            if entry.sources and events and name not in counter.breakdowns
+        )
         # what the counters don't tell is asked of events
         first = preference(events, entry.sources)[0] if more else ""
-        return Available(entry, counter.source, True, "", (*counter.breakdowns, *filled(more, first, told)),
-                         lacking=lacking(entry, more, first, told))
+        return Available(
+            entry,
+            counter.source,
+            True,
+            "",
+            (*counter.breakdowns, *filled(more, first, told)),
+            lacking=lacking(entry, more, first, told),
+        )
     if counter is not None and not entry.sources:
         return Available(entry, "", False, f"there are no counters of {counter.source}", ())
     try:
@@ -112,5 +150,11 @@ def _preferred(entry: Entry, events: list[str], samples: list[str], told: Told) 
     except IolabError:
         wanted = " or ".join([*entry.sources, *([counter.source] if counter else [])])
         return Available(entry, "", False, f"there is nothing of {wanted}", ())
-    return Available(entry, source, False, "", filled(entry.breakdowns, source, told),
-                     lacking=lacking(entry, entry.breakdowns, source, told))
+    return Available(
+        entry,
+        source,
+        False,
+        "",
+        filled(entry.breakdowns, source, told),
+        lacking=lacking(entry, entry.breakdowns, source, told),
+    )

@@ -21,14 +21,21 @@ BUDGET = 2 * 10**9
 """Events to scan for this; beyond, fewer fields are told apart."""
 
 
-def dimensions_of(recordings: Sequence[Recording], whole: HeatCounts,
-                  read: Callable[[Recording, Where], HeatCounts]) -> tuple[list[Dimension], list[str]]:
+def dimensions_of(
+    recordings: Sequence[Recording],
+    whole: HeatCounts,
+    read: Callable[[Recording, Where], HeatCounts],
+) -> tuple[list[Dimension], list[str]]:
     """Fields in which the recordings have more than one value, and the names of those left out for the recordings' size.
 
     `read` counts a recording under further conditions, on the whole's columns. What a recording holds of other sources than the map's
     counts for nothing: a value without a count has no part.
     """
-    events = sum(sum(segment.sources.values()) for recording in recordings for segment in recording.segments())
+    events = sum(
+        sum(segment.sources.values())
+        for recording in recordings
+        for segment in recording.segments()
+    )
     budget, found, left = BUDGET, [], []
     for name in FIELDS:
         if MOST * events > budget:
@@ -39,7 +46,16 @@ def dimensions_of(recordings: Sequence[Recording], whole: HeatCounts,
         if len(totals) < 2:
             continue
         budget -= len(values) * events
-        found.append(dimension(name, values, recordings, whole, read, growing=any(_is_growing(each) for each in recordings)))
+        found.append(
+            dimension(
+                name,
+                values,
+                recordings,
+                whole,
+                read,
+                growing=any(_is_growing(each) for each in recordings),
+            )
+        )
     return found, left
 
 

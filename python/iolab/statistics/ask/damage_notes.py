@@ -53,4 +53,3 @@ def with_notes(answer: A, notes: tuple[str, ...]) -> A:
     if isinstance(answer, HeatCounts):
         return cast("A", replace(answer, assumptions=(*answer.assumptions, *notes)))
     return cast("A", replace(answer, notes=(*answer.notes, *notes)))
-

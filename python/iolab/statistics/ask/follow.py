@@ -48,11 +48,27 @@ class _State:
 class Follower:
     """Asks a recording again and again while it grows."""
 
-    def __init__(self, recording: Recording, asked: Statistic, *, interval_ns: int, clock: Clock, said: Callable[[str], object],
-                 from_ns: int | None = None, until_ns: int | None = None, source: str | None = None) -> None:
+    def __init__(
+        self,
+        recording: Recording,
+        asked: Statistic,
+        *,
+        interval_ns: int,
+        clock: Clock,
+        said: Callable[[str], object],
+        from_ns: int | None = None,
+        until_ns: int | None = None,
+        source: str | None = None,
+    ) -> None:
         """`said` hears why there is no answer yet. `from_ns`: where to begin; left open, now, or at the start of a recording that grows no
         more. `until_ns`: where to end."""
-        self._recording, self._asked, self._interval, self._clock, self._source = recording, asked, interval_ns, clock, source
+        self._recording, self._asked, self._interval, self._clock, self._source = (
+            recording,
+            asked,
+            interval_ns,
+            clock,
+            source,
+        )
         self._from_ns, self._until_ns, self._said = from_ns, until_ns, said
         self._seen = (0, clock.monotonic())
         self._until_words = math.inf
@@ -67,7 +83,9 @@ class Follower:
         at = self._begin(state)
         self._until_words = self._clock.monotonic() + PATIENCE
         while True:
-            end = state.ready_ns if state.over else state.ready_ns // self._interval * self._interval
+            end = (
+                state.ready_ns if state.over else state.ready_ns // self._interval * self._interval
+            )
             if self._until_ns is not None:
                 end = min(end, self._until_ns)
             end = min(end, at + AT_ONCE * self._interval)
@@ -90,7 +108,9 @@ class Follower:
         begun = [each.get("from_ns") for each in sessions] + [span[0] if span else None]
         starts = [each for each in begun if each is not None]
         first = min(starts, default=state.ready_ns)
-        begin = self._from_ns if self._from_ns is not None else first if state.over else state.ready_ns
+        begin = (
+            self._from_ns if self._from_ns is not None else first if state.over else state.ready_ns
+        )
         # a moment before the recording has no columns
         begin = max(begin, first, state.ready_ns - MOST * self._interval)
         return begin // self._interval * self._interval
@@ -104,16 +124,28 @@ class Follower:
             return None
         self._back = True
         ended = sessions[before - 1].get("until_ns") or at
-        self._said(f"was begun again after the clock was set back by {(max(ended, at) - first) / 1e9:.0f} s: its times go back by that")
-        return ended if self._until_ns is None else min(ended, self._until_ns), first // self._interval * self._interval
+        self._said(
+            f"was begun again after the clock was set back by {(max(ended, at) - first) / 1e9:.0f} s: its times go back by that"
+        )
+        return ended if self._until_ns is None else min(
+            ended, self._until_ns
+        ), first // self._interval * self._interval
 
     def _answer(self, first_ns: int, until_ns: int, state: _State) -> Answer | None:
         try:
-            found = query(self._recording, self._asked, from_ns=first_ns, until_ns=until_ns, interval_ns=self._interval,
-                          source=self._source)
+            found = query(
+                self._recording,
+                self._asked,
+                from_ns=first_ns,
+                until_ns=until_ns,
+                interval_ns=self._interval,
+                source=self._source,
+            )
         except (FormatError, UsageError) as error:
             late = self._clock.monotonic() > self._until_words
-            if (state.over and not self._waits) or (late and isinstance(error, UsageError) and not self._recorded()):
+            if (state.over and not self._waits) or (
+                late and isinstance(error, UsageError) and not self._recorded()
+            ):
                 raise
             if error.message != self._waits:
                 self._said(error.message)
@@ -139,7 +171,9 @@ class Follower:
             self._seen = (told, now)
         late = now - self._seen[1] > PATIENCE
         if late and not _held(self._recording):
-            return _State(told if self._back else self._end(max(told, span[1] + 1 if span else 0)), True)
+            return _State(
+                told if self._back else self._end(max(told, span[1] + 1 if span else 0)), True
+            )
         return _State(told if late else self._counted_until(told), False)
 
     def _end(self, otherwise: int) -> int:
@@ -151,7 +185,9 @@ class Follower:
             if entry.counter is not None and samples is not None:
                 return end_of(samples, entry.counter.source)
             events = snapshot(self._recording)
-            return end_of(events, choose(events.sources, entry, self._source, self._recording.path)[0])
+            return end_of(
+                events, choose(events.sources, entry, self._source, self._recording.path)[0]
+            )
         except (FormatError, UsageError):
             return otherwise
 
@@ -159,7 +195,10 @@ class Follower:
         """Of counters a column is ready once there is a reading after it; one that never comes is not waited for."""
         counter = self._asked.entry.counter
         with contextlib.suppress(UsageError):
-            if counter is None or counters.counted(self._recording, self._asked, self._source) is None:
+            if (
+                counter is None
+                or counters.counted(self._recording, self._asked, self._source) is None
+            ):
                 return told
         assert counter is not None
         ends = snapshot(self._recording, "samples").bounds(counter.source)
@@ -168,7 +207,10 @@ class Follower:
 
 def _held(recording: Recording) -> bool:
     """Whether a writer has the recording."""
-    with contextlib.suppress(OSError), os.fdopen(open_for_reading(recording.path / LOCK), "rb") as file:
+    with (
+        contextlib.suppress(OSError),
+        os.fdopen(open_for_reading(recording.path / LOCK), "rb") as file,
+    ):
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

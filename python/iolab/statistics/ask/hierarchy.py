@@ -45,8 +45,15 @@ class Tree:
     root: Branch
 
 
-def hierarchy(events: Trace | Recording, statistic: Statistic | str, *, from_ns: int | None = None, until_ns: int | None = None,
-              source: str | None = None, least: float = 0.0) -> Tree:
+def hierarchy(
+    events: Trace | Recording,
+    statistic: Statistic | str,
+    *,
+    from_ns: int | None = None,
+    until_ns: int | None = None,
+    source: str | None = None,
+    least: float = 0.0,
+) -> Tree:
     """Sums by directory of a statistic; its breakdown is `file` unless it names another field of paths.
 
     Args:
@@ -56,8 +63,11 @@ def hierarchy(events: Trace | Recording, statistic: Statistic | str, *, from_ns:
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     field = asked.breakdown or "file"
     if field not in PATHS or field not in asked.entry.breakdowns:
-        raise UsageError(f"{asked} has no paths", where=f"statistic '{asked}'",
-                         hint=near(field, [name for name in PATHS if name in asked.entry.breakdowns]))
+        raise UsageError(
+            f"{asked} has no paths",
+            where=f"statistic '{asked}'",
+            hint=near(field, [name for name in PATHS if name in asked.entry.breakdowns]),
+        )
     named = Statistic(asked.group, asked.name, asked.filters, field)
     answer = query(events, named, from_ns=from_ns, until_ns=until_ns, columns=1, source=source)
     assert isinstance(answer, Stack)
@@ -68,7 +78,9 @@ def hierarchy(events: Trace | Recording, statistic: Statistic | str, *, from_ns:
 
 def branches(sums: Iterable[tuple[str, int]], least: float = 0.0) -> Branch:
     """Paths with their sums as a tree; a branch of less than `least` is summed among `others`."""
-    return _branch("", [([part for part in path.split("/") if part], amount) for path, amount in sums], least)
+    return _branch(
+        "", [([part for part in path.split("/") if part], amount) for path, amount in sums], least
+    )
 
 
 def _branch(name: str, paths: list[tuple[list[str], int]], least: float) -> Branch:
@@ -78,7 +90,9 @@ def _branch(name: str, paths: list[tuple[list[str], int]], least: float) -> Bran
         node = root
         node["total"] += amount
         for part in parts:
-            node = node["children"].setdefault(part, {"name": part, "total": 0, "own": 0, "children": {}})
+            node = node["children"].setdefault(
+                part, {"name": part, "total": 0, "own": 0, "children": {}}
+            )
             node["total"] += amount
         node["own"] += amount
     order, stack = [], [root]
@@ -88,9 +102,14 @@ def _branch(name: str, paths: list[tuple[list[str], int]], least: float) -> Bran
         stack += [child for child in node["children"].values() if child["total"] >= least]
     for node in reversed(order):
         below = node["children"].values()
-        children = sorted((child["made"] for child in below if "made" in child), key=lambda each: (-each.total, each.name))
+        children = sorted(
+            (child["made"] for child in below if "made" in child),
+            key=lambda each: (-each.total, each.name),
+        )
         small = [child["total"] for child in below if "made" not in child]
-        node["made"] = Branch(node["name"], node["total"], node["own"], tuple(children), sum(small), len(small))
+        node["made"] = Branch(
+            node["name"], node["total"], node["own"], tuple(children), sum(small), len(small)
+        )
     made: Branch = root["made"]
     return made
 
@@ -100,11 +119,22 @@ def as_data(tree: Tree, depth: int = 64) -> dict[str, Any]:
 
     Below `depth` children are summed among `others`.
     """
-    return {"statistic": str(tree.statistic), "total": tree.total, "unnamed": tree.unnamed, "root": _data(tree.root, depth)}
+    return {
+        "statistic": str(tree.statistic),
+        "total": tree.total,
+        "unnamed": tree.unnamed,
+        "root": _data(tree.root, depth),
+    }
 
 
 def _data(branch: Branch, depth: int) -> dict[str, Any]:
     children = branch.children if depth > 0 else ()
     hidden = () if depth > 0 else branch.children
-    return {"name": branch.name, "total": branch.total, "own": branch.own, "others": branch.others + sum(each.total for each in hidden),
-            "left": branch.left + len(hidden), "children": [_data(each, depth - 1) for each in children]}
+    return {
+        "name": branch.name,
+        "total": branch.total,
+        "own": branch.own,
+        "others": branch.others + sum(each.total for each in hidden),
+        "left": branch.left + len(hidden),
+        "children": [_data(each, depth - 1) for each in children],
+    }

@@ -78,11 +78,25 @@ class Plan:
 
     def as_data(self) -> dict[str, Any]:
         """`{"statistic", "tier", "parts", "refused", "not_needed", "notes"}`, for JSON."""
-        parts = [{"name": each.name, "first_ns": each.first_ns, "until_ns": each.until_ns, "files": each.files, "rows": each.rows,
-                  "bytes": each.bytes} for each in self.coverage.parts()]
-        return {"statistic": str(self.question.statistic), "tier": self.tier, "parts": parts,
-                "refused": [{"tier": name, "reason": reason} for name, reason in self.refusals],
-                "not_needed": list(self.spare), "notes": list(self.coverage.notes)}
+        parts = [
+            {
+                "name": each.name,
+                "first_ns": each.first_ns,
+                "until_ns": each.until_ns,
+                "files": each.files,
+                "rows": each.rows,
+                "bytes": each.bytes,
+            }
+            for each in self.coverage.parts()
+        ]
+        return {
+            "statistic": str(self.question.statistic),
+            "tier": self.tier,
+            "parts": parts,
+            "refused": [{"tier": name, "reason": reason} for name, reason in self.refusals],
+            "not_needed": list(self.spare),
+            "notes": list(self.coverage.notes),
+        }
 
 
 def plan(question: Question, tiers: Sequence[Tier]) -> Plan:
@@ -91,6 +105,15 @@ def plan(question: Question, tiers: Sequence[Tier]) -> Plan:
     for place, tier in enumerate(tiers):
         found = tier.covers(question)
         if isinstance(found, Coverage):
-            return Plan(question, tier.name, found, tuple(refusals), tuple(each.name for each in tiers[place + 1:]))
+            return Plan(
+                question,
+                tier.name,
+                found,
+                tuple(refusals),
+                tuple(each.name for each in tiers[place + 1 :]),
+            )
         refusals.append((tier.name, found))
-    raise UsageError(f"nothing answers '{question.statistic}'", hint="; ".join(f"{name}: {reason}" for name, reason in refusals))
+    raise UsageError(
+        f"nothing answers '{question.statistic}'",
+        hint="; ".join(f"{name}: {reason}" for name, reason in refusals),
+    )

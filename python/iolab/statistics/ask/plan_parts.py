@@ -19,14 +19,25 @@ def event_parts(window: Window, *, sealed: bool = True) -> list[Part]:
     """Events (or samples) of a window: sealed ones unless left out, and those that are not sealed yet."""
     what = window.snap.kind
     segments = window.segments() if sealed else []
-    found = [_files_part(f"sealed {what}", [each.part.path for each in segments], [(each.first_ns, each.last_ns + 1) for each in segments])
-             ] if segments else []
+    found = (
+        [
+            _files_part(
+                f"sealed {what}",
+                [each.part.path for each in segments],
+                [(each.first_ns, each.last_ns + 1) for each in segments],
+            )
+        ]
+        if segments
+        else []
+    )
     hot = window.snap.hot_of(window.source)
     if hot is not None:
         import pyarrow.compute as pc
 
         ends = pc.min_max(hot["time_ns"]).as_py()
-        found.append(Part(f"unsealed {what}", ends["min"], ends["max"] + 1, 0, hot.num_rows, hot.nbytes))
+        found.append(
+            Part(f"unsealed {what}", ends["min"], ends["max"] + 1, 0, hot.num_rows, hot.nbytes)
+        )
     return found
 
 
@@ -35,19 +46,40 @@ def map_parts(window: Window, files: MapFiles) -> list[Part]:
     noted = noted_segments(window.snap.place)
     paths = [part.path for part, _ in files.paths]
     lines = [noted[int(path.stem)] for path in paths]
-    return [_files_part("segment maps", paths, [(line["first_ns"], line["last_ns"] + 1) for line in lines]),
-            *event_parts(window, sealed=False)]
+    return [
+        _files_part(
+            "segment maps", paths, [(line["first_ns"], line["last_ns"] + 1) for line in lines]
+        ),
+        *event_parts(window, sealed=False),
+    ]
 
 
 def roll_up_parts(found: RollUps) -> list[Part]:
     """Roll-ups by the length of their sums, and the events or samples that are not in them."""
     parts = []
     for tier in found.tiers:
-        held = [(each.path, about(each.path)) for other, each in found.held.files(found.tiers) if other is tier]
-        spans = [(path, (told.first_s * SECOND, (told.last_s + tier.seconds) * SECOND)) for path, told in held]
-        spans = [(path, span) for path, span in spans if span[0] < found.window.until_ns and span[1] > found.window.first_ns]
+        held = [
+            (each.path, about(each.path))
+            for other, each in found.held.files(found.tiers)
+            if other is tier
+        ]
+        spans = [
+            (path, (told.first_s * SECOND, (told.last_s + tier.seconds) * SECOND))
+            for path, told in held
+        ]
+        spans = [
+            (path, span)
+            for path, span in spans
+            if span[0] < found.window.until_ns and span[1] > found.window.first_ns
+        ]
         if spans:
-            parts.append(_files_part(f"roll-ups of {tier.name}", [path for path, _ in spans], [span for _, span in spans]))
+            parts.append(
+                _files_part(
+                    f"roll-ups of {tier.name}",
+                    [path for path, _ in spans],
+                    [span for _, span in spans],
+                )
+            )
     return [*parts, *(part for window in found.remaining() for part in event_parts(window))]
 
 
@@ -65,4 +97,11 @@ def _files_part(name: str, paths: Sequence[Path], spans: Sequence[tuple[int, int
         size = sum(path.stat().st_size for path in paths)
     except (OSError, pa.ArrowException) as error:
         raise FormatError(f"can't be read: {error}", where=paths[0].parent) from None
-    return Part(name, min(first for first, _ in spans), max(until for _, until in spans), len(paths), rows, size)
+    return Part(
+        name,
+        min(first for first, _ in spans),
+        max(until for _, until in spans),
+        len(paths),
+        rows,
+        size,
+    )

@@ -19,8 +19,11 @@ def with_unmatched(answer: Answer, asked: Statistic, of: Callable[[Statistic], A
 
     `of` answers another statistic for that time.
     """
-    fields = {each.field: each.values for each in asked.filters
-              if each.sign == "=" and each.field in NAMED and each.field in asked.entry.breakdowns}
+    fields = {
+        each.field: each.values
+        for each in asked.filters
+        if each.sign == "=" and each.field in NAMED and each.field in asked.entry.breakdowns
+    }
     if not fields or not _is_empty(answer):
         return answer
     notes: list[str] = []
@@ -28,7 +31,11 @@ def with_unmatched(answer: Answer, asked: Statistic, of: Callable[[Statistic], A
         there = of(replace(asked, filters=(), breakdown=field))
         # of more names than are told apart nobody knows which are among the others
         if isinstance(there, Stack) and not there.rest_keys:
-            notes += missing(field, map(str, values), [key for key, total in zip(there.keys, there.totals, strict=True) if total])
+            notes += missing(
+                field,
+                map(str, values),
+                [key for key, total in zip(there.keys, there.totals, strict=True) if total],
+            )
     if isinstance(answer, HeatCounts):
         return replace(answer, assumptions=tuple(dict.fromkeys([*answer.assumptions, *notes])))
     return replace(answer, notes=tuple(dict.fromkeys([*answer.notes, *notes])))
@@ -37,4 +44,6 @@ def with_unmatched(answer: Answer, asked: Statistic, of: Callable[[Statistic], A
 def _is_empty(answer: Answer) -> bool:
     if isinstance(answer, HeatCounts):
         return answer.y != "utilization" and answer.events == 0
-    return isinstance(answer, Series | Stack) and answer.statistic.entry.additive and answer.total == 0
+    return (
+        isinstance(answer, Series | Stack) and answer.statistic.entry.additive and answer.total == 0
+    )

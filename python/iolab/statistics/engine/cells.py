@@ -49,12 +49,16 @@ class Asked:
     @property
     def lacking(self) -> str:
         """Condition for events that have no place on the map."""
-        return " OR ".join(f"{column} IS NULL" for column in dict.fromkeys((self.column, *self._added)))
+        return " OR ".join(
+            f"{column} IS NULL" for column in dict.fromkeys((self.column, *self._added))
+        )
 
     @property
     def amount(self) -> str:
         """What an event adds to its cell, in SQL; none for one that has no place."""
-        return " * ".join([*(f"CAST(coalesce({column}, 0) AS HUGEINT)" for column in self._added), "count"])
+        return " * ".join(
+            [*(f"CAST(coalesce({column}, 0) AS HUGEINT)" for column in self._added), "count"]
+        )
 
     @property
     def _added(self) -> tuple[str, ...]:
@@ -64,12 +68,19 @@ class Asked:
     @property
     def outside(self) -> str:
         """Condition for events beyond the range."""
-        ends = [f"{self.column} < $low" if self.low else "", f"{self.column} >= $high" if self.high is not None else ""]
+        ends = [
+            f"{self.column} < $low" if self.low else "",
+            f"{self.column} >= $high" if self.high is not None else "",
+        ]
         return " OR ".join(end for end in ends if end) or "false"
 
     def values(self) -> dict[str, Any]:
         """What is bound for the conditions and the range."""
-        return {**self.bound, **({"low": self.low} if self.low else {}), **({"high": self.high} if self.high is not None else {})}
+        return {
+            **self.bound,
+            **({"low": self.low} if self.low else {}),
+            **({"high": self.high} if self.high is not None else {}),
+        }
 
 
 def where(conditions: Sequence[str]) -> str:
@@ -81,8 +92,13 @@ def fitting(engine: Engine, asked: Asked, buckets: int) -> Linear:
     """Equal buckets, at most so many, that hold the values of y (or the whole range, where one is asked for)."""
     low, high = asked.low, None if asked.high is None else asked.high - 1
     if low is None or high is None:
-        clause = where([*asked.conditions, f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"])
-        ends = engine.ask(f"SELECT min({asked.column}) AS low, max({asked.column}) AS high FROM events {clause}", asked.values())
+        clause = where(
+            [*asked.conditions, f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"]
+        )
+        ends = engine.ask(
+            f"SELECT min({asked.column}) AS low, max({asked.column}) AS high FROM events {clause}",
+            asked.values(),
+        )
         least, most = single(ends["low"]), single(ends["high"])
         low = low if low is not None else least or 0
         high = high if high is not None else max(most or 0, low)
@@ -114,25 +130,44 @@ def count(engine: Engine, asked: Asked) -> HeatCounts:
         f"SELECT CAST((time_ns - $base) // $interval AS INTEGER) AS c, CASE WHEN NOT ({asked.lacking}) THEN {bucket} END AS b, "
         f"{f'coalesce({asked.outside}, false) AS beyond, ' if ranged else ''}CAST(sum(CAST(count AS BIGINT)) AS BIGINT) AS ios{weigh} "
         f"FROM events {where(asked.conditions)} GROUP BY ALL",
-        {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns})
+        {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns},
+    )
     missing = np.ma.getmaskarray(found["b"])
-    beyond = np.ma.filled(found["beyond"], False).astype(bool) if ranged else np.zeros(len(missing), dtype=bool)
+    beyond = (
+        np.ma.filled(found["beyond"], False).astype(bool)
+        if ranged
+        else np.zeros(len(missing), dtype=bool)
+    )
     ios = whole(found["ios"])
     held = ~missing & ~beyond
     index = bucket_of(np.ma.filled(found["b"], 0)[held], grid, shifted=asked.y != "size")
     amount = whole(found["amount"]) if weigh else ios
-    return cells_of(asked, whole(found["c"])[held], index, amount[held], events=int(ios[held].sum()),
-                    without_y=int(ios[missing].sum()), outside=int(ios[~missing & beyond].sum()))
+    return cells_of(
+        asked,
+        whole(found["c"])[held],
+        index,
+        amount[held],
+        events=int(ios[held].sum()),
+        without_y=int(ios[missing].sum()),
+        outside=int(ios[~missing & beyond].sum()),
+    )
 
 
 def bucket_of(values: Any, grid: Grid, *, shifted: bool) -> Integers:
     """Buckets of values; `shifted` ones are buckets already, of all values for equal ones."""
     if isinstance(grid, Linear):
-        found: Integers = (values.astype(np.uint64) - np.uint64(grid.low // grid.width)).astype(np.int64)
+        found: Integers = (values.astype(np.uint64) - np.uint64(grid.low // grid.width)).astype(
+            np.int64
+        )
     elif shifted:
         found = values.astype(np.int64)
     else:
-        found = np.searchsorted(lower_bounds(grid.bits), values.astype(np.uint64), side="right").astype(np.int64) - 1
+        found = (
+            np.searchsorted(lower_bounds(grid.bits), values.astype(np.uint64), side="right").astype(
+                np.int64
+            )
+            - 1
+        )
     return found
 
 
@@ -140,20 +175,48 @@ def bucket_of(values: Any, grid: Grid, *, shifted: bool) -> Integers:
 def lower_bounds(bits: int) -> npt.NDArray[np.uint64]:
     """Smallest value of each bucket of the grid, as the native core has them."""
     last = _core.grid_index(2**64 - 1, bits)
-    return np.array([_core.grid_bounds(index, bits)[0] for index in range(last + 1)], dtype=np.uint64)
+    return np.array(
+        [_core.grid_bounds(index, bits)[0] for index in range(last + 1)], dtype=np.uint64
+    )
 
 
-def cells_of(asked: Asked, column: Integers, index: Integers, amount: Integers, *, events: int, without_y: int, outside: int) -> HeatCounts:
+def cells_of(
+    asked: Asked,
+    column: Integers,
+    index: Integers,
+    amount: Integers,
+    *,
+    events: int,
+    without_y: int,
+    outside: int,
+) -> HeatCounts:
     """Counts from cells in any order, equal ones added up; column 0 is the first that holds anything."""
-    empty = HeatCounts(asked.y, asked.base_ns, asked.interval_ns, asked.grid, column[:0], index[:0], amount[:0],
-                       asked.weight, events=events, without_y=without_y, outside=outside)
+    empty = HeatCounts(
+        asked.y,
+        asked.base_ns,
+        asked.interval_ns,
+        asked.grid,
+        column[:0],
+        index[:0],
+        amount[:0],
+        asked.weight,
+        events=events,
+        without_y=without_y,
+        outside=outside,
+    )
     held = amount > 0
     if not held.any():
         return empty
     column, index, amount = column[held], index[held], amount[held]
     first = int(column.min())
     column, index, amount = canonical(column - first, index, amount)
-    return replace(empty, t0_ns=asked.base_ns + first * asked.interval_ns, column=column, index=index, count=amount)
+    return replace(
+        empty,
+        t0_ns=asked.base_ns + first * asked.interval_ns,
+        column=column,
+        index=index,
+        count=amount,
+    )
 
 
 def _streamed(engine: Engine, asked: Asked) -> HeatCounts:
@@ -161,15 +224,26 @@ def _streamed(engine: Engine, asked: Asked) -> HeatCounts:
     assert isinstance(asked.grid, LogLinear)
     parts = [cells_of(asked, *(np.zeros(0, dtype=np.int64),) * 3, events=0, without_y=0, outside=0)]
     for batch in engine.stream(
-            f"SELECT (time_ns - $base) // $interval AS c, {asked.column} AS y, ({asked.lacking}) AS lacking, "
-            f"coalesce({asked.outside}, false) AS beyond, count AS ios, CAST({asked.amount} AS BIGINT) AS amount "
-            f"FROM events {where(asked.conditions)}",
-            {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns}):
-        column, value, lacking, beyond, ios, amount = (each.to_numpy(zero_copy_only=False) for each in batch.columns)
+        f"SELECT (time_ns - $base) // $interval AS c, {asked.column} AS y, ({asked.lacking}) AS lacking, "
+        f"coalesce({asked.outside}, false) AS beyond, count AS ios, CAST({asked.amount} AS BIGINT) AS amount "
+        f"FROM events {where(asked.conditions)}",
+        {**asked.values(), "base": asked.base_ns, "interval": asked.interval_ns},
+    ):
+        column, value, lacking, beyond, ios, amount = (
+            each.to_numpy(zero_copy_only=False) for each in batch.columns
+        )
         held = ~lacking & ~beyond
-        parts.append(cells_of(
-            asked, column[held].astype(np.int64), bucket_of(value[held], asked.grid, shifted=False), amount[held].astype(np.int64),
-            events=int(ios[held].sum()), without_y=int(ios[lacking].sum()), outside=int(ios[~lacking & beyond].sum())))
+        parts.append(
+            cells_of(
+                asked,
+                column[held].astype(np.int64),
+                bucket_of(value[held], asked.grid, shifted=False),
+                amount[held].astype(np.int64),
+                events=int(ios[held].sum()),
+                without_y=int(ios[lacking].sum()),
+                outside=int(ios[~lacking & beyond].sum()),
+            )
+        )
         if len(parts) > 32:
             parts = [merge(parts)]
     return merge(parts)

@@ -15,7 +15,12 @@ from ...recording.read.recording import Recording
 from .dropped_segments import gone
 from .snapshot import Snapshot, Span
 
-_KINDS: Mapping[str, LostKind] = {"overrun": "lost", "missed": "lost", "damaged": "damaged", "unpaired": "unpaired"}
+_KINDS: Mapping[str, LostKind] = {
+    "overrun": "lost",
+    "missed": "lost",
+    "damaged": "damaged",
+    "unpaired": "unpaired",
+}
 """Kinds of losses as they are noted, and as answers tell them; others are no records that an answer lacks."""
 
 TimedPart: TypeAlias = tuple[LostKind, int, int, int | None]
@@ -46,7 +51,10 @@ def covered(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Spa
     dropped = snap.recording.facts.dropped
     if spans and dropped:
         # what retention dropped was recorded, but can't be seen any more
-        kept = min((segment.first_ns for segment in snap.sealed), default=dropped.get("until_ns") or last_ns)
+        kept = min(
+            (segment.first_ns for segment in snap.sealed),
+            default=dropped.get("until_ns") or last_ns,
+        )
         return clipped(spans, (kept, max(kept, spans[-1][1])))
     return spans
 
@@ -72,18 +80,38 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
             spans.append((first, until))
     if not spans:
         # of an import nobody knows when it recorded; where something of it is lost, from when to when it has something
-        known = [(each["from_ns"], each["until_ns"]) for each in snap.lost if None not in (each["from_ns"], each["until_ns"])]
+        known = [
+            (each["from_ns"], each["until_ns"])
+            for each in snap.lost
+            if None not in (each["from_ns"], each["until_ns"])
+        ]
         if not known:
             return None
         earlier = np.sort(gone(snap).first_ns)
-        first = min([*(begin for begin, _ in known), *(each.first_ns for each in snap.sealed), *earlier[:1].tolist()])
+        first = min(
+            [
+                *(begin for begin, _ in known),
+                *(each.first_ns for each in snap.sealed),
+                *earlier[:1].tolist(),
+            ]
+        )
         spans = [(first, max([last_ns + 1, *(end for _, end in known)]))]
-    return without(joined(spans), [(first, until) for first, until in snap.recording.holes(snap.kind, source) if first < until])
+    return without(
+        joined(spans),
+        [
+            (first, until)
+            for first, until in snap.recording.holes(snap.kind, source)
+            if first < until
+        ],
+    )
 
 
 def begun_ns(recording: Recording) -> int | None:
     """When its recording began, though nothing came yet; None where nobody knows."""
-    return min((first for each in recording.facts.sessions if (first := each.get("from_ns")) is not None), default=None)
+    return min(
+        (first for each in recording.facts.sessions if (first := each.get("from_ns")) is not None),
+        default=None,
+    )
 
 
 def behind_ns(recording: Recording) -> int | None:
@@ -109,11 +137,19 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
     unknown: set[str] = set()
     for loss in snap.recording.losses():
         group = _KINDS.get(loss["kind"])
-        if group is None or loss["source"] not in (source, "") or loss.get("of", snap.kind) != snap.kind:
+        if (
+            group is None
+            or loss["source"] not in (source, "")
+            or loss.get("of", snap.kind) != snap.kind
+        ):
             continue
         if "of" in loss and loss["until_ns"] is None:
             # nobody knows until when a damaged file had rows
-            loss = {**loss, "from_ns": window[0] if loss["from_ns"] is None else loss["from_ns"], "until_ns": window[1]}
+            loss = {
+                **loss,
+                "from_ns": window[0] if loss["from_ns"] is None else loss["from_ns"],
+                "until_ns": window[1],
+            }
         if loss["from_ns"] is None or loss["until_ns"] is None:
             sums[group] += loss["count"] or 0
             unknown |= {group} if loss["count"] is None else set()
@@ -133,18 +169,29 @@ def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Par
     whole = loss["from_ns"] >= window[0] and loss["until_ns"] <= window[1]
     apart = not whole or loss["from_ns"] // interval_ns != loss["until_ns"] // interval_ns
     found: list[Part] = []
-    for first, until, count in parts_of(loss) if apart else [(loss["from_ns"], loss["until_ns"], loss["count"])]:
+    for first, until, count in (
+        parts_of(loss) if apart else [(loss["from_ns"], loss["until_ns"], loss["count"])]
+    ):
         until = max(until, first + 1)
         low, high = max(first, window[0]), min(until, window[1])
         if low < high:
-            share = None if count is None else count * (high - first) // (until - first) - count * (low - first) // (until - first)
+            share = (
+                None
+                if count is None
+                else count * (high - first) // (until - first)
+                - count * (low - first) // (until - first)
+            )
             found.append((low, high, share))
     return found
 
 
 def clipped(spans: Iterable[Span], window: Span) -> list[Span]:
     """What of spans lies in a window."""
-    return [(max(first, window[0]), min(until, window[1])) for first, until in spans if max(first, window[0]) < min(until, window[1])]
+    return [
+        (max(first, window[0]), min(until, window[1]))
+        for first, until in spans
+        if max(first, window[0]) < min(until, window[1])
+    ]
 
 
 def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[LostAt, ...]:
@@ -162,7 +209,9 @@ def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[L
     return added(found)
 
 
-def gap_columns(spans: Sequence[Span], t0_ns: int, interval_ns: int, columns: int) -> tuple[tuple[int, int], ...]:
+def gap_columns(
+    spans: Sequence[Span], t0_ns: int, interval_ns: int, columns: int
+) -> tuple[tuple[int, int], ...]:
     """Runs of columns (first, one past the last), of `columns` from t0 on, in which nothing was recorded at all."""
     whole = (t0_ns, t0_ns + columns * interval_ns)
     found = []

@@ -35,7 +35,9 @@ class Gone:
 
     def within(self, span: Span) -> list[int]:
         """Numbers of those that meet a window."""
-        found: list[int] = self.numbers[(self.first_ns < span[1]) & (self.last_ns >= span[0])].tolist()
+        found: list[int] = self.numbers[
+            (self.first_ns < span[1]) & (self.last_ns >= span[0])
+        ].tolist()
         return found
 
     def span(self, source: str) -> Span | None:
@@ -63,7 +65,15 @@ def gone(snap: Snapshot) -> Gone:
     with _guard:
         held = _held.pop(folder, None)
         if held is None or held[0] != seen:
-            held = seen, _made(snap.place, [number for number in layout.sealed_numbers(folder) if number <= through] if through else [])
+            held = (
+                seen,
+                _made(
+                    snap.place,
+                    [number for number in layout.sealed_numbers(folder) if number <= through]
+                    if through
+                    else [],
+                ),
+            )
         if time.time_ns() - status.st_mtime_ns > FRESH_NS:
             _held[folder] = held
             while len(_held) > MOST:
@@ -73,9 +83,17 @@ def gone(snap: Snapshot) -> Gone:
 
 def _made(place: Path, numbers: list[int]) -> Gone:
     noted = noted_segments(place) if numbers else {}
-    told = [(number, line["first_ns"], line["last_ns"], line.get("sources", {})) for number in numbers
-            if isinstance((line := noted.get(number, {})).get("first_ns"), int) and isinstance(line.get("last_ns"), int)]
+    told = [
+        (number, line["first_ns"], line["last_ns"], line.get("sources", {}))
+        for number in numbers
+        if isinstance((line := noted.get(number, {})).get("first_ns"), int)
+        and isinstance(line.get("last_ns"), int)
+    ]
     names = {source for *_, sources in told for source in sources}
     first, last = (np.array([each[place] for each in told], dtype=np.int64) for place in (1, 2))
-    return Gone(np.array([each[0] for each in told], dtype=np.int64), first, last,
-                {name: np.array([name in sources for *_, sources in told], dtype=bool) for name in names})
+    return Gone(
+        np.array([each[0] for each in told], dtype=np.int64),
+        first,
+        last,
+        {name: np.array([name in sources for *_, sources in told], dtype=bool) for name in names},
+    )

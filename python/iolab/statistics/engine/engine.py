@@ -103,12 +103,22 @@ class Engine:
         self._errors = duckdb.Error
         self._memory = duckdb.OutOfMemoryException
         self._interrupt = duckdb.InterruptException
-        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(":memory:", config={
-            "threads": threads, "memory_limit": MEMORY, "temp_directory": "", "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False, "preserve_insertion_order": False})
+        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
+            ":memory:",
+            config={
+                "threads": threads,
+                "memory_limit": MEMORY,
+                "temp_directory": "",
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "preserve_insertion_order": False,
+            },
+        )
         try:  # it would be drawn among the data
             self._connection.execute("SET enable_progress_bar = false")
-        except duckdb.InvalidInputException:  # in a notebook without ipywidgets DuckDB refuses to have it set, even to what it is
+        except (
+            duckdb.InvalidInputException
+        ):  # in a notebook without ipywidgets DuckDB refuses to have it set, even to what it is
             self._connection.execute(f"SET progress_bar_time = {2**31 - 1}")
         self._connection.execute("SET lock_configuration = true")
         self._halt = HALT.get()
@@ -135,7 +145,9 @@ class Engine:
         checks nothing itself."""
         check(parts)
         with self._telling():
-            self._connection.read_parquet([self._plain(part.path) for part in parts]).create_view(name)
+            self._connection.read_parquet([self._plain(part.path) for part in parts]).create_view(
+                name
+            )
 
     def _plain(self, path: Path) -> str:
         """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a descriptor of its folder, where it has
@@ -166,7 +178,9 @@ class Engine:
         self._go_on()
         with self._telling():
             # of `execute` the whole answer would be held
-            batches: Any = self._connection.sql(sql, params=dict(bound or {})).to_arrow_reader(1_000_000)
+            batches: Any = self._connection.sql(sql, params=dict(bound or {})).to_arrow_reader(
+                1_000_000
+            )
             yield from batches
 
     def _go_on(self) -> None:
@@ -204,8 +218,11 @@ class Engine:
         if isinstance(error, self._interrupt):
             return self._given_up()
         if isinstance(error, self._memory):
-            return IolabError(f"the answer needs more than {MEMORY} of memory", where=self.place,
-                              hint="ask for less time, a longer interval, or fewer keys")
+            return IolabError(
+                f"the answer needs more than {MEMORY} of memory",
+                where=self.place,
+                hint="ask for less time, a longer interval, or fewer keys",
+            )
         return FormatError(f"can't be read: {words}", where=self.place)
 
 

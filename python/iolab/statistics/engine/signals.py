@@ -16,7 +16,10 @@ def heeding(interrupt: Callable[[], None]) -> Iterator[None]:
     DuckDB heeds a signal in the thread that asked alone, and then waits until its other threads have ended what they do: they must be
     told. In threads that get no signals, and where somebody else handles Ctrl-C, nothing is changed.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
         yield
         return
 
@@ -29,5 +32,8 @@ def heeding(interrupt: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         # a generator that nobody reads any more may be closed by any thread
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is handle:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is handle
+        ):
             signal.signal(signal.SIGINT, signal.default_int_handler)

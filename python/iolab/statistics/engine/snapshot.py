@@ -48,7 +48,9 @@ class Snapshot:
     @cached_property
     def sources(self) -> list[str]:
         """Sources of events, by name; those that were recorded and had nothing to tell included."""
-        held = {name for segment in self.sealed for name, events in segment.sources.items() if events}
+        held = {
+            name for segment in self.sealed for name, events in segment.sources.items() if events
+        }
         if self.hot is not None:
             held |= {str(name) for name in self.hot["source"].unique().to_pylist()}
         held |= {each["source"] for each in self.lost if each["source"]}
@@ -56,8 +58,12 @@ class Snapshot:
 
     def segments(self, source: str, window: Span | None = None) -> list[Segment]:
         """Sealed segments with events of a source, in a window of time."""
-        return [each for each in self.sealed if each.sources.get(source) and
-                (window is None or (each.first_ns < window[1] and each.last_ns >= window[0]))]
+        return [
+            each
+            for each in self.sealed
+            if each.sources.get(source)
+            and (window is None or (each.first_ns < window[1] and each.last_ns >= window[0]))
+        ]
 
     def hot_of(self, source: str) -> pa.Table | None:
         """Hot events of a source, None where there are none."""
@@ -87,8 +93,16 @@ def quiet(recording: Recording) -> set[str]:
     if not facts.sessions:
         return set()
     removed = (facts.dropped or {}).get("events", {})
-    imported = {name for name, about in facts.sources.items() if isinstance(about, dict) and "format" in about}
-    return {name for name in facts.sources if name in OF_EVENTS and name not in imported and not removed.get(name)}
+    imported = {
+        name
+        for name, about in facts.sources.items()
+        if isinstance(about, dict) and "format" in about
+    }
+    return {
+        name
+        for name in facts.sources
+        if name in OF_EVENTS and name not in imported and not removed.get(name)
+    }
 
 
 def snapshot(recording: Recording, kind: Kind = "events") -> Snapshot:
@@ -97,22 +111,39 @@ def snapshot(recording: Recording, kind: Kind = "events") -> Snapshot:
     return Snapshot(recording, tuple(sealed), hot, kind)
 
 
-def choose(sources: Sequence[str], entry: Entry | None, wanted: str | None, place: Any) -> tuple[str, list[str]]:
+def choose(
+    sources: Sequence[str], entry: Entry | None, wanted: str | None, place: Any
+) -> tuple[str, list[str]]:
     """(the source that answers, notes on the choice). UsageError where none can, FormatError where nothing was recorded."""
     if wanted is not None:
         if wanted not in sources:
-            raise UsageError(f"holds no events of '{wanted}'", where=place, hint=f"there are {', '.join(sources) or 'none'}")
+            raise UsageError(
+                f"holds no events of '{wanted}'",
+                where=place,
+                hint=f"there are {', '.join(sources) or 'none'}",
+            )
         return wanted, []
     if entry and not entry.sources:
-        raise UsageError(f"{entry.name} comes of counters, not of events", where=place, hint="iolab record counters keeps them")
+        raise UsageError(
+            f"{entry.name} comes of counters, not of events",
+            where=place,
+            hint="iolab record counters keeps them",
+        )
     preferred = entry.sources if entry else ("block",)
     if entry and entry.only:
         held = [name for name in preferred if name in sources]
         if not held:
-            raise UsageError(f"holds no events of {' or '.join(preferred)}, which {entry.name} counts", where=place,
-                             hint=f"it holds events of {', '.join(sources)}" if sources else "nothing was recorded there")
+            raise UsageError(
+                f"holds no events of {' or '.join(preferred)}, which {entry.name} counts",
+                where=place,
+                hint=f"it holds events of {', '.join(sources)}"
+                if sources
+                else "nothing was recorded there",
+            )
         return held[0], []
     if not sources:
         raise FormatError("holds no events", where=place)
     first, *others = preference(list(sources), preferred)
-    return first, [f"{first} events; --source {' or '.join(others)} for the others"] if others else []
+    return first, [
+        f"{first} events; --source {' or '.join(others)} for the others"
+    ] if others else []

@@ -54,9 +54,19 @@ class Stream:
         names = NameTables()
         trace = self.trace
         try:
-            for raw in _core.trace_events(str(trace.path), trace.format, trace.columns, self.where or None, BATCH):
-                self.damaged, self.losses, self.unpaired = raw["damaged"], raw["losses"], raw["unpaired"]
-                self.skipped, self.averaged, self.assumptions = raw["skipped_by_filter"], raw["averaged"], tuple(raw["assumptions"])
+            for raw in _core.trace_events(
+                str(trace.path), trace.format, trace.columns, self.where or None, BATCH
+            ):
+                self.damaged, self.losses, self.unpaired = (
+                    raw["damaged"],
+                    raw["losses"],
+                    raw["unpaired"],
+                )
+                self.skipped, self.averaged, self.assumptions = (
+                    raw["skipped_by_filter"],
+                    raw["averaged"],
+                    tuple(raw["assumptions"]),
+                )
                 self.events += int(np.frombuffer(raw["count"], dtype="<u8").sum())
                 yield events_of(raw, names, self.source)
         except ValueError as error:
@@ -67,5 +77,11 @@ class Stream:
         """The reader's words as an error, None where it did not fail."""
         if self.failed is None:
             return None
-        place = None if str(self.trace.path) in self.failed else "standard input" if self.trace.path == STDIN else str(self.trace.path)
+        place = (
+            None
+            if str(self.trace.path) in self.failed
+            else "standard input"
+            if self.trace.path == STDIN
+            else str(self.trace.path)
+        )
         return FormatError(self.failed.removeprefix("-: "), where=place)

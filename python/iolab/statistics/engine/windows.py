@@ -69,32 +69,63 @@ class Window:
         return ("source = $source", *cut, *texts), {**bound, **ends, "source": self.source}
 
 
-def window_of(snap: Snapshot, source: str, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
-              *, earlier: Span | None = None) -> Window:
+def window_of(
+    snap: Snapshot,
+    source: str,
+    from_ns: int | None,
+    until_ns: int | None,
+    interval_ns: int | None,
+    columns: int,
+    *,
+    earlier: Span | None = None,
+) -> Window:
     """The window, from where to where it was asked for, otherwise all that was recorded.
 
     `earlier` is what default maps hold of segments that retention removed. UsageError where the window is empty.
     """
     ends = [each for each in (snap.bounds(source), earlier) if each is not None]
-    lost = [(each["from_ns"], each["until_ns"] - 1) for each in snap.lost
-            if each["source"] in (source, "") and None not in (each["from_ns"], each["until_ns"])]
+    lost = [
+        (each["from_ns"], each["until_ns"] - 1)
+        for each in snap.lost
+        if each["source"] in (source, "") and None not in (each["from_ns"], each["until_ns"])
+    ]
     ends += lost
     begun = begun_ns(snap.recording) or 0
-    first, last = min((end[0] for end in ends), default=begun), max((end[1] for end in ends), default=begun)
+    first, last = (
+        min((end[0] for end in ends), default=begun),
+        max((end[1] for end in ends), default=begun),
+    )
     spans = covered(snap, last)
     if spans is not None and earlier is not None:
         spans = joined([*clipped(sessions_of(snap, last) or (), (earlier[0], last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
-    low = from_ns if from_ns is not None else min([*(end[0] for end in ends), *(span[0] for span in spans or ())], default=begun)
+    low = (
+        from_ns
+        if from_ns is not None
+        else min([*(end[0] for end in ends), *(span[0] for span in spans or ())], default=begun)
+    )
     high = until_ns if until_ns is not None else _after(last, spans)
     if low >= high:
-        raise UsageError("the span of time is empty", where=snap.place, hint="it must begin before it ends, and meet what was recorded")
+        raise UsageError(
+            "the span of time is empty",
+            where=snap.place,
+            hint="it must begin before it ends, and meet what was recorded",
+        )
     cut = (from_ns is not None and from_ns > first) or (until_ns is not None and until_ns <= last)
     interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
     own = None if spans is None else without(spans, snap.recording.holes(snap.kind, source))
     recorded = None if own is None else tuple(clipped(own, (low, high)))
-    return Window(snap, source, low, high, cut, interval, earlier is not None, recorded,
-                  losses_of(snap, source, (low, high), from_ns is not None or until_ns is not None, interval))
+    return Window(
+        snap,
+        source,
+        low,
+        high,
+        cut,
+        interval,
+        earlier is not None,
+        recorded,
+        losses_of(snap, source, (low, high), from_ns is not None or until_ns is not None, interval),
+    )
 
 
 def end_of(snap: Snapshot, source: str) -> int:

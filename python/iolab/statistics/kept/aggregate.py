@@ -38,14 +38,30 @@ class Making:
         if self._engine is not None:
             self._engine.__exit__()
 
-    def sums(self, statistic: Statistic, source: str, *, since_ns: int | None = None, left_out: Spans = ()) -> Sums:
+    def sums(
+        self,
+        statistic: Statistic,
+        source: str,
+        *,
+        since_ns: int | None = None,
+        left_out: Spans = (),
+    ) -> Sums:
         """What the segment adds to a statistic. `since_ns`, `left_out`: time before and spans that do not count.
 
         FormatError where the segment is damaged, or was removed meanwhile.
         """
         segment = self._segment
-        window = Window(Snapshot(self._recording, (segment,), None), source, segment.first_ns, segment.last_ns + 1, False, SECOND, False,
-                        None, Losses(0, 0, 0, ()))
+        window = Window(
+            Snapshot(self._recording, (segment,), None),
+            source,
+            segment.first_ns,
+            segment.last_ns + 1,
+            False,
+            SECOND,
+            False,
+            None,
+            Losses(0, 0, 0, ()),
+        )
         conditions, bound = window.conditions(statistic.filters)
         conditions = (*conditions, *_times(since_ns, left_out))
         if self._engine is None:
@@ -60,39 +76,84 @@ class Making:
 def _times(since_ns: int | None, left_out: Spans) -> list[str]:
     found = [] if since_ns is None else [f"time_ns >= {int(since_ns)}"]
     for first, until in left_out:
-        found.append(f"time_ns < {int(first)}" if until is None else f"(time_ns < {int(first)} OR time_ns >= {int(until)})")
+        found.append(
+            f"time_ns < {int(first)}"
+            if until is None
+            else f"(time_ns < {int(first)} OR time_ns >= {int(until)})"
+        )
     return found
 
 
-def _map(engine: Engine, window: Window, statistic: Statistic, conditions: tuple[str, ...], bound: dict[str, Any]) -> Sums:
+def _map(
+    engine: Engine,
+    window: Window,
+    statistic: Statistic,
+    conditions: tuple[str, ...],
+    bound: dict[str, Any],
+) -> Sums:
     y = next(each for each in QUANTIZED if each == statistic.breakdown)
     width = int(window.snap.sealed[0].facts.get("offset_width", 1)) if y == "offset" else 1
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
     form = form_of(statistic, counted=False)
-    asked = Asked(y, window.base_ns, SECOND, conditions, bound, None, None, grid, statistic.entry.weight)
+    asked = Asked(
+        y, window.base_ns, SECOND, conditions, bound, None, None, grid, statistic.entry.weight
+    )
     counts = count(engine, asked)
     found = {"count" if form == "map" else "amount": counts}
     if form == "weighed":
         # what moved the bytes is counted as well: how many I/Os they are can be told then
-        found["count"] = count(engine, replace(asked, weight="count", conditions=(*conditions, f"NOT ({asked.lacking})")))
+        found["count"] = count(
+            engine,
+            replace(asked, weight="count", conditions=(*conditions, f"NOT ({asked.lacking})")),
+        )
     tables = []
     for name, cells in found.items():
         fine = cells.coarser(steps=COARSER) if isinstance(grid, LogLinear) else cells
-        columns = {"time_s": fine.t0_ns // SECOND + fine.column, "index": fine.index, name: fine.count}
+        columns = {
+            "time_s": fine.t0_ns // SECOND + fine.column,
+            "index": fine.index,
+            name: fine.count,
+        }
         if counts.without_y:
-            lacking = over_time.sums(engine, Statistic("io", "ops" if name == "count" else "bytes"), (*conditions, f"({asked.lacking})"),
-                                     bound, window.base_ns, SECOND, window.columns)
+            lacking = over_time.sums(
+                engine,
+                Statistic("io", "ops" if name == "count" else "bytes"),
+                (*conditions, f"({asked.lacking})"),
+                bound,
+                window.base_ns,
+                SECOND,
+                window.columns,
+            )
             times = whole(lacking["c"]) + window.base_ns // SECOND
-            more = {"time_s": times, "index": np.full(len(times), WITHOUT), name: whole(lacking["n"])}
+            more = {
+                "time_s": times,
+                "index": np.full(len(times), WITHOUT),
+                name: whole(lacking["n"]),
+            }
             columns = {each: np.append(held, more[each]) for each, held in columns.items()}
         none = np.zeros(len(columns["time_s"]))
-        tables.append(pa.table([columns.get(field.name, none).astype(field.type.to_pandas_dtype()) for field in SCHEMAS[form]],
-                               schema=SCHEMAS[form]))
+        tables.append(
+            pa.table(
+                [
+                    columns.get(field.name, none).astype(field.type.to_pandas_dtype())
+                    for field in SCHEMAS[form]
+                ],
+                schema=SCHEMAS[form],
+            )
+        )
     return Sums(added(tables, form), form, width, None if y == "offset" else BITS)
 
 
-def _numbers(engine: Engine, window: Window, statistic: Statistic, conditions: tuple[str, ...], bound: dict[str, Any]) -> Sums:
-    found = over_time.sums(engine, statistic, conditions, bound, window.base_ns, SECOND, window.columns)
+def _numbers(
+    engine: Engine,
+    window: Window,
+    statistic: Statistic,
+    conditions: tuple[str, ...],
+    bound: dict[str, Any],
+) -> Sums:
+    found = over_time.sums(
+        engine, statistic, conditions, bound, window.base_ns, SECOND, window.columns
+    )
     times, amount = whole(found["c"]) + window.base_ns // SECOND, whole(found["n"])
     words = pa.nulls(len(times), pa.string())
     if statistic.breakdown is not None:

@@ -31,7 +31,31 @@ from .state import read_state
 MANY_MAPS = 600
 """Default maps beyond which what is kept is the quicker answer."""
 
-_ROUND = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 432000, 864000, 1728000)
+_ROUND = (
+    1,
+    2,
+    5,
+    10,
+    20,
+    30,
+    60,
+    120,
+    300,
+    600,
+    1200,
+    1800,
+    3600,
+    7200,
+    14400,
+    21600,
+    43200,
+    86400,
+    172800,
+    432000,
+    864000,
+    1728000,
+)
+
 
 def span_of(recording: Recording) -> Span | None:
     """(first, last) ns that a recording can be asked about: from the first of its events, or of its samples where it has none, and of
@@ -44,8 +68,15 @@ def span_of(recording: Recording) -> Span | None:
         state = read_state(recording.path)
     except ResultsError:
         state = None
-    kept = [(each.first_ns, each.until_ns - 1) for each in state.statistics.values()
-            if each.first_ns is not None and each.until_ns is not None and each.segments] if state is not None else []
+    kept = (
+        [
+            (each.first_ns, each.until_ns - 1)
+            for each in state.statistics.values()
+            if each.first_ns is not None and each.until_ns is not None and each.segments
+        ]
+        if state is not None
+        else []
+    )
     begins = [first for first, _ in kept] + ([] if there is None else [there[0]])
     if begins:
         return min(begins), max(last for _, last in kept) if there is None else there[1]
@@ -90,7 +121,9 @@ class RollUps:
     def answer(self) -> Answer:
         """The answer."""
         if self.is_counted:
-            return answer_counters.answer(self.window, self.held, self.tiers, self.asked, self.there_ns, self.notes)
+            return answer_counters.answer(
+                self.window, self.held, self.tiers, self.asked, self.there_ns, self.notes
+            )
         return answer_events.answer(self.window, self.held, self.tiers, self.asked, self.notes)
 
     def remaining(self) -> list[Window]:
@@ -100,15 +133,39 @@ class RollUps:
         return [window for window, _ in answer_events.remaining(self.window, self.held)]
 
 
-def answer(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
-           source: str | None) -> Answer | None:
+def answer(
+    recording: Recording,
+    asked: Statistic,
+    *,
+    from_ns: int | None,
+    until_ns: int | None,
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+) -> Answer | None:
     """The answer, None where the events themselves are to be asked; arguments as in `query.query`."""
-    found = choose(recording, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, source=source)
+    found = choose(
+        recording,
+        asked,
+        from_ns=from_ns,
+        until_ns=until_ns,
+        interval_ns=interval_ns,
+        columns=columns,
+        source=source,
+    )
     return found.answer() if isinstance(found, RollUps) else None
 
 
-def choose(recording: Recording, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int,
-           source: str | None) -> RollUps | str:
+def choose(
+    recording: Recording,
+    asked: Statistic,
+    *,
+    from_ns: int | None,
+    until_ns: int | None,
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+) -> RollUps | str:
     """The roll-ups that answer, or why none does; arguments as in `query.query`."""
     if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
         return "the recording has no kept statistics"
@@ -123,12 +180,22 @@ def choose(recording: Recording, asked: Statistic, *, from_ns: int | None, until
         return "all samples are there"
     events = snapshot(recording)
     samples = snapshot(recording, "samples")
-    held = found[0] if source is not None else preferred(found, asked, events.sources, samples.sources)
+    held = (
+        found[0] if source is not None else preferred(found, asked, events.sources, samples.sources)
+    )
     if held is None:
         return "the kept statistic is of another source"
     counted = is_counted(held.statistic, held.source)
     snap = samples if counted else events
-    window = window_of(snap, held.source, from_ns, until_ns, interval_ns, columns, earlier=(held.first_ns, held.until_ns - 1))
+    window = window_of(
+        snap,
+        held.source,
+        from_ns,
+        until_ns,
+        interval_ns,
+        columns,
+        earlier=(held.first_ns, held.until_ns - 1),
+    )
     if counted and interval_ns is None and window.interval_ns < SECOND:
         window = replace(window, interval_ns=SECOND)
     bounds = snap.bounds(held.source)
@@ -149,8 +216,18 @@ def choose(recording: Recording, asked: Statistic, *, from_ns: int | None, until
     return RollUps(asked, held, plan.tiers, window, there, notes)
 
 
-def answer_heat(recording: Recording, y: Y, filters: Sequence[Filter], *, from_ns: int | None, until_ns: int | None,
-                interval_ns: int | None, columns: int, source: str | None, weight: Weight) -> HeatCounts | None:
+def answer_heat(
+    recording: Recording,
+    y: Y,
+    filters: Sequence[Filter],
+    *,
+    from_ns: int | None,
+    until_ns: int | None,
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+    weight: Weight,
+) -> HeatCounts | None:
     """The heat map of events under conditions, where a kept statistic has the same question for its name.
 
     None where the events themselves are to be asked; arguments as in `query.heat`.
@@ -160,13 +237,23 @@ def answer_heat(recording: Recording, y: Y, filters: Sequence[Filter], *, from_n
     events = preference(snapshot(recording).sources)
     chosen = source if source is not None else events[0] if events else None
     for asked in _statistics_of(y, filters, chosen, weight):
-        found = answer(recording, asked, from_ns=from_ns, until_ns=until_ns, interval_ns=interval_ns, columns=columns, source=chosen)
+        found = answer(
+            recording,
+            asked,
+            from_ns=from_ns,
+            until_ns=until_ns,
+            interval_ns=interval_ns,
+            columns=columns,
+            source=chosen,
+        )
         if isinstance(found, HeatCounts):
             return found
     return None
 
 
-def _statistics_of(y: Y, filters: Sequence[Filter], source: str | None, weight: Weight) -> Iterator[Statistic]:
+def _statistics_of(
+    y: Y, filters: Sequence[Filter], source: str | None, weight: Weight
+) -> Iterator[Statistic]:
     """Statistics that count the I/Os of a source, or add up their bytes, by y; of any source where it is None."""
     ways = dict.fromkeys((tuple(filters), tuple(_as_named(each) for each in filters)))
     for entry in CATALOGUE.values():
@@ -189,8 +276,16 @@ def _as_named(condition: Filter) -> Filter:
 
 def trouble(recording: Recording) -> tuple[str, ...]:
     """Why what was kept can't be asked, as a note; none where it can."""
-    found = [f"{path.relative_to(recording.path)}: {words}" for path, words in damaged(recording.path)]
-    return (f"damaged or missing files of kept statistics (iolab verify tells more): {'; '.join(found)}",) if found else ()
+    found = [
+        f"{path.relative_to(recording.path)}: {words}" for path, words in damaged(recording.path)
+    ]
+    return (
+        (
+            f"damaged or missing files of kept statistics (iolab verify tells more): {'; '.join(found)}",
+        )
+        if found
+        else ()
+    )
 
 
 def damaged(directory: Path) -> list[tuple[Path, str]]:
@@ -198,7 +293,11 @@ def damaged(directory: Path) -> list[tuple[Path, str]]:
     there = {name: (directory / name).is_file() for name in (DEFINITIONS, STATE, LIST)}
     if not any(there.values()):
         return []
-    found = [(directory / name, "it is missing: what was kept can't be asked") for name in (DEFINITIONS, STATE) if not there[name]]
+    found = [
+        (directory / name, "it is missing: what was kept can't be asked")
+        for name in (DEFINITIONS, STATE)
+        if not there[name]
+    ]
     state = None
     for name in (DEFINITIONS, STATE):
         try:
@@ -210,11 +309,24 @@ def damaged(directory: Path) -> list[tuple[Path, str]]:
             found.append((directory / name, f"what was kept can't be asked: {error.message}"))
     if not there[LIST]:
         # an older iolab had none
-        is_ours = state is not None and state.is_signed and any(each.segments for each in state.statistics.values())
-        return [*found, (directory / LIST, "it is missing: nothing says which files there were")] if is_ours else found
+        is_ours = (
+            state is not None
+            and state.is_signed
+            and any(each.segments for each in state.statistics.values())
+        )
+        return (
+            [*found, (directory / LIST, "it is missing: nothing says which files there were")]
+            if is_ours
+            else found
+        )
     known = listed(directory)
     if known.damaged:
-        found.append((directory / LIST, f"{known.damaged} line{'' if known.damaged == 1 else 's'} can't be believed"))
+        found.append(
+            (
+                directory / LIST,
+                f"{known.damaged} line{'' if known.damaged == 1 else 's'} can't be believed",
+            )
+        )
     found += [(each.file.path, each.words) for each in lost_files(directory)]
     return [*found, *((path, "no line lists it") for path in unlisted(directory))]
 
@@ -234,24 +346,48 @@ def _plan(window: Window, held: Held, *, free: bool) -> _Plan:
     interval, notes = window.interval_ns, []
     if free:
         least = max(interval, tier.seconds * SECOND)
-        interval = next((each * SECOND for each in _ROUND if each * SECOND >= least and each % tier.seconds == 0),
-                        -(-least // (tier.seconds * SECOND)) * tier.seconds * SECOND)
+        interval = next(
+            (
+                each * SECOND
+                for each in _ROUND
+                if each * SECOND >= least and each % tier.seconds == 0
+            ),
+            -(-least // (tier.seconds * SECOND)) * tier.seconds * SECOND,
+        )
     length = tier.seconds * SECOND if interval % (tier.seconds * SECOND) == 0 else SECOND
-    first = window.first_ns // length * length if window.first_ns < held.until_ns else window.first_ns
-    until = -(-window.until_ns // length) * length if window.until_ns < held.until_ns else window.until_ns
+    first = (
+        window.first_ns // length * length if window.first_ns < held.until_ns else window.first_ns
+    )
+    until = (
+        -(-window.until_ns // length) * length
+        if window.until_ns < held.until_ns
+        else window.until_ns
+    )
     if (first, until) != (window.first_ns, window.until_ns) and window.cut:
         notes.append(f"widened to whole sums of {tier.name}")
     tiers = tuple(held.usable(interval, first, until))
-    begin = max(held.first_ns, min((held.begin_s(each) * SECOND for each in tiers), default=held.until_ns))
+    begin = max(
+        held.first_ns, min((held.begin_s(each) * SECOND for each in tiers), default=held.until_ns)
+    )
     if first < begin and any(held.begin_s(each) * SECOND < begin for each in TIERS):
-        notes.append(f"earlier times are kept by sums of {tier.name} alone: ask for columns of a multiple of that")
-    return _Plan(replace(window, first_ns=first, until_ns=until, interval_ns=interval, cut=True), tiers, tuple(notes))
+        notes.append(
+            f"earlier times are kept by sums of {tier.name} alone: ask for columns of a multiple of that"
+        )
+    return _Plan(
+        replace(window, first_ns=first, until_ns=until, interval_ns=interval, cut=True),
+        tiers,
+        tuple(notes),
+    )
 
 
 def _many(window: Window, held: Held) -> bool:
     """Whether a scan of the events would take long, and what is kept fits the window."""
-    whole = not window.first_ns % SECOND and (not window.until_ns % SECOND or window.until_ns >= held.until_ns)
-    return (not window.cut or whole) and sum(each.sources[held.source] for each in window.segments()) > LONG_SCAN
+    whole = not window.first_ns % SECOND and (
+        not window.until_ns % SECOND or window.until_ns >= held.until_ns
+    )
+    return (not window.cut or whole) and sum(
+        each.sources[held.source] for each in window.segments()
+    ) > LONG_SCAN
 
 
 def _maps_do(window: Window, asked: Statistic) -> bool:
@@ -259,7 +395,9 @@ def _maps_do(window: Window, asked: Statistic) -> bool:
     y = next((each for each in QUANTIZED if each == asked.breakdown), QUANTIZED[0])
     fields = asked.breakdown in (None, *segment_maps.FIELDS, *QUANTIZED) and y != "queue"
     # maps go as well, and what is kept may reach further back
-    if window.first_ns <= ((window.snap.recording.facts.dropped or {}).get("maps_until_ns") or -2**62):
+    if window.first_ns <= (
+        (window.snap.recording.facts.dropped or {}).get("maps_until_ns") or -(2**62)
+    ):
         return False
     longer = replace(window, interval_ns=max(SECOND, window.interval_ns))
     if asked.entry.measure != "ops" or not fields or not segment_maps.suits(longer, asked.filters):
@@ -278,6 +416,6 @@ def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int]
     if sessions is None:
         # some of what was kept is lost, and nobody knows when the rest was recorded
         sessions = [window.span]
-    before = clipped(covered(snap, window.until_ns, held.source) or [], (-2**62, held.first_ns))
+    before = clipped(covered(snap, window.until_ns, held.source) or [], (-(2**62), held.first_ns))
     after = clipped(sessions, (held.until_ns, 2**62))
     return tuple(clipped(joined([*before, *kept, *after]), (window.first_ns, window.until_ns)))

@@ -24,7 +24,14 @@ _LENGTHS = {"1s": "a second", "1m": "a minute", "1h": "an hour"}
 _SUMS = ("amount", "over", "covered", "broken")
 
 
-def answer(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, there_ns: int, notes: Sequence[str]) -> Answer:
+def answer(
+    window: Window,
+    held: Held,
+    tiers: Sequence[Tier],
+    asked: Statistic,
+    there_ns: int,
+    notes: Sequence[str],
+) -> Answer:
     """The answer to a statistic of counters; `there_ns` is when the samples begin that are still there."""
     mapped = asked.breakdown == UTILIZATION.name
     if mapped:
@@ -36,8 +43,11 @@ def answer(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, 
     split = min(window.columns, max(0, -(-(there_ns - window.base_ns) // window.interval_ns)))
     told = counters.tell(asked, window, _joined(kept, _present(window, asked), split))
     if isinstance(told, HeatCounts):
-        means = [f"what was kept are means over {_LENGTHS[each.name]}, which count as one reading each: peaks within are not in it"
-                 for each in tiers if mapped and split and any(len(row.readings.column) for row in kept)]
+        means = [
+            f"what was kept are means over {_LENGTHS[each.name]}, which count as one reading each: peaks within are not in it"
+            for each in tiers
+            if mapped and split and any(len(row.readings.column) for row in kept)
+        ]
         return replace(told, assumptions=(*notes, *means, *told.assumptions))
     return replace(told, notes=(*notes, *told.notes))
 
@@ -47,7 +57,10 @@ def _present(window: Window, asked: Statistic) -> list[Spread]:
     if counter is None or not window.snap.bounds(counter.source):
         return []
     breaks = window.snap.recording.breaks(counter.source)
-    return [spread(each, counter, parts, window, breaks) for each in read(window, counter, parted=counters.is_parted(asked))]
+    return [
+        spread(each, counter, parts, window, breaks)
+        for each in read(window, counter, parted=counters.is_parted(asked))
+    ]
 
 
 def _kept(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -> list[Spread]:
@@ -56,8 +69,17 @@ def _kept(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -
     sums = ", ".join(f"sum({name}) AS {name}" for name in _SUMS)
     for paths in by_width(held, tiers).values():
         with Engine(held.directory) as engine:
-            told = rows(engine, paths, window, f"SELECT object, part, {COLUMN} AS c, {sums} FROM kept WHERE {INSIDE} GROUP BY ALL")
-        objects, words, column = np.ma.getdata(told["object"]), np.ma.getdata(told["part"]), whole(told["c"])
+            told = rows(
+                engine,
+                paths,
+                window,
+                f"SELECT object, part, {COLUMN} AS c, {sums} FROM kept WHERE {INSIDE} GROUP BY ALL",
+            )
+        objects, words, column = (
+            np.ma.getdata(told["object"]),
+            np.ma.getdata(told["part"]),
+            whole(told["c"]),
+        )
         for name in sorted(set(objects.tolist())):
             own = found.setdefault(str(name), _empty(str(name), window.columns))
             for part in parts:
@@ -66,7 +88,11 @@ def _kept(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -
                     values = {each: np.ma.filled(told[each], 0.0)[at] for each in _SUMS}
                     amounts = own.amounts.setdefault(part, np.zeros(window.columns))
                     np.add.at(amounts, column[at], values["amount"])
-                    for target, each in ((own.over, "over"), (own.covered, "covered"), (own.broken, "broken")):
+                    for target, each in (
+                        (own.over, "over"),
+                        (own.covered, "covered"),
+                        (own.broken, "broken"),
+                    ):
                         # the same for each part
                         target[column[at]] = values[each]
         if asked.breakdown == UTILIZATION.name:
@@ -75,16 +101,30 @@ def _kept(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -
     return list(found.values())
 
 
-def _shares(held: Held, paths: Sequence[Part], window: Window, parts: Sequence[str]) -> dict[str, Shares]:
+def _shares(
+    held: Held, paths: Sequence[Part], window: Window, parts: Sequence[str]
+) -> dict[str, Shares]:
     """The mean over each sum that was kept, by object."""
     chosen = ", ".join(f"'{part}'" for part in parts)
     with Engine(held.directory) as engine:
-        told = rows(engine, paths, window, f"""
+        told = rows(
+            engine,
+            paths,
+            window,
+            f"""
             WITH parts AS (SELECT object, part, time_s, sum(amount) AS amount, sum(over) AS over FROM kept
                            WHERE {INSIDE} AND part IN ({chosen}) GROUP BY ALL)
-            SELECT object, {COLUMN} AS c, sum(amount) / max(over) AS share FROM parts GROUP BY object, time_s HAVING max(over) > 0""")
-    objects, column, share = np.ma.getdata(told["object"]), whole(told["c"]), np.ma.filled(told["share"], 0.0)
-    return {str(name): Shares(column[objects == name], share[objects == name]) for name in set(objects.tolist())}
+            SELECT object, {COLUMN} AS c, sum(amount) / max(over) AS share FROM parts GROUP BY object, time_s HAVING max(over) > 0""",
+        )
+    objects, column, share = (
+        np.ma.getdata(told["object"]),
+        whole(told["c"]),
+        np.ma.filled(told["share"], 0.0),
+    )
+    return {
+        str(name): Shares(column[objects == name], share[objects == name])
+        for name in set(objects.tolist())
+    }
 
 
 def _empty(name: str, columns: int) -> Spread:
@@ -103,10 +143,26 @@ def _joined(kept: Sequence[Spread], present: Sequence[Spread], split: int) -> li
     for name in sorted(early.keys() | late.keys()):
         first, last = early.get(name, _empty(name, columns)), late.get(name, _empty(name, columns))
         parts = list(dict.fromkeys([*first.amounts, *last.amounts]))
-        amounts = {part: both(first.amounts.get(part, np.zeros(columns)), last.amounts.get(part, np.zeros(columns))) for part in parts}
+        amounts = {
+            part: both(
+                first.amounts.get(part, np.zeros(columns)),
+                last.amounts.get(part, np.zeros(columns)),
+            )
+            for part in parts
+        }
         early_held, late_held = first.readings.column < split, last.readings.column >= split
-        shares = Shares(np.concatenate([first.readings.column[early_held], last.readings.column[late_held]]),
-                        np.concatenate([first.readings.share[early_held], last.readings.share[late_held]]))
-        found.append(Spread(name, amounts, both(first.over, last.over), both(first.covered, last.covered), both(first.broken, last.broken),
-                            shares))
+        shares = Shares(
+            np.concatenate([first.readings.column[early_held], last.readings.column[late_held]]),
+            np.concatenate([first.readings.share[early_held], last.readings.share[late_held]]),
+        )
+        found.append(
+            Spread(
+                name,
+                amounts,
+                both(first.over, last.over),
+                both(first.covered, last.covered),
+                both(first.broken, last.broken),
+                shares,
+            )
+        )
     return found

@@ -32,7 +32,9 @@ _BUCKETS = 2**32
 """Buckets of a column, at most."""
 
 
-def answer(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> Answer:
+def answer(
+    window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]
+) -> Answer:
     """The answer to a statistic of events."""
     if asked.breakdown in QUANTIZED:
         return steady(lambda: _map(window, held, tiers, asked, notes))
@@ -50,30 +52,64 @@ def remaining(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
     since = of([each for each in snap.sealed if each.number > held.kept.through], snap.hot)
     if since.segments() or snap.hot_of(held.source) is not None:
         found.append((since, []))
-    early = of([each for each in snap.sealed if each.number <= held.kept.through and each.first_ns < held.first_ns], None)
+    early = of(
+        [
+            each
+            for each in snap.sealed
+            if each.number <= held.kept.through and each.first_ns < held.first_ns
+        ],
+        None,
+    )
     if window.first_ns < held.first_ns and early.segments():
         found.append((early, [f"time_ns < {held.first_ns}"]))
     return found
 
 
-def _map(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> HeatCounts:
+def _map(
+    window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]
+) -> HeatCounts:
     y = next(each for each in QUANTIZED if each == asked.breakdown)
     weight, unique = asked.entry.weight, _unique(held, tiers, window)
-    parts = [_kept_map(window, held, y, weight, width, paths, unique) for width, paths in by_width(held, tiers).items()]
+    parts = [
+        _kept_map(window, held, y, weight, width, paths, unique)
+        for width, paths in by_width(held, tiers).items()
+    ]
     width = max((each.grid.width for each in parts if isinstance(each.grid, Linear)), default=1)
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
     for part, more in remaining(window, held):
         conditions, bound = part.conditions(asked.filters)
         with Engine(held.directory) as engine:
             attach(engine, part)
-            found = count(engine, Asked(y, window.base_ns, window.interval_ns, (*conditions, *more), bound, None, None, grid, weight))
+            found = count(
+                engine,
+                Asked(
+                    y,
+                    window.base_ns,
+                    window.interval_ns,
+                    (*conditions, *more),
+                    bound,
+                    None,
+                    None,
+                    grid,
+                    weight,
+                ),
+            )
         parts.append(found if y == "offset" else found.coarser(steps=COARSER))
     empty = np.zeros(0, dtype=np.int64)
-    parts = parts or [HeatCounts(y, window.base_ns, window.interval_ns, grid, empty, empty, empty, weight)]
+    parts = parts or [
+        HeatCounts(y, window.base_ns, window.interval_ns, grid, empty, empty, empty, weight)
+    ]
     counts = merge(alike(parts)) if len(parts) > 1 else parts[0]
-    while isinstance(counts.grid, Linear) and len(counts.index) and int(counts.index.max() - counts.index.min()) >= BUCKETS:
+    while (
+        isinstance(counts.grid, Linear)
+        and len(counts.index)
+        and int(counts.index.max() - counts.index.min()) >= BUCKETS
+    ):
         counts = counts.coarser(steps=1)
-    said = [*notes, *([f"{2**BITS} buckets an octave"] if isinstance(counts.grid, LogLinear) else [])]
+    said = [
+        *notes,
+        *([f"{2**BITS} buckets an octave"] if isinstance(counts.grid, LogLinear) else []),
+    ]
     return with_facts(counts, window, asked.filters, said)
 
 
@@ -82,15 +118,34 @@ def _unique(held: Held, tiers: Sequence[Tier], window: Window) -> bool:
     return all(tier.seconds * SECOND == window.interval_ns for tier, _ in held.files(tiers))
 
 
-def _kept_map(window: Window, held: Held, y: Y, weight: Weight, width: int, paths: Sequence[Part], unique: bool) -> HeatCounts:
+def _kept_map(
+    window: Window,
+    held: Held,
+    y: Y,
+    weight: Weight,
+    width: int,
+    paths: Sequence[Part],
+    unique: bool,
+) -> HeatCounts:
     # one number for column and bucket, so that millions of cells are sorted once
     cell, group = f"{COLUMN} * {_BUCKETS} + index", "" if unique else "GROUP BY ALL"
     sums = {"n": "count"} if weight == "count" else {"n": "amount", "ios": "count"}
-    amounts = ", ".join(f"CAST({each if unique else f'sum({each})'} AS BIGINT) AS {name}" for name, each in sums.items())
+    amounts = ", ".join(
+        f"CAST({each if unique else f'sum({each})'} AS BIGINT) AS {name}"
+        for name, each in sums.items()
+    )
     with Engine(held.directory) as engine:
-        found = rows(engine, paths, window, f"SELECT {cell} AS cell, {amounts} FROM kept WHERE {INSIDE} {group}")
+        found = rows(
+            engine,
+            paths,
+            window,
+            f"SELECT {cell} AS cell, {amounts} FROM kept WHERE {INSIDE} {group}",
+        )
     key, amount = np.ma.getdata(found["cell"]), np.ma.getdata(found["n"])
-    ios, lacking = np.ma.getdata(found["ios" if weight != "count" else "n"]), key & (_BUCKETS - 1) == WITHOUT
+    ios, lacking = (
+        np.ma.getdata(found["ios" if weight != "count" else "n"]),
+        key & (_BUCKETS - 1) == WITHOUT,
+    )
     events, without_y = int(ios[~lacking].sum()), int(ios[lacking].sum())
     # I/Os that moved nothing are in no cell
     shown = ~lacking & (amount > 0)
@@ -102,32 +157,79 @@ def _kept_map(window: Window, held: Held, y: Y, weight: Weight, width: int, path
     column, index = key >> 32, key & (_BUCKETS - 1)
     first = int(column[0]) if len(column) else 0
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS)
-    return HeatCounts(y, window.base_ns + first * window.interval_ns, window.interval_ns, grid, column - first, index, amount, weight,
-                      events=events, without_y=without_y)
+    return HeatCounts(
+        y,
+        window.base_ns + first * window.interval_ns,
+        window.interval_ns,
+        grid,
+        column - first,
+        index,
+        amount,
+        weight,
+        events=events,
+        without_y=without_y,
+    )
 
 
-def _over_time(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]) -> Series | Stack:
+def _over_time(
+    window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic, notes: Sequence[str]
+) -> Series | Stack:
     parts = []
     key = "key" if asked.breakdown is not None else "NULL"
     amount = "count" if form_of(held.statistic, counted=False) == "map" else "amount"
     for paths in by_width(held, tiers).values():
         with Engine(held.directory) as engine:
-            parts.append(rows(engine, paths, window, f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, 0 AS lacking "
-                                                     f"FROM kept WHERE {INSIDE} GROUP BY ALL"))
+            parts.append(
+                rows(
+                    engine,
+                    paths,
+                    window,
+                    f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, 0 AS lacking "
+                    f"FROM kept WHERE {INSIDE} GROUP BY ALL",
+                )
+            )
     if asked.breakdown is not None and any(np.ma.getmaskarray(part["k"]).any() for part in parts):
-        notes = [*notes, f"names beyond the {MOST_KEYS:,} largest of a segment are in the rest: how many they are is not known, and a "
-                         "name that was among them for a time is told too small"]
+        notes = [
+            *notes,
+            f"names beyond the {MOST_KEYS:,} largest of a segment are in the rest: how many they are is not known, and a "
+            "name that was among them for a time is told too small",
+        ]
     for part, more in remaining(window, held):
         conditions, bound = part.conditions(asked.filters)
         with Engine(held.directory) as engine:
             attach(engine, part)
-            parts.append(over_time.sums(engine, asked, (*conditions, *more), bound, window.base_ns, window.interval_ns, window.columns))
+            parts.append(
+                over_time.sums(
+                    engine,
+                    asked,
+                    (*conditions, *more),
+                    bound,
+                    window.base_ns,
+                    window.interval_ns,
+                    window.columns,
+                )
+            )
     none = np.zeros(0, dtype=np.int64)
-    parts = parts or [{"c": none, "k": np.ma.array(none.astype(object), mask=True), "n": none, "lacking": none}]
-    found = _fewer(over_time.added(parts), window.columns) if asked.breakdown is not None else over_time.added(parts)
-    return over_time.answer(asked, found, source=held.source, base_ns=window.base_ns, interval_ns=window.interval_ns,
-                            columns=window.columns, span=window.span, recorded=window.recorded, notes=tuple(notes),
-                            losses=window.losses)
+    parts = parts or [
+        {"c": none, "k": np.ma.array(none.astype(object), mask=True), "n": none, "lacking": none}
+    ]
+    found = (
+        _fewer(over_time.added(parts), window.columns)
+        if asked.breakdown is not None
+        else over_time.added(parts)
+    )
+    return over_time.answer(
+        asked,
+        found,
+        source=held.source,
+        base_ns=window.base_ns,
+        interval_ns=window.interval_ns,
+        columns=window.columns,
+        span=window.span,
+        recorded=window.recorded,
+        notes=tuple(notes),
+        losses=window.losses,
+    )
 
 
 def _fewer(found: dict[str, Any], columns: int) -> dict[str, Any]:
@@ -135,9 +237,12 @@ def _fewer(found: dict[str, Any], columns: int) -> dict[str, Any]:
     rest = np.ma.getmaskarray(found["k"])
     words, places = np.unique(np.ma.filled(found["k"], "").astype(str), return_inverse=True)
     totals = np.bincount(places[~rest], weights=whole(found["n"])[~rest], minlength=len(words))
-    shown = np.argsort(-totals, kind="stable")[:max(16, MOST_CELLS // max(1, columns))]
+    shown = np.argsort(-totals, kind="stable")[: max(16, MOST_CELLS // max(1, columns))]
     small = np.ones(len(words), dtype=bool)
     small[shown] = False
     named = len(np.unique(places[~rest]))
-    return {**found, "k": np.ma.array(np.ma.getdata(found["k"]), mask=rest | small[places]),
-            "every": np.full(len(rest), named + bool(rest.any()))}
+    return {
+        **found,
+        "k": np.ma.array(np.ma.getdata(found["k"]), mask=rest | small[places]),
+        "every": np.full(len(rest), named + bool(rest.any())),
+    }

@@ -19,7 +19,9 @@ class Budget:
         self._monotonic, self._cpus = monotonic, cpus
         self._spent: deque[tuple[float, dict[str, int]]] = deque()
 
-    def excess(self, definitions: Definitions, sizes: Mapping[str, int], cpu_ns: Mapping[str, int]) -> tuple[str, str] | None:
+    def excess(
+        self, definitions: Definitions, sizes: Mapping[str, int], cpu_ns: Mapping[str, int]
+    ) -> tuple[str, str] | None:
         """(the statistic that has to pause, why), None while all is well.
 
         Args:
@@ -30,14 +32,19 @@ class Budget:
             self._spent.clear()
         return found
 
-    def _too_large(self, definitions: Definitions, sizes: Mapping[str, int], going: Collection[str]) -> tuple[str, str] | None:
+    def _too_large(
+        self, definitions: Definitions, sizes: Mapping[str, int], going: Collection[str]
+    ) -> tuple[str, str] | None:
         whole = sum(sizes.values())
         if definitions.bytes is None or whole <= definitions.bytes or not going:
             return None
         return max(going, key=lambda name: sizes.get(name, 0)), (
-            f"kept statistics take {format_quantity(whole, 'B', 3)}, the budget is {format_quantity(definitions.bytes, 'B', 3)}")
+            f"kept statistics take {format_quantity(whole, 'B', 3)}, the budget is {format_quantity(definitions.bytes, 'B', 3)}"
+        )
 
-    def _too_costly(self, definitions: Definitions, cpu_ns: Mapping[str, int]) -> tuple[str, str] | None:
+    def _too_costly(
+        self, definitions: Definitions, cpu_ns: Mapping[str, int]
+    ) -> tuple[str, str] | None:
         if self._cpus is None:
             return None
         now = self._monotonic()
@@ -54,4 +61,5 @@ class Budget:
             return None
         return max(spent, key=lambda name: spent[name]), (
             f"keeping statistics took {format_number(share * 100, 2)} % of all CPU time over {seconds:.0f} s, "
-            f"the budget is {format_number(definitions.cpu_share * 100, 2)} %")
+            f"the budget is {format_number(definitions.cpu_share * 100, 2)} %"
+        )

@@ -39,7 +39,10 @@ class Merger:
         for tier in TIERS:
             place = folder(self._directory, tier, self._name)
             with telling(place, "remove what was merged"):
-                for path in [*(each.path for each in replaced(self._directory, tier, self._name)), *place.glob(".*.tmp")]:
+                for path in [
+                    *(each.path for each in replaced(self._directory, tier, self._name)),
+                    *place.glob(".*.tmp"),
+                ]:
                     listed.drop(path)
                     path.unlink(missing_ok=True)
 
@@ -49,7 +52,9 @@ class Merger:
         for hour in hours[:-1]:
             self._hour(hour)
         # the last one is not over
-        if hours and len(hours[-1]) >= (SINGLES if sum(self.about(each).rows for each in hours[-1]) <= FEW_ROWS else MANY):
+        if hours and len(hours[-1]) >= (
+            SINGLES if sum(self.about(each).rows for each in hours[-1]) <= FEW_ROWS else MANY
+        ):
             self._into_one(TIERS[0], hours[-1], [self._sum(hours[-1])])
         for tier in TIERS:
             self._days(tier)
@@ -79,15 +84,22 @@ class Merger:
 
     def _days(self, tier: Tier) -> None:
         """Hours of a day that is over, one after the other, so that never the whole of it is in memory."""
-        merged = min((found[-1].last if found else 0) for found in (self._files(each) for each in TIERS[1:]))
+        merged = min(
+            (found[-1].last if found else 0) for found in (self._files(each) for each in TIERS[1:])
+        )
         held = [each for each in self._files(tier) if each.last <= merged]
-        days = [list(group) for _, group in groupby(held, key=lambda each: self.about(each).first_s // DAY)]
+        days = [
+            list(group)
+            for _, group in groupby(held, key=lambda each: self.about(each).first_s // DAY)
+        ]
         for day, _ in pairwise(days):
             if len(day) > 1:
                 width = max(self.about(each).width for each in day)
                 self._into_one(tier, day, (tables.read(each.path).wider(width) for each in day))
 
-    def age(self, until_s: int, keep_s: Mapping[str, int], floors: Mapping[str, int]) -> dict[str, int]:
+    def age(
+        self, until_s: int, keep_s: Mapping[str, int], floors: Mapping[str, int]
+    ) -> dict[str, int]:
         """Remove what is older than `keep_s` before `until_s`, file by file, and all that is before `floors`.
 
         Sums of an hour that is not in the longest tier yet go with that alone: minutes and hours are still to be made of them.
@@ -96,7 +108,10 @@ class Merger:
         begins: dict[str, int] = {}
         whole, pending = floors.get(TIERS[-1].name, 0), self._pending_s()
         for tier in TIERS:
-            oldest, floor = (max(whole, min(each, pending)) for each in (until_s - keep_s[tier.name], floors.get(tier.name, 0)))
+            oldest, floor = (
+                max(whole, min(each, pending))
+                for each in (until_s - keep_s[tier.name], floors.get(tier.name, 0))
+            )
             for each in self._files(tier):
                 told = self.about(each)
                 end = told.last_s + tier.seconds
@@ -128,14 +143,24 @@ class Merger:
     def _sum(self, parts: Sequence[File]) -> Sums:
         found = [tables.read(each.path) for each in parts]
         width, first = max(each.width for each in found), found[0]
-        return Sums(tables.added([each.wider(width).table for each in found], first.form), first.form, width, first.bits)
+        return Sums(
+            tables.added([each.wider(width).table for each in found], first.form),
+            first.form,
+            width,
+            first.bits,
+        )
 
     def _into_one(self, tier: Tier, parts: Sequence[File], sums: Iterable[Sums]) -> None:
         self._write(tier, File(parts[0].first, parts[-1].last, Path()), sums)
         self._remove(parts)
 
     def _write(self, tier: Tier, whole: File, sums: Iterable[Sums]) -> None:
-        listed.write(path_of(self._directory, tier, self._name, whole.first, whole.last), sums, self._statistic, self._source)
+        listed.write(
+            path_of(self._directory, tier, self._name, whole.first, whole.last),
+            sums,
+            self._statistic,
+            self._source,
+        )
 
     def _remove(self, gone: Sequence[File]) -> None:
         for each in gone:
@@ -146,7 +171,17 @@ class Merger:
 
     def _cut(self, tier: Tier, each: File, floor: int) -> None:
         sums = tables.read(each.path)
-        late = sums.table.filter(pa.array(np.asarray(sums.table["time_s"]) >= floor // tier.seconds * tier.seconds))
+        late = sums.table.filter(
+            pa.array(np.asarray(sums.table["time_s"]) >= floor // tier.seconds * tier.seconds)
+        )
         self._about.pop(each.path, None)
-        if listed.write(each.path, [Sums(late, sums.form, sums.width, sums.bits)], self._statistic, self._source) is None:
+        if (
+            listed.write(
+                each.path,
+                [Sums(late, sums.form, sums.width, sums.bits)],
+                self._statistic,
+                self._source,
+            )
+            is None
+        ):
             self._remove([each])

@@ -48,6 +48,7 @@ class Held:
 
     def usable(self, interval_ns: int, first_ns: int, until_ns: int) -> list[Tier]:
         """Tiers whose sums fit into columns and into a window."""
+
         def fits(tier: Tier) -> bool:
             length = tier.seconds * SECOND
             ends = [each for each in (first_ns, until_ns) if self.first_ns < each < self.until_ns]
@@ -57,25 +58,56 @@ class Held:
 
     def files(self, tiers: Collection[Tier]) -> list[tuple[Tier, File]]:
         """Files of some tiers that hold every segment once."""
-        name, lost = folder_name(self.wanted.statistic), {each.file.path for each in self.lost(tiers)}
-        return chosen([(tier, [each for each in files(self.directory, tier, name, self.kept.through) if each.path not in lost])
-                       for tier in tiers])
+        name, lost = (
+            folder_name(self.wanted.statistic),
+            {each.file.path for each in self.lost(tiers)},
+        )
+        return chosen(
+            [
+                (
+                    tier,
+                    [
+                        each
+                        for each in files(self.directory, tier, name, self.kept.through)
+                        if each.path not in lost
+                    ],
+                )
+                for tier in tiers
+            ]
+        )
 
     def lost(self, tiers: Collection[Tier]) -> list[Lost]:
         """Files of some tiers that are damaged or missing, and not in another one of their tier."""
         name = folder_name(self.wanted.statistic)
-        found = [each for each in lost_files(self.directory)
-                 if each.tier in tiers and each.file.path.parent.name == name and each.file.last <= self.kept.through]
+        found = [
+            each
+            for each in lost_files(self.directory)
+            if each.tier in tiers
+            and each.file.path.parent.name == name
+            and each.file.last <= self.kept.through
+        ]
         there = {tier: files(self.directory, tier, name) for tier in {each.tier for each in found}}
-        return [each for each in found
-                if not any(each.file.within(other) for other in there[each.tier] if other.path != each.file.path)]
+        return [
+            each
+            for each in found
+            if not any(
+                each.file.within(other)
+                for other in there[each.tier]
+                if other.path != each.file.path
+            )
+        ]
 
     def _holes(self, tiers: Collection[Tier]) -> list[Span]:
         """Spans that lost files had, and no file of another tier has."""
         lost = self.lost(tiers)
         held = [each for _, each in self.files(tiers)] if lost else []
-        return [(each.first_s * SECOND, each.until_s * SECOND) for each in lost if each.first_s is not None and each.until_s is not None
-                and not any(each.file.within(other) for other in held)]
+        return [
+            (each.first_s * SECOND, each.until_s * SECOND)
+            for each in lost
+            if each.first_s is not None
+            and each.until_s is not None
+            and not any(each.file.within(other) for other in held)
+        ]
 
     def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
         """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all, and no file is lost."""
@@ -87,9 +119,19 @@ class Held:
         if not tiers:
             return []
         begin = max(self.first_ns, min(self.begin_s(tier) for tier in tiers) * SECOND)
-        left_out = [(first, self.until_ns if until is None else until) for first, until in
-                    (*self.wanted.left_out, *self.kept.suspended, *self.kept.missed, *self._holes(tiers))]
-        return clipped(without(sessions, [each for each in left_out if each[0] < each[1]]), (begin, max(begin, self.until_ns)))
+        left_out = [
+            (first, self.until_ns if until is None else until)
+            for first, until in (
+                *self.wanted.left_out,
+                *self.kept.suspended,
+                *self.kept.missed,
+                *self._holes(tiers),
+            )
+        ]
+        return clipped(
+            without(sessions, [each for each in left_out if each[0] < each[1]]),
+            (begin, max(begin, self.until_ns)),
+        )
 
 
 def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]:
@@ -101,18 +143,30 @@ def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]
     found = []
     for name, wanted in definitions.statistics.items():
         kept = state.statistics.get(name)
-        if kept is None or kept.added_ns != wanted.added_ns or kept.source is None or kept.first_ns is None or kept.until_ns is None:
+        if (
+            kept is None
+            or kept.added_ns != wanted.added_ns
+            or kept.source is None
+            or kept.first_ns is None
+            or kept.until_ns is None
+        ):
             continue
         try:
             statistic = parse(name)
         except UsageError:
             continue  # a newer iolab's
-        if source in (None, kept.source) and (same(asked, statistic) or _sums_to(asked, statistic, kept.source)):
-            found.append(Held(directory, statistic, wanted, kept, kept.source, kept.first_ns, kept.until_ns))
+        if source in (None, kept.source) and (
+            same(asked, statistic) or _sums_to(asked, statistic, kept.source)
+        ):
+            found.append(
+                Held(directory, statistic, wanted, kept, kept.source, kept.first_ns, kept.until_ns)
+            )
     return sorted(found, key=lambda each: (not same(asked, each.statistic), each.first_ns))
 
 
-def preferred(held: Sequence[Held], asked: Statistic, events: Collection[str], samples: Collection[str]) -> Held | None:
+def preferred(
+    held: Sequence[Held], asked: Statistic, events: Collection[str], samples: Collection[str]
+) -> Held | None:
     """The best one that is of what a query would take of the sources that the recording still has; None where there is none."""
     now = source_of(asked, None, events, samples)[0]
     return next((each for each in held if now in (None, each.source)), None)
@@ -120,9 +174,15 @@ def preferred(held: Sequence[Held], asked: Statistic, events: Collection[str], s
 
 def _sums_to(asked: Statistic, statistic: Statistic, source: str) -> bool:
     """Whether what is kept of one statistic holds another one."""
-    if (asked.group, asked.name, set(asked.filters)) != (statistic.group, statistic.name, set(statistic.filters)):
+    if (asked.group, asked.name, set(asked.filters)) != (
+        statistic.group,
+        statistic.name,
+        set(statistic.filters),
+    ):
         return False
     if is_counted(statistic, source):
         counter = statistic.entry.counter
-        return counter is not None and (counter.object != "cpu" or is_parted(asked) == is_parted(statistic))
+        return counter is not None and (
+            counter.object != "cpu" or is_parted(asked) == is_parted(statistic)
+        )
     return asked.breakdown is None

@@ -28,7 +28,9 @@ def defaults(sources: Collection[str]) -> list[str]:
     return found
 
 
-def begin(directory: Path, sources: Collection[str], asked: Sequence[str] | None, now_ns: int) -> Definitions | None:
+def begin(
+    directory: Path, sources: Collection[str], asked: Sequence[str] | None, now_ns: int
+) -> Definitions | None:
     """What is kept from now on: `asked`, beside what was kept there before; the defaults where that is None and nothing was ever kept.
 
     None where nothing is. ResultsError where it can't be written.
@@ -44,7 +46,9 @@ def begin(directory: Path, sources: Collection[str], asked: Sequence[str] | None
         for name in names:
             statistic = checked(name)
             if not any(means(held, statistic) for held in after.statistics):
-                after = after.with_(Definition(str(statistic), now_ns, since_ns=now_ns // SECOND * SECOND))
+                after = after.with_(
+                    Definition(str(statistic), now_ns, since_ns=now_ns // SECOND * SECOND)
+                )
         return after
 
     return change_definitions(directory, how)

@@ -56,7 +56,11 @@ class Definition:
     @property
     def left_out(self) -> Spans:
         """Pauses, and what comes after `until_ns`."""
-        return self.pauses if self.until_ns is None or self.paused else (*self.pauses, (next_second(self.until_ns), None))
+        return (
+            self.pauses
+            if self.until_ns is None or self.paused
+            else (*self.pauses, (next_second(self.until_ns), None))
+        )
 
     def pausing(self, at_ns: int) -> Definition:
         """Paused from a moment on, or from `until_ns` where that is earlier."""
@@ -77,7 +81,9 @@ class Definitions:
 
     revision: int = 0
     statistics: Mapping[str, Definition] = field(default_factory=dict)
-    retention: Mapping[str, int] = field(default_factory=lambda: {tier.name: tier.keep_s for tier in TIERS})
+    retention: Mapping[str, int] = field(
+        default_factory=lambda: {tier.name: tier.keep_s for tier in TIERS}
+    )
     bytes: int | None = MOST_BYTES
     cpu_share: float | None = MOST_CPU
 
@@ -87,14 +93,19 @@ class Definitions:
 
     def without(self, name: str) -> Definitions:
         """Without one."""
-        return replace(self, statistics={other: each for other, each in self.statistics.items() if other != name})
+        return replace(
+            self,
+            statistics={other: each for other, each in self.statistics.items() if other != name},
+        )
 
     @property
     def wrong(self) -> str:
         """What is wrong with the limits, in words; empty where nothing is."""
         kept = [self.retention[tier.name] for tier in TIERS]
         if kept[0] < 1 or kept[-1] > LONGEST_S:
-            return f"sums are kept for a second at least, and {LONGEST_S // DAY // 365} years at most"
+            return (
+                f"sums are kept for a second at least, and {LONGEST_S // DAY // 365} years at most"
+            )
         if kept != sorted(kept):
             return "longer sums are kept at least as long as shorter ones"
         if self.bytes is not None and not 0 < self.bytes < 1 << 63:
@@ -105,9 +116,14 @@ class Definitions:
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
-        return {"schema": SCHEMA, "kind": "keep", "revision": self.revision,
-                "statistics": [asdict(each) for each in self.statistics.values()], "retention": dict(self.retention),
-                "budget": {"bytes": self.bytes, "cpu_share": self.cpu_share}}
+        return {
+            "schema": SCHEMA,
+            "kind": "keep",
+            "revision": self.revision,
+            "statistics": [asdict(each) for each in self.statistics.values()],
+            "retention": dict(self.retention),
+            "budget": {"bytes": self.bytes, "cpu_share": self.cpu_share},
+        }
 
 
 def read_definitions(directory: Path) -> Definitions | None:
@@ -121,8 +137,13 @@ def read_definitions(directory: Path) -> Definitions | None:
         found = [_definition(each) for each in data["statistics"]]
         kept = {tier.name: int(data["retention"][tier.name]) for tier in TIERS}
         size, share = data["budget"]["bytes"], data["budget"]["cpu_share"]
-        limited = Definitions(int(data["revision"]), {each.statistic: each for each in found}, kept, None if size is None else int(size),
-                              None if share is None else float(share))
+        limited = Definitions(
+            int(data["revision"]),
+            {each.statistic: each for each in found},
+            kept,
+            None if size is None else int(size),
+            None if share is None else float(share),
+        )
         wrong = limited.wrong
         if wrong:
             raise ValueError(wrong)
@@ -133,9 +154,16 @@ def read_definitions(directory: Path) -> Definitions | None:
 
 def _definition(data: Mapping[str, Any]) -> Definition:
     since, source, until = data["since_ns"], data["source"], data.get("until_ns")
-    return Definition(str(data["statistic"]), int(data["added_ns"]), None if source is None else str(source),
-                      None if since is None else int(since), spans(data["pauses"]), int(data["resumed_ns"]),
-                      {str(tier): int(ns) for tier, ns in data["floors"].items()}, None if until is None else int(until))
+    return Definition(
+        str(data["statistic"]),
+        int(data["added_ns"]),
+        None if source is None else str(source),
+        None if since is None else int(since),
+        spans(data["pauses"]),
+        int(data["resumed_ns"]),
+        {str(tier): int(ns) for tier, ns in data["floors"].items()},
+        None if until is None else int(until),
+    )
 
 
 def next_second(ns: int) -> int:
@@ -161,10 +189,24 @@ def read_object(path: Path, kind: str, schema: int, hint: str) -> dict[str, Any]
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
     except (ValueError, RecursionError):
         raise ResultsError("is damaged: not JSON", where=path, hint=hint) from None
-    if not isinstance(data, dict) or data.get("kind") != kind or not isinstance(data.get("schema"), int):
-        raise ResultsError(f"is damaged: doesn't say that it is of kind '{kind}', and of which schema", where=path, hint=hint)
+    if (
+        not isinstance(data, dict)
+        or data.get("kind") != kind
+        or not isinstance(data.get("schema"), int)
+    ):
+        raise ResultsError(
+            f"is damaged: doesn't say that it is of kind '{kind}', and of which schema",
+            where=path,
+            hint=hint,
+        )
     if not holds(data):
-        raise ResultsError("is damaged: its checksum is not that of what was written", where=path, hint=hint)
+        raise ResultsError(
+            "is damaged: its checksum is not that of what was written", where=path, hint=hint
+        )
     if data["schema"] > schema:
-        raise ResultsError(f"has schema {data['schema']}, this iolab knows up to {schema}", where=path, hint="use a newer iolab")
+        raise ResultsError(
+            f"has schema {data['schema']}, this iolab knows up to {schema}",
+            where=path,
+            hint="use a newer iolab",
+        )
     return data

@@ -26,9 +26,13 @@ def limits(directory: Path) -> dict[str, Any]:
     read_facts(directory)
     definitions = read_definitions(directory) or Definitions()
     state = read_state(directory)
-    return {"bytes": definitions.bytes, "cpu_share": definitions.cpu_share, "retention": dict(definitions.retention),
-            "used_bytes": sum(size_of(directory, name) for name in definitions.statistics),
-            "pending": definitions.revision > (state.revision if state is not None else 0)}
+    return {
+        "bytes": definitions.bytes,
+        "cpu_share": definitions.cpu_share,
+        "retention": dict(definitions.retention),
+        "used_bytes": sum(size_of(directory, name) for name in definitions.statistics),
+        "pending": definitions.revision > (state.revision if state is not None else 0),
+    }
 
 
 class Wanted(TypedDict, total=False):
@@ -43,7 +47,9 @@ class Wanted(TypedDict, total=False):
     retention: Mapping[str, int]
 
 
-def limit(directory: Path, wanted: Wanted, *, wait_s: float = WAIT_S, work_s: float | None = None) -> dict[str, Any]:
+def limit(
+    directory: Path, wanted: Wanted, *, wait_s: float = WAIT_S, work_s: float | None = None
+) -> dict[str, Any]:
     """Change some limits; what holds then, as `limits` has it. A statistic that is suspended stays so until it is resumed.
 
     UsageError for limits that can't be, and of a recording that was imported.
@@ -55,11 +61,19 @@ def limit(directory: Path, wanted: Wanted, *, wait_s: float = WAIT_S, work_s: fl
             raise UsageError(f"there is no tier '{tier}'", hint=near(tier, places))
 
     def how(before: Definitions) -> Definitions:
-        after = replace(before, bytes=wanted.get("bytes", before.bytes), cpu_share=wanted.get("cpu_share", before.cpu_share),
-                        retention={**before.retention, **wanted.get("retention", {})})
+        after = replace(
+            before,
+            bytes=wanted.get("bytes", before.bytes),
+            cpu_share=wanted.get("cpu_share", before.cpu_share),
+            retention={**before.retention, **wanted.get("retention", {})},
+        )
         if after.wrong:
             kept = ", ".join(f"{tier}={seconds} s" for tier, seconds in after.retention.items())
-            raise UsageError(after.wrong, where=directory, hint=f"asked for is {kept}" if "retention" in wanted else None)
+            raise UsageError(
+                after.wrong,
+                where=directory,
+                hint=f"asked for is {kept}" if "retention" in wanted else None,
+            )
         return after
 
     changed(directory, how, wait_s, work_s)

@@ -73,12 +73,26 @@ def note(path: Path, first_s: int, last_s: int) -> None:
     size, crc = digest(path)
     directory = _directory(path)
     with _guard:
-        append_line(directory / LIST, {"file": _name(path), "bytes": size, "digest": crc, "first_s": first_s, "last_s": last_s})
+        append_line(
+            directory / LIST,
+            {
+                "file": _name(path),
+                "bytes": size,
+                "digest": crc,
+                "first_s": first_s,
+                "last_s": last_s,
+            },
+        )
         found = listed(directory)
         if found.lines > 2 * len(found.files) + STALE:
             with replacing(directory / LIST) as temporary:
-                lines = ({name: value for name, value in line.items() if name != CRC} for line in found.files.values())
-                temporary.write_text("".join(f"{line_of(line)}\n" for line in lines), encoding="ascii")
+                lines = (
+                    {name: value for name, value in line.items() if name != CRC}
+                    for line in found.files.values()
+                )
+                temporary.write_text(
+                    "".join(f"{line_of(line)}\n" for line in lines), encoding="ascii"
+                )
 
 
 def drop(path: Path) -> None:
@@ -91,7 +105,9 @@ def part_of(directory: Path, path: Path) -> Part:
     """A file as its line has it."""
     line = listed(directory).files.get(_name(path), {})
     size, crc = line.get("bytes"), line.get("digest")
-    return Part(path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None)
+    return Part(
+        path, size if isinstance(size, int) else None, crc if isinstance(crc, str) else None
+    )
 
 
 def lost_files(directory: Path) -> list[Lost]:
@@ -105,7 +121,9 @@ def lost_files(directory: Path) -> list[Lost]:
         # it may have been merged meanwhile
         if words and name in listed(directory).files:
             first, last = line.get("first_s"), line.get("last_s")
-            found.append(Lost(tier, each, words, first, None if last is None else last + tier.seconds))
+            found.append(
+                Lost(tier, each, words, first, None if last is None else last + tier.seconds)
+            )
     return found
 
 
@@ -126,8 +144,18 @@ def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> Abo
 def unlisted(directory: Path) -> list[Path]:
     """Files that are not in the list, where there is one."""
     known = listed(directory).files
-    return [path for tier in TIERS for folder in sorted((directory / "histograms" / tier.name).glob("*")) if is_folder(folder.name)
-            for path in sorted(folder.glob("*.parquet")) if file_of(path) is not None and _name(path) not in known] if known else []
+    return (
+        [
+            path
+            for tier in TIERS
+            for folder in sorted((directory / "histograms" / tier.name).glob("*"))
+            if is_folder(folder.name)
+            for path in sorted(folder.glob("*.parquet"))
+            if file_of(path) is not None and _name(path) not in known
+        ]
+        if known
+        else []
+    )
 
 
 def _wrong(part: Part) -> str:
@@ -136,7 +164,10 @@ def _wrong(part: Part) -> str:
     except FileNotFoundError:
         return "it is missing"
     return known_damage(part.path, status) or (
-        "" if part.bytes in (None, status.st_size) else f"it has {status.st_size} bytes, {part.bytes} were written")
+        ""
+        if part.bytes in (None, status.st_size)
+        else f"it has {status.st_size} bytes, {part.bytes} were written"
+    )
 
 
 def _file(directory: Path, name: str) -> tuple[Tier | None, File | None]:

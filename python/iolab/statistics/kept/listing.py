@@ -35,22 +35,42 @@ def listed(directory: Path) -> list[dict[str, Any]]:
         return []
     state = read_state(directory)
     held = state.statistics if state is not None else {}
-    return [_row(directory, wanted, held.get(name), definitions) for name, wanted in definitions.statistics.items()]
+    return [
+        _row(directory, wanted, held.get(name), definitions)
+        for name, wanted in definitions.statistics.items()
+    ]
 
 
-def _row(directory: Path, wanted: Definition, kept: Kept | None, definitions: Definitions) -> dict[str, Any]:
+def _row(
+    directory: Path, wanted: Definition, kept: Kept | None, definitions: Definitions
+) -> dict[str, Any]:
     if kept is not None and kept.added_ns != wanted.added_ns:
         kept = None
     tiers = [_tier(directory, tier, wanted.statistic, definitions) for tier in TIERS]
     state, why = _state(directory, wanted, kept)
-    gaps = sorted((*wanted.pauses, *((*kept.suspended, *kept.missed) if kept else ())), key=lambda each: each[0])
+    gaps = sorted(
+        (*wanted.pauses, *((*kept.suspended, *kept.missed) if kept else ())),
+        key=lambda each: each[0],
+    )
     so_far = kept if kept is not None else Kept(wanted.added_ns, wanted.source)
     since = _since(so_far)
-    return {"statistic": wanted.statistic, "state": state, "why": why, "source": so_far.source,
-            "kind": _kind(wanted.statistic), "since_ns": since, "until_ns": so_far.until_ns,
-            "bytes": sum(each["bytes"] for each in tiers), "cpu_ns": so_far.cpu_ns, "rows": sum(each["rows"] for each in tiers),
-            "segments": so_far.segments, "tiers": tiers,
-            "gaps": [list(each) for each in gaps if each[1] is None or each[1] > max(each[0], since or 0)]}
+    return {
+        "statistic": wanted.statistic,
+        "state": state,
+        "why": why,
+        "source": so_far.source,
+        "kind": _kind(wanted.statistic),
+        "since_ns": since,
+        "until_ns": so_far.until_ns,
+        "bytes": sum(each["bytes"] for each in tiers),
+        "cpu_ns": so_far.cpu_ns,
+        "rows": sum(each["rows"] for each in tiers),
+        "segments": so_far.segments,
+        "tiers": tiers,
+        "gaps": [
+            list(each) for each in gaps if each[1] is None or each[1] > max(each[0], since or 0)
+        ],
+    }
 
 
 def _since(kept: Kept) -> int | None:
@@ -72,12 +92,16 @@ def _state(directory: Path, wanted: Definition, kept: Kept | None) -> tuple[str,
     until = f"until {_when(wanted.until_ns)}" if wanted.until_ns is not None else ""
     if kept.source is not None:
         return "kept", until
-    return "waiting", kept.why or (ADDING if _is_behind(directory, wanted, kept) else "nothing was sealed since it was added")
+    return "waiting", kept.why or (
+        ADDING if _is_behind(directory, wanted, kept) else "nothing was sealed since it was added"
+    )
 
 
 def _is_behind(directory: Path, wanted: Definition, kept: Kept) -> bool:
     """Whether it is to be made of what was sealed before it was added, of which some is not in yet."""
-    return wanted.since_ns is None and any(number > kept.through for kind in KINDS for number in sealed_numbers(directory / kind))
+    return wanted.since_ns is None and any(
+        number > kept.through for kind in KINDS for number in sealed_numbers(directory / kind)
+    )
 
 
 def _when(ns: int) -> str:
@@ -112,5 +136,13 @@ def _tier(directory: Path, tier: Tier, name: str, definitions: Definitions) -> d
         first = told.first_s * SECOND if first is None else min(first, told.first_s * SECOND)
         end = (told.last_s + tier.seconds) * SECOND
         until = end if until is None else max(until, end)
-    return {"tier": tier.name, "interval_s": tier.seconds, "keep_s": definitions.retention[tier.name], "first_ns": first, "until_ns": until,
-            "files": len(found), "bytes": sizes, "rows": rows}
+    return {
+        "tier": tier.name,
+        "interval_s": tier.seconds,
+        "keep_s": definitions.retention[tier.name],
+        "first_ns": first,
+        "until_ns": until,
+        "files": len(found),
+        "bytes": sizes,
+        "rows": rows,
+    }

@@ -38,8 +38,17 @@ UNFINISHED = "not all segments are included yet: iolab keep resume, another iola
 """Why one is pending though nobody records."""
 
 
-def add(directory: Path, names: Sequence[str], *, source: str | None = None, backfill: bool = False, wait_s: float = WAIT_S,
-        now_ns: int | None = None, until_ns: int | None = None, work_s: float | None = None) -> list[dict[str, Any]]:
+def add(
+    directory: Path,
+    names: Sequence[str],
+    *,
+    source: str | None = None,
+    backfill: bool = False,
+    wait_s: float = WAIT_S,
+    now_ns: int | None = None,
+    until_ns: int | None = None,
+    work_s: float | None = None,
+) -> list[dict[str, Any]]:
     """Keep statistics from now on, and with `backfill` of all that the recording still has. Times are on the recording's clock.
 
     `until_ns`: when they pause of themselves, None for never.
@@ -53,24 +62,51 @@ def add(directory: Path, names: Sequence[str], *, source: str | None = None, bac
         after = before
         for asked in wanted:
             if any(means(held, asked) for held in after.statistics):
-                raise UsageError(f"{asked} is kept already", where=directory, hint="iolab keep list shows it")
+                raise UsageError(
+                    f"{asked} is kept already", where=directory, hint="iolab keep list shows it"
+                )
             if len(after.statistics) >= MOST:
-                raise UsageError(f"{MOST} statistics are the most that are kept", where=directory, hint="drop one first")
-            after = after.with_(Definition(str(asked), now, source, None if backfill else now // SECOND * SECOND, until_ns=until_ns))
+                raise UsageError(
+                    f"{MOST} statistics are the most that are kept",
+                    where=directory,
+                    hint="drop one first",
+                )
+            after = after.with_(
+                Definition(
+                    str(asked),
+                    now,
+                    source,
+                    None if backfill else now // SECOND * SECOND,
+                    until_ns=until_ns,
+                )
+            )
         return after
 
     return changed(directory, how, wait_s, work_s)
 
 
-def pause(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None,
-          work_s: float | None = None) -> list[dict[str, Any]]:
+def pause(
+    directory: Path,
+    names: Sequence[str] = (),
+    *,
+    wait_s: float = WAIT_S,
+    now_ns: int | None = None,
+    work_s: float | None = None,
+) -> list[dict[str, Any]]:
     """Keep no more of them (of all, where none is named) until they are resumed."""
     now = now_of(directory) if now_ns is None else now_ns
     return _each(directory, names, (wait_s, work_s), lambda held: held.pausing(now))
 
 
-def resume(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S, now_ns: int | None = None,
-           until_ns: int | None = None, work_s: float | None = None) -> list[dict[str, Any]]:
+def resume(
+    directory: Path,
+    names: Sequence[str] = (),
+    *,
+    wait_s: float = WAIT_S,
+    now_ns: int | None = None,
+    until_ns: int | None = None,
+    work_s: float | None = None,
+) -> list[dict[str, Any]]:
     """Go on with what was paused, or suspended by the budget.
 
     `until_ns`: when it pauses of itself; None for never. What is kept for longer than that already stays so.
@@ -92,8 +128,15 @@ def resume(directory: Path, names: Sequence[str] = (), *, wait_s: float = WAIT_S
     return _each(directory, names, (wait_s, work_s), how)
 
 
-def prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = TIERS[-1].name, wait_s: float = WAIT_S,
-          work_s: float | None = None) -> list[dict[str, Any]]:
+def prune(
+    directory: Path,
+    names: Sequence[str],
+    *,
+    before_ns: int,
+    tier: str = TIERS[-1].name,
+    wait_s: float = WAIT_S,
+    work_s: float | None = None,
+) -> list[dict[str, Any]]:
     """Delete what was kept before a moment, in a tier and those finer than it: "1s", "1m" or "1h" (everything).
 
     UsageError for a moment in the future: what is kept until then would be deleted as well.
@@ -103,39 +146,67 @@ def prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = 
     floors = dict.fromkeys(_and_finer(tier), floor)
 
     def how(held: Definition) -> Definition:
-        return replace(held, floors={**held.floors, **{name: max(at, held.floors.get(name, 0)) for name, at in floors.items()}})
+        return replace(
+            held,
+            floors={
+                **held.floors,
+                **{name: max(at, held.floors.get(name, 0)) for name, at in floors.items()},
+            },
+        )
 
     return _each(directory, names, (wait_s, work_s), how)
 
 
-def to_prune(directory: Path, names: Sequence[str], *, before_ns: int, tier: str = TIERS[-1].name) -> list[tuple[str, str, int, int]]:
+def to_prune(
+    directory: Path, names: Sequence[str], *, before_ns: int, tier: str = TIERS[-1].name
+) -> list[tuple[str, str, int, int]]:
     """What `prune` would delete: (statistic, tier, from, until) in ns, without what is empty."""
     must_be_past(directory, before_ns)
     definitions = read_definitions(directory) or Definitions()
     held, tiers = _found(directory, names, definitions), _and_finer(tier)
-    return [(row["statistic"], each["tier"], each["first_ns"], min(each["until_ns"], before_ns // SECOND * SECOND))
-            for row in listed(directory) if row["statistic"] in held for each in row["tiers"]
-            if each["tier"] in tiers and each["first_ns"] is not None and each["first_ns"] < before_ns // SECOND * SECOND]
+    return [
+        (
+            row["statistic"],
+            each["tier"],
+            each["first_ns"],
+            min(each["until_ns"], before_ns // SECOND * SECOND),
+        )
+        for row in listed(directory)
+        if row["statistic"] in held
+        for each in row["tiers"]
+        if each["tier"] in tiers
+        and each["first_ns"] is not None
+        and each["first_ns"] < before_ns // SECOND * SECOND
+    ]
 
 
 def must_be_past(directory: Path, before_ns: int) -> None:
     """UsageError for a moment that is yet to come on the recording's clock."""
     if before_ns > now_of(directory) + SECOND:
-        raise UsageError("the moment lies in the future: nothing would be kept until then", where=directory,
-                         hint="-30d is 30 days before the end; a moment is written 2026-03-01T12:00:05")
+        raise UsageError(
+            "the moment lies in the future: nothing would be kept until then",
+            where=directory,
+            hint="-30d is 30 days before the end; a moment is written 2026-03-01T12:00:05",
+        )
 
 
 def _and_finer(tier: str) -> list[str]:
     places = [each.name for each in TIERS]
     if tier not in places:
         raise UsageError(f"there is no tier '{tier}'", hint=near(tier, places))
-    return places[:places.index(tier) + 1]
+    return places[: places.index(tier) + 1]
 
 
-def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S, work_s: float | None = None) -> list[dict[str, Any]]:
+def drop(
+    directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S, work_s: float | None = None
+) -> list[dict[str, Any]]:
     """Keep them no more, and remove what was kept of them."""
     if not names:
-        raise UsageError("names no statistic to drop", where=directory, hint="iolab keep list shows those that are kept")
+        raise UsageError(
+            "names no statistic to drop",
+            where=directory,
+            hint="iolab keep list shows those that are kept",
+        )
 
     def how(before: Definitions) -> Definitions:
         after = before
@@ -149,17 +220,24 @@ def drop(directory: Path, names: Sequence[str], *, wait_s: float = WAIT_S, work_
 def must_age(directory: Path) -> None:
     """UsageError where nothing can be kept of a recording: it was imported."""
     if read_facts(directory).origin.get("kind") == "import":
-        raise UsageError("was imported: its events do not age, so that nothing need be kept of them", where=directory,
-                         hint="ask it with iolab query")
+        raise UsageError(
+            "was imported: its events do not age, so that nothing need be kept of them",
+            where=directory,
+            hint="ask it with iolab query",
+        )
 
 
 def checked(name: str) -> Statistic:
     """The statistic of a name that can be kept. UsageError where it can't."""
     if len(name) > LONGEST:
-        raise UsageError(f"the statistic's name has {len(name)} characters, and {LONGEST} are the most that is kept")
+        raise UsageError(
+            f"the statistic's name has {len(name)} characters, and {LONGEST} are the most that is kept"
+        )
     asked = parse(name)
     if len(str(asked)) > LONGEST:
-        raise UsageError(f"the statistic's name has {len(str(asked))} characters, and {LONGEST} are the most that is kept")
+        raise UsageError(
+            f"the statistic's name has {len(str(asked))} characters, and {LONGEST} are the most that is kept"
+        )
     return asked
 
 
@@ -187,8 +265,12 @@ def _found(directory: Path, names: Sequence[str], definitions: Definitions) -> l
     return found if names else held
 
 
-def _each(directory: Path, names: Sequence[str], limits: tuple[float, float | None],
-          how: Callable[[Definition], Definition]) -> list[dict[str, Any]]:
+def _each(
+    directory: Path,
+    names: Sequence[str],
+    limits: tuple[float, float | None],
+    how: Callable[[Definition], Definition],
+) -> list[dict[str, Any]]:
     def all_of_them(before: Definitions) -> Definitions:
         after = before
         for name in _found(directory, names, before):
@@ -198,7 +280,9 @@ def _each(directory: Path, names: Sequence[str], limits: tuple[float, float | No
     return changed(directory, all_of_them, *limits)
 
 
-def changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None) -> list[dict[str, Any]]:
+def changed(
+    directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None
+) -> list[dict[str, Any]]:
     """Change what is to be kept, and have it taken up: by whoever records, else here. What is kept then, as `listed` has it."""
     read_facts(directory)
     revision = change_definitions(directory, how).revision
@@ -218,7 +302,11 @@ def changed(directory: Path, how: Callable[[Definitions], Definitions], wait_s: 
 
 
 def _unfinished(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "state": "pending", "why": UNFINISHED} if row["state"] in ("kept", "waiting") else row
+    return (
+        {**row, "state": "pending", "why": UNFINISHED}
+        if row["state"] in ("kept", "waiting")
+        else row
+    )
 
 
 @contextmanager

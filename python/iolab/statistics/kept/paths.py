@@ -102,7 +102,11 @@ def _listed(place: Path) -> list[File]:
 def file_of(path: Path) -> File | None:
     """The file of a path, None where its name is none of ours."""
     match = _NAME.fullmatch(path.name)
-    return File(int(match[1]), int(match[2]), path) if match and int(match[1]) <= int(match[2]) else None
+    return (
+        File(int(match[1]), int(match[2]), path)
+        if match and int(match[1]) <= int(match[2])
+        else None
+    )
 
 
 def chosen(by_tier: Sequence[tuple[Tier, Sequence[File]]]) -> list[tuple[Tier, File]]:

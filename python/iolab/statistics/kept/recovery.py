@@ -29,7 +29,11 @@ def definitions_of(directory: Path) -> Definitions:
     found = Definitions()
     if state is not None:
         for name, kept in state.statistics.items():
-            found = found.with_(Definition(name, kept.added_ns, kept.source, kept.first_ns, resumed_ns=kept.resumed_ns))
+            found = found.with_(
+                Definition(
+                    name, kept.added_ns, kept.source, kept.first_ns, resumed_ns=kept.resumed_ns
+                )
+            )
         return found
     for name, source, first_ns in _told(directory):
         found = found.with_(Definition(name, first_ns, source, first_ns))
@@ -56,7 +60,12 @@ def state_of(directory: Path, recording: Recording, definitions: Definitions) ->
     """What was kept where `kept.json` is missing; when the budget left something out is not known any more."""
     state = State()
     for name, wanted in definitions.statistics.items():
-        held = [(tier, each, told) for tier in TIERS for each, told in _files(directory, tier, folder_name(name)) if told.statistic == name]
+        held = [
+            (tier, each, told)
+            for tier in TIERS
+            for each, told in _files(directory, tier, folder_name(name))
+            if told.statistic == name
+        ]
         if held:
             state.statistics[name] = _kept(recording, wanted, held)
     return state
@@ -70,24 +79,40 @@ def _kept(recording: Recording, wanted: Definition, held: list[tuple[Tier, File,
     sealed = _segment(recording, through)
     if sealed is not None:
         until = sealed.until_ns
-    found = Kept(wanted.added_ns, held[0][2].source, through, sum(each.last - each.first + 1 for tier, each, _ in held if tier is finest),
-                 wanted.since_ns if wanted.since_ns is not None else first * SECOND, until, resumed_ns=wanted.resumed_ns)
+    found = Kept(
+        wanted.added_ns,
+        held[0][2].source,
+        through,
+        sum(each.last - each.first + 1 for tier, each, _ in held if tier is finest),
+        wanted.since_ns if wanted.since_ns is not None else first * SECOND,
+        until,
+        resumed_ns=wanted.resumed_ns,
+    )
     if sealed is not None and sealed.samples is not None:
         found.read_ns = sealed.samples.last_ns
     for place, tier in enumerate(TIERS):
-        begins = [told.first_s for each, _, told in held if each in TIERS[:place + 1]]
+        begins = [told.first_s for each, _, told in held if each in TIERS[: place + 1]]
         if begins and min(begins) > (found.first_ns or 0) // SECOND:
             found.begins[tier.name] = min(begins)
     return found
 
 
 def _segment(recording: Recording, number: int) -> Sealed | None:
-    return next((each for _, each in sealed_after(recording, number - 1) if each.number == number), None)
+    return next(
+        (each for _, each in sealed_after(recording, number - 1) if each.number == number), None
+    )
 
 
 def _told(directory: Path) -> Iterator[tuple[str, str, int]]:
     """(name, source, begin in ns) of each statistic that there are files of."""
-    folders = sorted({path.name for tier in TIERS for path in (directory / "histograms" / tier.name).glob("*") if is_folder(path.name)})
+    folders = sorted(
+        {
+            path.name
+            for tier in TIERS
+            for path in (directory / "histograms" / tier.name).glob("*")
+            if is_folder(path.name)
+        }
+    )
     for folder in folders:
         held = [told for tier in TIERS for _, told in _files(directory, tier, folder)]
         if held and folder_name(held[0].statistic) == folder:

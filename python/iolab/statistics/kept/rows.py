@@ -59,9 +59,18 @@ def rows(engine: Engine, parts: Sequence[Part], window: Window, sql: str) -> dic
     """What SQL says of `kept`, the rows of these files; it may use `COLUMN` and `INSIDE`. FormatError where one is damaged."""
     try:
         engine.files("kept", parts)
-        return engine.ask(sql, {"base": window.base_ns, "interval": window.interval_ns, "from_s": -(-window.first_ns // SECOND),
-                                "until_s": -(-window.until_ns // SECOND)})
+        return engine.ask(
+            sql,
+            {
+                "base": window.base_ns,
+                "interval": window.interval_ns,
+                "from_s": -(-window.first_ns // SECOND),
+                "until_s": -(-window.until_ns // SECOND),
+            },
+        )
     except FormatError:
-        if any(not part.path.exists() and part.path.parent.exists() for part in parts) and not lost_files(window.snap.place):
+        if any(
+            not part.path.exists() and part.path.parent.exists() for part in parts
+        ) and not lost_files(window.snap.place):
             raise Replaced("was merged meanwhile", where=window.snap.place) from None
         raise

@@ -34,12 +34,16 @@ class Sealed:
     @property
     def event_sources(self) -> list[str]:
         """Sources that it has events of."""
-        return sorted(name for name, held in (self.events.sources if self.events else {}).items() if held)
+        return sorted(
+            name for name, held in (self.events.sources if self.events else {}).items() if held
+        )
 
     @property
     def sample_sources(self) -> list[str]:
         """Sources that it has samples of."""
-        return sorted(name for name, held in (self.samples.sources if self.samples else {}).items() if held)
+        return sorted(
+            name for name, held in (self.samples.sources if self.samples else {}).items() if held
+        )
 
     @property
     def labelled(self) -> bool:
@@ -58,9 +62,18 @@ def sealed_after(recording: Recording, through: int) -> list[tuple[Sealed | None
     after = max(recording.facts.dropped_through, before_it - 2)
     for kind in KINDS:
         found[kind] = {
-            number: Segment(number, path, "sealed", each["first_ns"], each["last_ns"],
-                            {source: int(counts["events"]) for source, counts in each["sources"].items()}, each)
-            for number, path, each in sealed_facts(recording.path, kind, after) if each["first_ns"] is not None}
+            number: Segment(
+                number,
+                path,
+                "sealed",
+                each["first_ns"],
+                each["last_ns"],
+                {source: int(counts["events"]) for source, counts in each["sources"].items()},
+                each,
+            )
+            for number, path, each in sealed_facts(recording.path, kind, after)
+            if each["first_ns"] is not None
+        }
     pairs: list[tuple[Sealed | None, Sealed]] = []
     before: Sealed | None = None
     for number in sorted(found["events"].keys() | found["samples"].keys()):

@@ -66,8 +66,19 @@ class State:
     def write(self, directory: Path) -> None:
         """Write it as a whole, on disk on return."""
         with telling(directory / STATE, "say what is kept"):
-            write_json(directory / STATE, signed({"schema": SCHEMA, "kind": "kept", "revision": self.revision,
-                                                  "statistics": {name: asdict(each) for name, each in self.statistics.items()}}))
+            write_json(
+                directory / STATE,
+                signed(
+                    {
+                        "schema": SCHEMA,
+                        "kind": "kept",
+                        "revision": self.revision,
+                        "statistics": {
+                            name: asdict(each) for name, each in self.statistics.items()
+                        },
+                    }
+                ),
+            )
 
 
 def read_state(directory: Path) -> State | None:
@@ -78,17 +89,34 @@ def read_state(directory: Path) -> State | None:
     if data is None:
         return None
     try:
-        return State(int(data["revision"]), {str(name): _kept(each) for name, each in data["statistics"].items()}, CRC in data)
+        return State(
+            int(data["revision"]),
+            {str(name): _kept(each) for name, each in data["statistics"].items()},
+            CRC in data,
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ResultsError(f"is damaged: {error!r}", where=path, hint=hint) from None
 
 
 def _kept(data: dict[str, Any]) -> Kept:
     source = data["source"]
-    first, until, last = (None if data[name] is None else int(data[name]) for name in ("first_ns", "until_ns", "read_ns"))
-    counts = {name: int(data[name]) for name in ("added_ns", "through", "segments", "cpu_ns", "resumed_ns")}
+    first, until, last = (
+        None if data[name] is None else int(data[name])
+        for name in ("first_ns", "until_ns", "read_ns")
+    )
+    counts = {
+        name: int(data[name])
+        for name in ("added_ns", "through", "segments", "cpu_ns", "resumed_ns")
+    }
     known = {tier.name for tier in TIERS}
-    return Kept(**counts, first_ns=first, until_ns=until, read_ns=last, source=None if source is None else str(source),
-                missed=[(int(begin), int(end)) for begin, end in data.get("missed", ())],
-                suspended=list(spans(data["suspended"])), why=str(data["why"]),
-                begins={str(tier): int(second) for tier, second in data["begins"].items() if tier in known})
+    return Kept(
+        **counts,
+        first_ns=first,
+        until_ns=until,
+        read_ns=last,
+        source=None if source is None else str(source),
+        missed=[(int(begin), int(end)) for begin, end in data.get("missed", ())],
+        suspended=list(spans(data["suspended"])),
+        why=str(data["why"]),
+        begins={str(tier): int(second) for tier, second in data["begins"].items() if tier in known},
+    )

@@ -32,18 +32,40 @@ kept for months."""
 _TIME = pa.field("time_s", pa.int64(), nullable=False)
 _WORD = pa.dictionary(pa.int32(), pa.string())
 _AMOUNT = pa.field("amount", pa.int64(), nullable=False)
-_MAP = (_TIME, pa.field("index", pa.uint32(), nullable=False), pa.field("count", pa.uint64(), nullable=False))
+_MAP = (
+    _TIME,
+    pa.field("index", pa.uint32(), nullable=False),
+    pa.field("count", pa.uint64(), nullable=False),
+)
 SCHEMAS: Mapping[str, pa.Schema] = {
     "map": pa.schema(_MAP),
     "weighed": pa.schema([*_MAP, _AMOUNT]),
     "numbers": pa.schema([_TIME, pa.field("key", _WORD), _AMOUNT]),
-    "growth": pa.schema([_TIME, pa.field("object", _WORD, nullable=False), pa.field("part", _WORD, nullable=False),
-                         *(pa.field(name, pa.float64(), nullable=False) for name in ("amount", "over", "covered", "broken"))]),
+    "growth": pa.schema(
+        [
+            _TIME,
+            pa.field("object", _WORD, nullable=False),
+            pa.field("part", _WORD, nullable=False),
+            *(
+                pa.field(name, pa.float64(), nullable=False)
+                for name in ("amount", "over", "covered", "broken")
+            ),
+        ]
+    ),
 }
 """A key that is null: the rest, beyond the largest names of a segment."""
 
-_PLACES = {"map": ("index",), "weighed": ("index",), "numbers": ("key",), "growth": ("object", "part")}
-_ENCODINGS = {"time_s": "DELTA_BINARY_PACKED", "count": "BYTE_STREAM_SPLIT", "amount": "BYTE_STREAM_SPLIT"}
+_PLACES = {
+    "map": ("index",),
+    "weighed": ("index",),
+    "numbers": ("key",),
+    "growth": ("object", "part"),
+}
+_ENCODINGS = {
+    "time_s": "DELTA_BINARY_PACKED",
+    "count": "BYTE_STREAM_SPLIT",
+    "amount": "BYTE_STREAM_SPLIT",
+}
 
 
 @dataclass(frozen=True)
@@ -66,8 +88,17 @@ class About:
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
-        return {"schema": SCHEMA, "statistic": self.statistic, "source": self.source, "form": self.form, "first_s": self.first_s,
-                "last_s": self.last_s, "rows": self.rows, "width": self.width, "bits": self.bits}
+        return {
+            "schema": SCHEMA,
+            "statistic": self.statistic,
+            "source": self.source,
+            "form": self.form,
+            "first_s": self.first_s,
+            "last_s": self.last_s,
+            "rows": self.rows,
+            "width": self.width,
+            "bits": self.bits,
+        }
 
 
 @dataclass(frozen=True)
@@ -86,7 +117,12 @@ class Sums:
             return self
         index = np.asarray(self.table["index"])
         index = np.where(index == WITHOUT, index, index >> np.uint32(shift)).astype(np.uint32)
-        return Sums(self.table.set_column(1, SCHEMAS["map"].field("index"), pa.array(index)), self.form, width, self.bits)
+        return Sums(
+            self.table.set_column(1, SCHEMAS["map"].field("index"), pa.array(index)),
+            self.form,
+            width,
+            self.bits,
+        )
 
     def longer(self, seconds: int) -> Sums:
         """By a longer time: sums of whole ones. Sorted."""
@@ -103,7 +139,9 @@ def added(tables: Sequence[pa.Table], form: Form) -> pa.Table:
     plain = pa.concat_tables([each.cast(_plain(schema)) for each in tables])
     if not plain.num_rows:
         return schema.empty_table()
-    summed = plain.group_by([*places, "time_s"], use_threads=False).aggregate([(name, "sum") for name in amounts])
+    summed = plain.group_by([*places, "time_s"], use_threads=False).aggregate(
+        [(name, "sum") for name in amounts]
+    )
     summed = summed.rename_columns([*places, "time_s", *amounts]).select(schema.names)
     ordered = summed.sort_by([(name, "ascending") for name in (*places, "time_s")])
     return ordered.cast(_plain(schema)).cast(schema)
@@ -111,7 +149,9 @@ def added(tables: Sequence[pa.Table], form: Form) -> pa.Table:
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """The schema with words in place of dictionaries."""
-    return pa.schema([field.with_type(pa.string()) if field.type == _WORD else field for field in schema])
+    return pa.schema(
+        [field.with_type(pa.string()) if field.type == _WORD else field for field in schema]
+    )
 
 
 def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> About | None:
@@ -124,16 +164,37 @@ def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> Abo
             return None
         schema = SCHEMAS[first.form]
         encodings = {name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS}
-        with replacing(path) as temporary, pq.ParquetWriter(
-                temporary, schema, compression="zstd", compression_level=LEVEL, data_page_size=PAGE, column_encoding=encodings,
-                write_page_checksum=True, write_statistics=["time_s"],
-                use_dictionary=[name for name in schema.names if name not in encodings]) as writer:
+        with (
+            replacing(path) as temporary,
+            pq.ParquetWriter(
+                temporary,
+                schema,
+                compression="zstd",
+                compression_level=LEVEL,
+                data_page_size=PAGE,
+                column_encoding=encodings,
+                write_page_checksum=True,
+                write_statistics=["time_s"],
+                use_dictionary=[name for name in schema.names if name not in encodings],
+            ) as writer,
+        ):
             for each in _chain(first, held):
                 times = np.asarray(each.table["time_s"])
                 low, high, rows = int(times.min()), int(times.max()), len(times)
-                about = About(statistic, source, first.form, low, high, rows, first.width, first.bits) if about is None else About(
-                    statistic, source, first.form, min(low, about.first_s), max(high, about.last_s), about.rows + rows, first.width,
-                    first.bits)
+                about = (
+                    About(statistic, source, first.form, low, high, rows, first.width, first.bits)
+                    if about is None
+                    else About(
+                        statistic,
+                        source,
+                        first.form,
+                        min(low, about.first_s),
+                        max(high, about.last_s),
+                        about.rows + rows,
+                        first.width,
+                        first.bits,
+                    )
+                )
                 writer.write_table(each.table, row_group_size=max(1, rows))
             assert about is not None
             writer.add_key_value_metadata({KEY: json.dumps(about.as_json())})
@@ -150,8 +211,16 @@ def about(path: Path) -> About:
     try:
         data = json.loads((pq.read_metadata(path).metadata or {}).get(KEY.encode(), b""))
         bits = data["bits"]
-        found = About(str(data["statistic"]), str(data["source"]), data["form"], int(data["first_s"]), int(data["last_s"]),
-                      int(data["rows"]), int(data["width"]), None if bits is None else int(bits))
+        found = About(
+            str(data["statistic"]),
+            str(data["source"]),
+            data["form"],
+            int(data["first_s"]),
+            int(data["last_s"]),
+            int(data["rows"]),
+            int(data["width"]),
+            None if bits is None else int(bits),
+        )
         if found.form not in SCHEMAS or found.width < 1 or found.width & (found.width - 1):
             raise ValueError("it is of no known form")
         return found
@@ -165,8 +234,18 @@ def read(path: Path) -> Sums:
     """A file with its pages' checksums. FormatError where it is damaged, FileNotFoundError where a merge has replaced it."""
     told = about(path)
     try:
-        table = pq.read_table(path, use_threads=False, page_checksum_verification=True, read_dictionary=list(_PLACES[told.form]))
-        return Sums(table.select(SCHEMAS[told.form].names).cast(SCHEMAS[told.form]), told.form, told.width, told.bits)
+        table = pq.read_table(
+            path,
+            use_threads=False,
+            page_checksum_verification=True,
+            read_dictionary=list(_PLACES[told.form]),
+        )
+        return Sums(
+            table.select(SCHEMAS[told.form].names).cast(SCHEMAS[told.form]),
+            told.form,
+            told.width,
+            told.bits,
+        )
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, KeyError) as error:
@@ -175,5 +254,8 @@ def read(path: Path) -> Sums:
 
 def _damaged(path: Path, error: Exception) -> FormatError:
     words = (str(error) or type(error).__name__).splitlines()[0]
-    return FormatError(f"is a damaged file of a kept statistic: {words}", where=path,
-                       hint="remove it: what it kept is lost, all else can be asked")
+    return FormatError(
+        f"is a damaged file of a kept statistic: {words}",
+        where=path,
+        hint="remove it: what it kept is lost, all else can be asked",
+    )

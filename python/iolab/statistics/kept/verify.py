@@ -26,7 +26,9 @@ from .state import read_state
 BLOCK = 64
 
 
-def verify(path: Path, *, repair: bool = False, progress: Progress = lambda _done, _all: None) -> Verification:
+def verify(
+    path: Path, *, repair: bool = False, progress: Progress = lambda _done, _all: None
+) -> Verification:
     """Check a recording with all that was kept of it; see `recording.verify.verify_recording`."""
     return verify_recording(path, repair=repair, progress=progress, more=_kept)
 
@@ -34,27 +36,48 @@ def verify(path: Path, *, repair: bool = False, progress: Progress = lambda _don
 def _kept(path: Path, repair: bool, progress: Progress) -> Verification:
     parts = _parts(path)
     for start in range(0, len(parts), BLOCK):
-        damages(parts[start:start + BLOCK])
+        damages(parts[start : start + BLOCK])
         progress(min(start + BLOCK, len(parts)), len(parts))
     lost = {each.file.path: each for each in listed.lost_files(path)}
     found = []
     for place, words in answer.damaged(path):
         each = lost.get(place)
-        span = f"{when(each.first_s * SECOND)} to {when(each.until_s * SECOND)} of what was kept in {place.parent.name}" if (
-            each is not None and each.first_s is not None and each.until_s is not None) else ""
-        kind: Literal["damaged", "missing", "unexpected"] = "unexpected" if words == "no line lists it" else "damaged"
+        span = (
+            f"{when(each.first_s * SECOND)} to {when(each.until_s * SECOND)} of what was kept in {place.parent.name}"
+            if (each is not None and each.first_s is not None and each.until_s is not None)
+            else ""
+        )
+        kind: Literal["damaged", "missing", "unexpected"] = (
+            "unexpected" if words == "no line lists it" else "damaged"
+        )
         kind = kind if place.exists() else "missing"
         is_derived = each is not None and _is_covered(path, each.tier, each.file)
         done = repair and is_derived and each is not None and _made(path, each.tier, each.file)
-        found.append(Finding(str(place.relative_to(path)), kind, words, "" if is_derived else span, is_derived, done))
-    whole = [part.path for part in parts if part.path.exists()] + [path / name for name in (DEFINITIONS, STATE, LIST)
-                                                                   if (path / name).is_file()]
+        found.append(
+            Finding(
+                str(place.relative_to(path)),
+                kind,
+                words,
+                "" if is_derived else span,
+                is_derived,
+                done,
+            )
+        )
+    whole = [part.path for part in parts if part.path.exists()] + [
+        path / name for name in (DEFINITIONS, STATE, LIST) if (path / name).is_file()
+    ]
     size = sum(each.stat().st_size for each in whole)
-    return Verification("recording", len(whole), size, sum(part.crc32 is None for part in parts), tuple(found))
+    return Verification(
+        "recording", len(whole), size, sum(part.crc32 is None for part in parts), tuple(found)
+    )
 
 
 def _parts(path: Path) -> list[Part]:
-    return [listed.part_of(path, each) for tier in TIERS for each in sorted((path / "histograms" / tier.name).glob("*/*-*.parquet"))]
+    return [
+        listed.part_of(path, each)
+        for tier in TIERS
+        for each in sorted((path / "histograms" / tier.name).glob("*/*-*.parquet"))
+    ]
 
 
 def _name_of(path: Path, file: File) -> str | None:
@@ -63,7 +86,9 @@ def _name_of(path: Path, file: File) -> str | None:
         state, wanted = read_state(path), read_definitions(path)
         if state is not None and wanted is not None:
             names = (name for name in state.statistics if name in wanted.statistics)
-            return next((name for name in names if folder_name(name) == file.path.parent.name), None)
+            return next(
+                (name for name in names if folder_name(name) == file.path.parent.name), None
+            )
     return None
 
 
@@ -78,9 +103,15 @@ def _is_covered(path: Path, tier: Tier, file: File) -> bool:
     if source is None or is_counted(parse(name), source):
         return False
     recording = Recording(path)
-    there = {sealed.number for _, sealed in sealed_after(recording, file.first - 1) if sealed.events is not None}
+    there = {
+        sealed.number
+        for _, sealed in sealed_after(recording, file.first - 1)
+        if sealed.events is not None
+    }
     wanted = set(range(file.first, file.last + 1))
-    return wanted <= there and not damages([each.part for each in recording.segments() if each.number in wanted])
+    return wanted <= there and not damages(
+        [each.part for each in recording.segments() if each.number in wanted]
+    )
 
 
 def _made(path: Path, tier: Tier, file: File) -> bool:
@@ -97,12 +128,35 @@ def _made(path: Path, tier: Tier, file: File) -> bool:
         for segment in recording.segments():
             if file.first <= segment.number <= file.last and kept.source in segment.sources:
                 with Making(recording, segment) as events:
-                    since = kept.first_ns if kept.first_ns is not None and segment.first_ns < kept.first_ns else None
-                    sums.append(events.sums(statistic, kept.source, since_ns=since, left_out=(*wanted.left_out, *kept.suspended)))
+                    since = (
+                        kept.first_ns
+                        if kept.first_ns is not None and segment.first_ns < kept.first_ns
+                        else None
+                    )
+                    sums.append(
+                        events.sums(
+                            statistic,
+                            kept.source,
+                            since_ns=since,
+                            left_out=(*wanted.left_out, *kept.suspended),
+                        )
+                    )
         if not sums:
             return False
         width = max(each.width for each in sums)
-        whole = replace(sums[0], table=tables.added([each.wider(width).table for each in sums], sums[0].form), width=width)
-        return listed.write(file.path, [whole if tier is TIERS[0] else whole.longer(tier.seconds)], name, kept.source) is not None
+        whole = replace(
+            sums[0],
+            table=tables.added([each.wider(width).table for each in sums], sums[0].form),
+            width=width,
+        )
+        return (
+            listed.write(
+                file.path,
+                [whole if tier is TIERS[0] else whole.longer(tier.seconds)],
+                name,
+                kept.source,
+            )
+            is not None
+        )
     finally:
         lock.close()

@@ -34,9 +34,16 @@ from .state import Kept, State, read_state
 class Keeper:
     """Keeps the statistics of one recording. Only its writer, or who holds its lock, may use one."""
 
-    def __init__(self, directory: Path, *, noticed: Callable[[str], None] = lambda _: None, going: Callable[[], bool] = lambda: True,
-                 monotonic: Callable[[], float] = time.monotonic, cpus: int | None = None,
-                 now: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        noticed: Callable[[str], None] = lambda _: None,
+        going: Callable[[], bool] = lambda: True,
+        monotonic: Callable[[], float] = time.monotonic,
+        cpus: int | None = None,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
         """`noticed` is told what a user should know. `going` is asked between segments: what is left then, another look makes.
         `cpus`: of the machine, None for no budget of CPU time. `now`: this machine's clock, ns.
         """
@@ -78,10 +85,26 @@ class Keeper:
         if definitions is None:
             return None
         if any(self._over(each.until_ns) for each in definitions.statistics.values()):
-            definitions = change_definitions(self._directory, lambda before: replace(before, statistics={
-                name: each.pausing(each.until_ns) if each.until_ns is not None and self._over(each.until_ns) else each
-                for name, each in before.statistics.items()}))
-        self._due = min((each.until_ns for each in definitions.statistics.values() if each.until_ns is not None), default=None)
+            definitions = change_definitions(
+                self._directory,
+                lambda before: replace(
+                    before,
+                    statistics={
+                        name: each.pausing(each.until_ns)
+                        if each.until_ns is not None and self._over(each.until_ns)
+                        else each
+                        for name, each in before.statistics.items()
+                    },
+                ),
+            )
+        self._due = min(
+            (
+                each.until_ns
+                for each in definitions.statistics.values()
+                if each.until_ns is not None
+            ),
+            default=None,
+        )
         return definitions
 
     def _take_up(self, definitions: Definitions, state: State) -> None:
@@ -100,7 +123,10 @@ class Keeper:
                 kept.resumed_ns = wanted.resumed_ns
                 if kept.is_suspended:
                     first = kept.suspended[-1][0]
-                    kept.suspended[-1] = (first, max(first, -(-wanted.resumed_ns // SECOND) * SECOND))
+                    kept.suspended[-1] = (
+                        first,
+                        max(first, -(-wanted.resumed_ns // SECOND) * SECOND),
+                    )
                     kept.why = ""
         if state.revision != definitions.revision:
             for name in state.statistics:
@@ -124,21 +150,36 @@ class Keeper:
         if not state.statistics:
             return True
         known = {name: kept for name, kept in state.statistics.items() if _is_known(name)}
-        found = sealed_after(self._recording, min((each.through for each in known.values()), default=2**62))
+        found = sealed_after(
+            self._recording, min((each.through for each in known.values()), default=2**62)
+        )
         for place, (before, sealed) in enumerate(found):
             if not self._going():
                 return False
             so_far = {name: kept.cpu_ns for name, kept in state.statistics.items()}
             made = [name for name, kept in known.items() if kept.through < sealed.number]
             with ExitStack() as opened:
-                events = None if sealed.events is None else opened.enter_context(aggregate.Making(self._recording, sealed.events))
+                events = (
+                    None
+                    if sealed.events is None
+                    else opened.enter_context(aggregate.Making(self._recording, sealed.events))
+                )
                 for name in made:
                     with _charged(state.statistics[name]):
-                        self._one(name, definitions.statistics[name], state.statistics[name], before, sealed, events)
+                        self._one(
+                            name,
+                            definitions.statistics[name],
+                            state.statistics[name],
+                            before,
+                            sealed,
+                            events,
+                        )
             if place == len(found) - 1:
                 # what catching up costs says nothing of what it costs to go on
                 for name in made:
-                    self._spent[name] = self._spent.get(name, 0) + state.statistics[name].cpu_ns - so_far[name]
+                    self._spent[name] = (
+                        self._spent.get(name, 0) + state.statistics[name].cpu_ns - so_far[name]
+                    )
             self._suspend(definitions, state)
             state.write(self._directory)
             for name in made:
@@ -147,34 +188,63 @@ class Keeper:
         state.write(self._directory)
         return True
 
-    def _one(self, name: str, wanted: Definition, kept: Kept, before: Sealed | None, sealed: Sealed,
-             events: aggregate.Making | None) -> None:
+    def _one(
+        self,
+        name: str,
+        wanted: Definition,
+        kept: Kept,
+        before: Sealed | None,
+        sealed: Sealed,
+        events: aggregate.Making | None,
+    ) -> None:
         """What one segment adds to one statistic."""
-        begins = next(each for each in (kept.first_ns, wanted.since_ns, self._begins(sealed)) if each is not None)
+        begins = next(
+            each
+            for each in (kept.first_ns, wanted.since_ns, self._begins(sealed))
+            if each is not None
+        )
         skipped, kept.through = range(kept.through + 1, sealed.number), sealed.number
         if sealed.until_ns <= begins or sealed.labelled:
             return
         statistic = parse(name)
         if kept.source is None:
-            kept.source, why = source_of(statistic, wanted.source, {*sealed.event_sources, *quiet(self._recording)},
-                                         sealed.sample_sources)
+            kept.source, why = source_of(
+                statistic,
+                wanted.source,
+                {*sealed.event_sources, *quiet(self._recording)},
+                sealed.sample_sources,
+            )
             kept.why = kept.why if kept.is_suspended else why
         kept.first_ns = begins if kept.first_ns is None else kept.first_ns
         until = self._lost_until(skipped, sealed)
         if until is not None and until > (kept.until_ns or begins):
             kept.miss(kept.until_ns or begins, until)
-        left_out = tuple(span for span in (*wanted.left_out, *kept.suspended)
-                         if span[0] < sealed.until_ns and (span[1] is None or span[1] > sealed.first_ns))
-        idle = any(first <= sealed.first_ns and (until is None or until >= sealed.until_ns) for first, until in left_out)
-        sums = None if idle else self._sums(statistic, kept, before, sealed, events, begins, left_out)
+        left_out = tuple(
+            span
+            for span in (*wanted.left_out, *kept.suspended)
+            if span[0] < sealed.until_ns and (span[1] is None or span[1] > sealed.first_ns)
+        )
+        idle = any(
+            first <= sealed.first_ns and (until is None or until >= sealed.until_ns)
+            for first, until in left_out
+        )
+        sums = (
+            None if idle else self._sums(statistic, kept, before, sealed, events, begins, left_out)
+        )
         if sums is not None and kept.source is not None:
-            path = path_of(self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number)
+            path = path_of(
+                self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number
+            )
             kept.segments += listed.write(path, [sums], name, kept.source) is not None
         kept.until_ns = max(kept.until_ns or 0, sealed.until_ns)
 
     def _lost_until(self, skipped: range, sealed: Sealed) -> int | None:
         """Until when segments before this one are missing, which are damaged or were dropped before they were kept; None for none."""
-        if any(sealed_file(self._directory, number, kind).exists() for number in skipped for kind in KINDS):
+        if any(
+            sealed_file(self._directory, number, kind).exists()
+            for number in skipped
+            for kind in KINDS
+        ):
             return sealed.first_ns
         facts = self._recording.facts
         if not skipped or facts.dropped is None or skipped.start > facts.dropped_through:
@@ -185,19 +255,40 @@ class Keeper:
     def _begins(self, sealed: Sealed) -> int:
         """From where on the recording has something: a whole second."""
         facts = self._recording.facts
-        session = facts.sessions[0].get("from_ns") if facts.sessions and not facts.dropped_through else None
-        return min(sealed.first_ns, sealed.first_ns if session is None else session) // SECOND * SECOND
+        session = (
+            facts.sessions[0].get("from_ns")
+            if facts.sessions and not facts.dropped_through
+            else None
+        )
+        return (
+            min(sealed.first_ns, sealed.first_ns if session is None else session) // SECOND * SECOND
+        )
 
-    def _sums(self, statistic: Statistic, kept: Kept, before: Sealed | None, sealed: Sealed, events: aggregate.Making | None, begins: int,
-              left_out: Spans) -> tables.Sums | None:
+    def _sums(
+        self,
+        statistic: Statistic,
+        kept: Kept,
+        before: Sealed | None,
+        sealed: Sealed,
+        events: aggregate.Making | None,
+        begins: int,
+        left_out: Spans,
+    ) -> tables.Sums | None:
         if kept.source is None:
             return None
         try:
             if is_counted(statistic, kept.source):
-                return counter_growth.from_samples(self._recording, before, sealed, statistic, kept, begins, left_out)
+                return counter_growth.from_samples(
+                    self._recording, before, sealed, statistic, kept, begins, left_out
+                )
             if events is None or kept.source not in sealed.event_sources:
                 return None
-            return events.sums(statistic, kept.source, since_ns=begins if sealed.first_ns < begins else None, left_out=left_out)
+            return events.sums(
+                statistic,
+                kept.source,
+                since_ns=begins if sealed.first_ns < begins else None,
+                left_out=left_out,
+            )
         except FormatError as error:
             # removed meanwhile, or damaged: the others go on
             kept.miss(sealed.first_ns, sealed.until_ns)
@@ -206,9 +297,15 @@ class Keeper:
 
     def _suspend(self, definitions: Definitions, state: State) -> None:
         """Suspend what exceeds the budget, from the end of what is in on."""
-        going = {name: kept for name, kept in state.statistics.items() if not kept.is_suspended and not definitions.statistics[name].paused}
+        going = {
+            name: kept
+            for name, kept in state.statistics.items()
+            if not kept.is_suspended and not definitions.statistics[name].paused
+        }
         sizes = {name: size_of(self._directory, name) for name in state.statistics}
-        excess = self._budget.excess(definitions, sizes, {name: self._spent.get(name, 0) for name in going})
+        excess = self._budget.excess(
+            definitions, sizes, {name: self._spent.get(name, 0) for name in going}
+        )
         if excess is not None:
             name, why = excess
             kept = going[name]
@@ -226,8 +323,11 @@ class Keeper:
             self._mergers[name].tidy()
         try:
             self._mergers[name].merge(kept.through)
-            begins = self._mergers[name].age((kept.until_ns or 0) // SECOND, definitions.retention,
-                                             {tier: floor // SECOND for tier, floor in wanted.floors.items()})
+            begins = self._mergers[name].age(
+                (kept.until_ns or 0) // SECOND,
+                definitions.retention,
+                {tier: floor // SECOND for tier, floor in wanted.floors.items()},
+            )
         except IolabError as error:
             self._noticed(f"{name}: {error}")
             return
@@ -251,7 +351,9 @@ def ahead_ns(facts: Facts) -> int:
 
 def size_of(directory: Path, name: str) -> int:
     """Bytes on disk of a statistic."""
-    return sum(_size(each.path) for tier in TIERS for each in files(directory, tier, folder_name(name)))
+    return sum(
+        _size(each.path) for tier in TIERS for each in files(directory, tier, folder_name(name))
+    )
 
 
 def _size(path: Path) -> int:

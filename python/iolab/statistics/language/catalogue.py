@@ -70,14 +70,28 @@ _ARC = "the machine's one ARC, all pools together"
 _TXG = "groups that were done; one that came and went between two readings is lost, and counted as such"
 
 
-def _entry(group: str, measure: str, about: str, sources: tuple[str, ...], only: bool, fields: tuple[str, ...],
-           counter: Counter | None = None, covers: str = "") -> Entry:
+def _entry(
+    group: str,
+    measure: str,
+    about: str,
+    sources: tuple[str, ...],
+    only: bool,
+    fields: tuple[str, ...],
+    counter: Counter | None = None,
+    covers: str = "",
+) -> Entry:
     unit = {"ops": "1/s", "bytes": "B/s"}[measure]
-    return Entry(f"{group}.{measure}", about, measure, unit, sources, only, fields, fields, counter, covers)
+    return Entry(
+        f"{group}.{measure}", about, measure, unit, sources, only, fields, fields, counter, covers
+    )
 
 
-def _counted(name: str, measure: str, unit: str, about: str, counter: Counter, covers: str) -> Entry:
-    return Entry(name, about, measure, unit, (), True, counter.filters, counter.breakdowns, counter, covers)
+def _counted(
+    name: str, measure: str, unit: str, about: str, counter: Counter, covers: str
+) -> Entry:
+    return Entry(
+        name, about, measure, unit, (), True, counter.filters, counter.breakdowns, counter, covers
+    )
 
 
 _EVENTS = "every recorded I/O; losses are reported with the answer"
@@ -87,64 +101,277 @@ _OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for a
 
 def _of_disks(name: str, about: str, source: str, quantity: str, *more: str) -> Entry:
     fields = ("op", "pool", "vdev", *more, quantity)
-    return Entry(name, about, "ops", "1/s", (source,), True, fields, fields, covers=_OCTAVES.format(quantity), octaves=True)
+    return Entry(
+        name,
+        about,
+        "ops",
+        "1/s",
+        (source,),
+        True,
+        fields,
+        fields,
+        covers=_OCTAVES.format(quantity),
+        octaves=True,
+    )
 
 
-CATALOGUE = {entry.name: entry for entry in (
-    _entry("io", "ops", "block device I/Os", ("block",), False, _ALL,
-           counter_catalogue.DISK_OPS, f"events: {_EVENTS}; {_DISKS}"),
-    _entry("io", "bytes", "block device throughput", ("block",), False, _ALL, counter_catalogue.DISK_BYTES,
-           f"events: {_EVENTS}; {_DISKS}"),
-    _counted("io.utilization", "share", "1", "device utilization: share of time with at least one I/O in flight; mean over whole disks",
-             counter_catalogue.DISK_BUSY, "a device that serves several I/Os in parallel can be 100 % utilized and still have capacity"),
-    _counted("io.queue", "level", "", "queue depth: mean I/Os in flight", counter_catalogue.DISK_QUEUE, _DISKS),
-    _entry("file", "ops", "read, write and sync system calls on files and devices", ("syscall",), True, _CALLS, covers=_EVENTS),
-    _entry("file", "bytes", "throughput of read and write system calls", ("syscall",), True, _CALLS, covers=_EVENTS),
-    _entry("app", "ops", "I/Os as seen by the load generator", ("fio",), True, _JOBS, covers=_EVENTS),
-    _entry("app", "bytes", "throughput as seen by the load generator", ("fio",), True, _JOBS, covers=_EVENTS),
-    _counted("cpu.utilization", "share", "1", "CPU utilization, mean over CPUs", counter_catalogue.CPU,
-             "idle and iowait count only where a condition names them; several processors are averaged"),
-    _counted("memory.bytes", "level", "B", "memory in use, by kind", counter_catalogue.MEMORY,
-             "free, available, dirty, writeback and total count only where a condition names them"),
-    _counted("net.bytes", "bytes", "B/s", "network interface throughput", counter_catalogue.NET_BYTES, _LINKS),
-    _counted("net.packets", "packets", "1/s", "network interface packets", counter_catalogue.NET_PACKETS, _LINKS),
-    _counted("net.link", "level", "B/s", "network link speed, per direction", counter_catalogue.NET_LINK,
-             f"links that are up; {_LINKS}"),
-    _counted("ip.bytes", "bytes", "B/s", "TCP throughput, by peer", counter_catalogue.IP_BYTES,
-             "TCP in the network namespace that is recorded; out is what the peer acknowledged; a connection that ends between two "
-             "readings counts where the kernel tells of its end, else up to its last reading; a sum leaves out this machine's own"),
-    _counted("fs.capacity", "level", "B", "used space of file systems on local devices", counter_catalogue.FILE_SYSTEMS,
-             "size and available count only where a condition names them; data sets of one pool share its room"),
-    _counted("vm.faults", "faults", "1/s", "page faults; major faults wait for I/O", counter_catalogue.FAULTS, "the whole machine"),
-    _counted("arc.accesses", "accesses", "1/s", "ARC accesses: hits, I/O hits (data already being read), misses",
-             zfs.ARC_ACCESSES, _ARC),
-    _counted("arc.hit_ratio", "share", "1", "ARC hit ratio",
-             zfs.ARC_HIT_RATIO, f"{_ARC}; nothing where there was no access"),
-    _counted("arc.size", "level", "B", "ARC size, by kind", zfs.ARC_SIZE,
-             f"{_ARC}; total, recent, frequent, anonymous, compressed and uncompressed count only where a condition names them"),
-    _counted("arc.target", "level", "B", "ARC target size", zfs.ARC_TARGET,
-             f"{_ARC}; least and most count only where a condition names them"),
-    _counted("l2arc.accesses", "accesses", "1/s", "L2ARC accesses (ARC misses): hits and misses",
-             zfs.L2ARC_ACCESSES, "all cache devices together"),
-    _counted("l2arc.bytes", "bytes", "B/s", "L2ARC device throughput", zfs.L2ARC_BYTES, "all cache devices together"),
-    _counted("l2arc.size", "level", "B", "L2ARC allocated size", zfs.L2ARC_SIZE,
-             "all cache devices together; logical, which is before compression, counts only where a condition names it"),
-    _counted("l2arc.headers", "level", "B", "ARC memory used by L2ARC headers", zfs.L2ARC_HEADERS,
-             "a part of arc.size"),
-    _of_disks("zpool.ops", "I/Os of OpenZFS vdevs by latency, queue time included", "zpool", "latency"),
-    _of_disks("zpool.sizes", "I/Os of OpenZFS vdevs by size; flags name the queue: sync, async, scrub, trim, rebuild",
-              "zpool-sizes", "size", "flags"),
-    _counted("txg.groups", "groups", "1/s", "transaction groups synced", zfs.TXG_GROUPS, _TXG),
-    _counted("txg.bytes", "bytes", "B/s", "bytes written by transaction groups", zfs.TXG_BYTES,
-             f"{_TXG}; counted when a group is done; dirty and read count only where a condition names them"),
-    _counted("txg.time", "level", "", "time of transaction groups in each phase, per second", zfs.TXG_TIME,
-             f"{_TXG}; counted when a group is done; one is open while another syncs, so that the sum is more than 1"),
-    _counted("zil.commits", "commits", "1/s", "intent log (ZIL) commits", zfs.ZIL_COMMITS, "all pools together"),
-    _counted("zil.records", "records", "1/s", "intent log (ZIL) records, by how the data is written", zfs.ZIL_RECORDS,
-             "all pools together"),
-    _counted("zil.bytes", "bytes", "B/s", "intent log (ZIL) throughput, on pool devices and on log devices", zfs.ZIL_BYTES,
-             "all pools together"),
-)}
+CATALOGUE = {
+    entry.name: entry
+    for entry in (
+        _entry(
+            "io",
+            "ops",
+            "block device I/Os",
+            ("block",),
+            False,
+            _ALL,
+            counter_catalogue.DISK_OPS,
+            f"events: {_EVENTS}; {_DISKS}",
+        ),
+        _entry(
+            "io",
+            "bytes",
+            "block device throughput",
+            ("block",),
+            False,
+            _ALL,
+            counter_catalogue.DISK_BYTES,
+            f"events: {_EVENTS}; {_DISKS}",
+        ),
+        _counted(
+            "io.utilization",
+            "share",
+            "1",
+            "device utilization: share of time with at least one I/O in flight; mean over whole disks",
+            counter_catalogue.DISK_BUSY,
+            "a device that serves several I/Os in parallel can be 100 % utilized and still have capacity",
+        ),
+        _counted(
+            "io.queue",
+            "level",
+            "",
+            "queue depth: mean I/Os in flight",
+            counter_catalogue.DISK_QUEUE,
+            _DISKS,
+        ),
+        _entry(
+            "file",
+            "ops",
+            "read, write and sync system calls on files and devices",
+            ("syscall",),
+            True,
+            _CALLS,
+            covers=_EVENTS,
+        ),
+        _entry(
+            "file",
+            "bytes",
+            "throughput of read and write system calls",
+            ("syscall",),
+            True,
+            _CALLS,
+            covers=_EVENTS,
+        ),
+        _entry(
+            "app",
+            "ops",
+            "I/Os as seen by the load generator",
+            ("fio",),
+            True,
+            _JOBS,
+            covers=_EVENTS,
+        ),
+        _entry(
+            "app",
+            "bytes",
+            "throughput as seen by the load generator",
+            ("fio",),
+            True,
+            _JOBS,
+            covers=_EVENTS,
+        ),
+        _counted(
+            "cpu.utilization",
+            "share",
+            "1",
+            "CPU utilization, mean over CPUs",
+            counter_catalogue.CPU,
+            "idle and iowait count only where a condition names them; several processors are averaged",
+        ),
+        _counted(
+            "memory.bytes",
+            "level",
+            "B",
+            "memory in use, by kind",
+            counter_catalogue.MEMORY,
+            "free, available, dirty, writeback and total count only where a condition names them",
+        ),
+        _counted(
+            "net.bytes",
+            "bytes",
+            "B/s",
+            "network interface throughput",
+            counter_catalogue.NET_BYTES,
+            _LINKS,
+        ),
+        _counted(
+            "net.packets",
+            "packets",
+            "1/s",
+            "network interface packets",
+            counter_catalogue.NET_PACKETS,
+            _LINKS,
+        ),
+        _counted(
+            "net.link",
+            "level",
+            "B/s",
+            "network link speed, per direction",
+            counter_catalogue.NET_LINK,
+            f"links that are up; {_LINKS}",
+        ),
+        _counted(
+            "ip.bytes",
+            "bytes",
+            "B/s",
+            "TCP throughput, by peer",
+            counter_catalogue.IP_BYTES,
+            "TCP in the network namespace that is recorded; out is what the peer acknowledged; a connection that ends between two "
+            "readings counts where the kernel tells of its end, else up to its last reading; a sum leaves out this machine's own",
+        ),
+        _counted(
+            "fs.capacity",
+            "level",
+            "B",
+            "used space of file systems on local devices",
+            counter_catalogue.FILE_SYSTEMS,
+            "size and available count only where a condition names them; data sets of one pool share its room",
+        ),
+        _counted(
+            "vm.faults",
+            "faults",
+            "1/s",
+            "page faults; major faults wait for I/O",
+            counter_catalogue.FAULTS,
+            "the whole machine",
+        ),
+        _counted(
+            "arc.accesses",
+            "accesses",
+            "1/s",
+            "ARC accesses: hits, I/O hits (data already being read), misses",
+            zfs.ARC_ACCESSES,
+            _ARC,
+        ),
+        _counted(
+            "arc.hit_ratio",
+            "share",
+            "1",
+            "ARC hit ratio",
+            zfs.ARC_HIT_RATIO,
+            f"{_ARC}; nothing where there was no access",
+        ),
+        _counted(
+            "arc.size",
+            "level",
+            "B",
+            "ARC size, by kind",
+            zfs.ARC_SIZE,
+            f"{_ARC}; total, recent, frequent, anonymous, compressed and uncompressed count only where a condition names them",
+        ),
+        _counted(
+            "arc.target",
+            "level",
+            "B",
+            "ARC target size",
+            zfs.ARC_TARGET,
+            f"{_ARC}; least and most count only where a condition names them",
+        ),
+        _counted(
+            "l2arc.accesses",
+            "accesses",
+            "1/s",
+            "L2ARC accesses (ARC misses): hits and misses",
+            zfs.L2ARC_ACCESSES,
+            "all cache devices together",
+        ),
+        _counted(
+            "l2arc.bytes",
+            "bytes",
+            "B/s",
+            "L2ARC device throughput",
+            zfs.L2ARC_BYTES,
+            "all cache devices together",
+        ),
+        _counted(
+            "l2arc.size",
+            "level",
+            "B",
+            "L2ARC allocated size",
+            zfs.L2ARC_SIZE,
+            "all cache devices together; logical, which is before compression, counts only where a condition names it",
+        ),
+        _counted(
+            "l2arc.headers",
+            "level",
+            "B",
+            "ARC memory used by L2ARC headers",
+            zfs.L2ARC_HEADERS,
+            "a part of arc.size",
+        ),
+        _of_disks(
+            "zpool.ops", "I/Os of OpenZFS vdevs by latency, queue time included", "zpool", "latency"
+        ),
+        _of_disks(
+            "zpool.sizes",
+            "I/Os of OpenZFS vdevs by size; flags name the queue: sync, async, scrub, trim, rebuild",
+            "zpool-sizes",
+            "size",
+            "flags",
+        ),
+        _counted("txg.groups", "groups", "1/s", "transaction groups synced", zfs.TXG_GROUPS, _TXG),
+        _counted(
+            "txg.bytes",
+            "bytes",
+            "B/s",
+            "bytes written by transaction groups",
+            zfs.TXG_BYTES,
+            f"{_TXG}; counted when a group is done; dirty and read count only where a condition names them",
+        ),
+        _counted(
+            "txg.time",
+            "level",
+            "",
+            "time of transaction groups in each phase, per second",
+            zfs.TXG_TIME,
+            f"{_TXG}; counted when a group is done; one is open while another syncs, so that the sum is more than 1",
+        ),
+        _counted(
+            "zil.commits",
+            "commits",
+            "1/s",
+            "intent log (ZIL) commits",
+            zfs.ZIL_COMMITS,
+            "all pools together",
+        ),
+        _counted(
+            "zil.records",
+            "records",
+            "1/s",
+            "intent log (ZIL) records, by how the data is written",
+            zfs.ZIL_RECORDS,
+            "all pools together",
+        ),
+        _counted(
+            "zil.bytes",
+            "bytes",
+            "B/s",
+            "intent log (ZIL) throughput, on pool devices and on log devices",
+            zfs.ZIL_BYTES,
+            "all pools together",
+        ),
+    )
+}
 """Every statistic, by name."""
 
 OF_EVENTS = frozenset(name for entry in CATALOGUE.values() for name in entry.sources)
@@ -153,6 +380,7 @@ OF_EVENTS = frozenset(name for entry in CATALOGUE.values() for name in entry.sou
 
 def preference(sources: list[str], wanted: tuple[str, ...] = ("block",)) -> list[str]:
     """Sources of events, the one that answers first: those wanted, then other traces by name, then `LAST`."""
+
     def rank(name: str) -> tuple[int, int, str]:
         if name in wanted:
             return 0, wanted.index(name), name

@@ -30,7 +30,11 @@ def filters_of(where: Where) -> tuple[Filter, ...]:
     for name, words in where.items():
         field = field_of(name)
         if words:
-            values = tuple(words) if field.kind == "name" else tuple(_between(name, word) for word in words)
+            values = (
+                tuple(words)
+                if field.kind == "name"
+                else tuple(_between(name, word) for word in words)
+            )
             found.append(Filter(name, "=", values))
     return tuple(found)
 
@@ -53,7 +57,11 @@ def for_core(filters: Iterable[Filter]) -> tuple[dict[str, list[str]], list[Filt
         words = None if each.sign == "!=" else _core_words(each)
         if words is not None and each.field in core:
             # all must hold: of names those that both allow; where none is left it takes more than the readers know
-            words = [word for word in core[each.field] if word in words] if each.field in NAMES else None
+            words = (
+                [word for word in core[each.field] if word in words]
+                if each.field in NAMES
+                else None
+            )
         if not words:
             rest.append(each)
         else:
@@ -71,7 +79,10 @@ def _core_words(condition: Filter) -> list[str] | None:
     ranges = _ranges(condition)
     if any(abs(end or 0) > _CORE_MOST for each in ranges for end in (each.low, each.high)):
         return None
-    return [f"{'' if each.low is None else each.low}..{'' if each.high is None else each.high}" for each in ranges]
+    return [
+        f"{'' if each.low is None else each.low}..{'' if each.high is None else each.high}"
+        for each in ranges
+    ]
 
 
 def _ranges(condition: Filter) -> list[Between]:
@@ -80,8 +91,14 @@ def _ranges(condition: Filter) -> list[Between]:
     for value in condition.values:
         assert isinstance(value, Between)
         low, past = value.low, value.high
-        found.append({">=": Between(low, None), ">": Between(past, None), "<": Between(None, low), "<=": Between(None, past)}.get(
-            condition.sign, value))
+        found.append(
+            {
+                ">=": Between(low, None),
+                ">": Between(past, None),
+                "<": Between(None, low),
+                "<=": Between(None, past),
+            }.get(condition.sign, value)
+        )
     return found
 
 
@@ -103,7 +120,10 @@ def sql_of(filters: Sequence[Filter]) -> tuple[list[str], dict[str, Any]]:
             if field.missing in each.values:
                 choices.append(f"{column} IS NULL")
         else:
-            ends = [[None if end is None else bind(end) for end in (one.low, one.high)] for one in _ranges(each)]
+            ends = [
+                [None if end is None else bind(end) for end in (one.low, one.high)]
+                for one in _ranges(each)
+            ]
             choices = [_held(column, low, high) for low, high in ends]
         text = f"({' OR '.join(choices)})"
         # unknown is no answer in SQL; here an event that lacks the field meets `!=`

@@ -72,7 +72,11 @@ class Counter:
 
     def values(self, field: str) -> tuple[str, ...]:
         """Values that a field of `apart` can have; none of any other field."""
-        return tuple(dict.fromkeys(self.value(part, field) for part in self.parts)) if field in self.apart else ()
+        return (
+            tuple(dict.fromkeys(self.value(part, field) for part in self.parts))
+            if field in self.apart
+            else ()
+        )
 
     @property
     def breakdowns(self) -> tuple[str, ...]:
@@ -82,46 +86,111 @@ class Counter:
     @property
     def read(self) -> tuple[str, ...]:
         """The kernel's fields that it needs."""
-        return tuple(dict.fromkeys([name for part in self.parts for name in (*part.plus, *part.less)] + list(self.over)))
+        return tuple(
+            dict.fromkeys(
+                [name for part in self.parts for name in (*part.plus, *part.less)] + list(self.over)
+            )
+        )
 
 
 def _disk(suffixes: tuple[str, str, str], scale: float, *more: Part) -> Counter:
-    parts = (Part("read", (suffixes[0],)), Part("write", (suffixes[1],)), Part("trim", (suffixes[2],)), *more)
+    parts = (
+        Part("read", (suffixes[0],)),
+        Part("write", (suffixes[1],)),
+        Part("trim", (suffixes[2],)),
+        *more,
+    )
     return Counter("diskstats", parts, "op", "device", scale)
 
 
 DISK_OPS = _disk(("reads", "writes", "discards"), 1.0, Part("flush", ("flushes",)))
 DISK_BYTES = _disk(("read_sectors", "write_sectors", "discard_sectors"), 512.0)
-DISK_BUSY = Counter("diskstats", (Part("busy", ("io_ms",)),), None, "device", 0.001, mean=True, mapped=True)
+DISK_BUSY = Counter(
+    "diskstats", (Part("busy", ("io_ms",)),), None, "device", 0.001, mean=True, mapped=True
+)
 DISK_QUEUE = Counter("diskstats", (Part("queued", ("weighted_io_ms",)),), None, "device", 0.001)
 
 _TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 CPU = Counter(
     # the kernel counts the time of guests among user's and nice's
-    "cpu", (Part("user", ("user",), ("guest",)), Part("nice", ("nice",), ("guest_nice",)), Part("system", ("system",)),
-            Part("irq", ("irq",)), Part("softirq", ("softirq",)), Part("steal", ("steal",)), Part("guest", ("guest", "guest_nice")),
-            Part("idle", ("idle",), hidden=True), Part("iowait", ("iowait",), hidden=True)),
-    "mode", "cpu", over=_TICKS, mean=True, unsteady=("idle", "iowait", "guest", "guest_nice", "steal"), mapped=True)
+    "cpu",
+    (
+        Part("user", ("user",), ("guest",)),
+        Part("nice", ("nice",), ("guest_nice",)),
+        Part("system", ("system",)),
+        Part("irq", ("irq",)),
+        Part("softirq", ("softirq",)),
+        Part("steal", ("steal",)),
+        Part("guest", ("guest", "guest_nice")),
+        Part("idle", ("idle",), hidden=True),
+        Part("iowait", ("iowait",), hidden=True),
+    ),
+    "mode",
+    "cpu",
+    over=_TICKS,
+    mean=True,
+    unsteady=("idle", "iowait", "guest", "guest_nice", "steal"),
+    mapped=True,
+)
 
 _APART = ("MemFree", "AnonPages", "Cached", "Buffers", "Slab")
 MEMORY = Counter(
-    "memory", (Part("anonymous", ("AnonPages",)), Part("cached", ("Cached",)), Part("buffers", ("Buffers",)), Part("slab", ("Slab",)),
-               Part("other", ("MemTotal",), _APART), Part("free", ("MemFree",), hidden=True),
-               *(Part(name, (field,), hidden=True) for name, field in (
-                   ("available", "MemAvailable"), ("dirty", "Dirty"), ("writeback", "Writeback"), ("total", "MemTotal")))),
-    "kind", level=True)
-FAULTS = Counter("memory", (Part("minor", ("pgfault",), ("pgmajfault",)), Part("major", ("pgmajfault",))), "kind")
+    "memory",
+    (
+        Part("anonymous", ("AnonPages",)),
+        Part("cached", ("Cached",)),
+        Part("buffers", ("Buffers",)),
+        Part("slab", ("Slab",)),
+        Part("other", ("MemTotal",), _APART),
+        Part("free", ("MemFree",), hidden=True),
+        *(
+            Part(name, (field,), hidden=True)
+            for name, field in (
+                ("available", "MemAvailable"),
+                ("dirty", "Dirty"),
+                ("writeback", "Writeback"),
+                ("total", "MemTotal"),
+            )
+        ),
+    ),
+    "kind",
+    level=True,
+)
+FAULTS = Counter(
+    "memory", (Part("minor", ("pgfault",), ("pgmajfault",)), Part("major", ("pgmajfault",))), "kind"
+)
 
 
 def _network(what: str) -> Counter:
-    return Counter("network", (Part("in", (f"rx_{what}",)), Part("out", (f"tx_{what}",))), "direction", "interface")
+    return Counter(
+        "network",
+        (Part("in", (f"rx_{what}",)), Part("out", (f"tx_{what}",))),
+        "direction",
+        "interface",
+    )
 
 
 NET_BYTES, NET_PACKETS = _network("bytes"), _network("packets")
-NET_LINK = Counter("network", (Part("speed", ("speed_mbit",)),), None, "interface", 125_000.0, level=True)
+NET_LINK = Counter(
+    "network", (Part("speed", ("speed_mbit",)),), None, "interface", 125_000.0, level=True
+)
 
-IP_BYTES = Counter("tcp", (Part("in", ("received_bytes",)), Part("out", ("sent_bytes",))), "direction", "peer", always=UNNAMED)
+IP_BYTES = Counter(
+    "tcp",
+    (Part("in", ("received_bytes",)), Part("out", ("sent_bytes",))),
+    "direction",
+    "peer",
+    always=UNNAMED,
+)
 
 FILE_SYSTEMS = Counter(
-    "filesystems", (Part("used", ("size_bytes",), ("free_bytes",)), Part("available", ("available_bytes",), hidden=True),
-                    Part("size", ("size_bytes",), hidden=True)), "kind", "mount", level=True)
+    "filesystems",
+    (
+        Part("used", ("size_bytes",), ("free_bytes",)),
+        Part("available", ("available_bytes",), hidden=True),
+        Part("size", ("size_bytes",), hidden=True),
+    ),
+    "kind",
+    "mount",
+    level=True,
+)

@@ -30,20 +30,40 @@ class Field:
 
 
 def _fields() -> dict[str, Field]:
-    names = [Field(name, name, "name") for name in ("op", "device", "process", "file", "mount", "client", "job")]
+    names = [
+        Field(name, name, "name")
+        for name in ("op", "device", "process", "file", "mount", "client", "job")
+    ]
     numbers = [Field(name, name, "number") for name in ("pid", "thread")]
     # most I/Os have no error, and no flags beside the operation: that is knowledge, not the lack of it
     words = [Field(name, name, "name", "none") for name in ("error", "flags")]
-    values = [Field("latency", "latency_ns", "time"), Field("queue", "queue_ns", "time"), Field("offset", "offset_bytes", "size"),
-              Field("size", "size_bytes", "size")]
+    values = [
+        Field("latency", "latency_ns", "time"),
+        Field("queue", "queue_ns", "time"),
+        Field("offset", "offset_bytes", "size"),
+        Field("size", "size_bytes", "size"),
+    ]
     return {field.name: field for field in [*names, *numbers, *words, *values]}
 
 
 FIELDS = _fields()
 """Every field of events, by name."""
 
-COUNTED = {name: Field(name, "", "name") for name in (
-    "mode", "cpu", "kind", "interface", "direction", "peer", "pool", "result", "access", "phase")}
+COUNTED = {
+    name: Field(name, "", "name")
+    for name in (
+        "mode",
+        "cpu",
+        "kind",
+        "interface",
+        "direction",
+        "peer",
+        "pool",
+        "result",
+        "access",
+        "phase",
+    )
+}
 """Fields that counters alone have."""
 
 ZPOOL = {"vdev": Field("vdev", "device", "name"), "pool": Field("pool", "mount", "name")}

@@ -27,12 +27,19 @@ def round_interval(first_ns: int, last_ns: int, columns: int) -> int:
 def check_interval(interval_ns: int | None) -> None:
     """UsageError for a length that no column has."""
     if interval_ns is not None and not 1 <= interval_ns <= LONGEST:
-        raise UsageError("an interval is at least 1 ns" if interval_ns < 1 else "an interval has a hundred years at most")
+        raise UsageError(
+            "an interval is at least 1 ns"
+            if interval_ns < 1
+            else "an interval has a hundred years at most"
+        )
 
 
 def columns_of(first_ns: int, last_ns: int, interval_ns: int) -> int:
     """Columns from the one with `first_ns` to the one with `last_ns`. UsageError where they are too many."""
     count = last_ns // interval_ns - first_ns // interval_ns + 1
     if count > MOST:
-        raise UsageError(f"that makes {count} columns, and {MOST} can be told apart", hint="take a longer interval or less time")
+        raise UsageError(
+            f"that makes {count} columns, and {MOST} can be told apart",
+            hint="take a longer interval or less time",
+        )
     return max(0, count)

@@ -64,13 +64,20 @@ class Statistic:
         return CATALOGUE[f"{self.group}.{self.name}"]
 
     def __str__(self) -> str:
-        brackets = [str(each) for each in self.filters] + ([self.breakdown] if self.breakdown else [])
+        brackets = [str(each) for each in self.filters] + (
+            [self.breakdown] if self.breakdown else []
+        )
         return f"{self.group}.{self.name}" + "".join(f"[{each}]" for each in brackets)
 
 
 def same(one: Statistic, other: Statistic) -> bool:
     """Whether two names ask the same; the order of conditions says nothing."""
-    return (one.group, one.name, set(one.filters), one.breakdown) == (other.group, other.name, set(other.filters), other.breakdown)
+    return (one.group, one.name, set(one.filters), one.breakdown) == (
+        other.group,
+        other.name,
+        set(other.filters),
+        other.breakdown,
+    )
 
 
 def parse(text: str) -> Statistic:
@@ -78,7 +85,11 @@ def parse(text: str) -> Statistic:
     head = _HEAD.match(text)
     word = head[1] if head else ""
     if word not in CATALOGUE:
-        raise _refused(text, f"there is no statistic '{word}'" if word else "a statistic has a name", _near(word))
+        raise _refused(
+            text,
+            f"there is no statistic '{word}'" if word else "a statistic has a name",
+            _near(word),
+        )
     entry = CATALOGUE[word]
     filters: list[Filter] = []
     breakdown: str | None = None
@@ -86,13 +97,22 @@ def parse(text: str) -> Statistic:
         allowed = entry.filters if sign else entry.breakdowns
         if name not in allowed:
             known = name in (*entry.filters, *entry.breakdowns)
-            what = "has no field" if not known else "can't be narrowed by" if sign else "can't be broken down by"
+            what = (
+                "has no field"
+                if not known
+                else "can't be narrowed by"
+                if sign
+                else "can't be broken down by"
+            )
             raise _refused(text, f"{word} {what} '{name}'", near(name, allowed))
         if sign:
             filters.append(_filter(text, entry, ANY[name], sign, values))
         elif breakdown is not None:
-            raise _refused(text, f"a statistic has one breakdown, and '{breakdown}' and '{name}' are two",
-                           f"narrow the other one: [{breakdown}=...]")
+            raise _refused(
+                text,
+                f"a statistic has one breakdown, and '{breakdown}' and '{name}' are two",
+                f"narrow the other one: [{breakdown}=...]",
+            )
         else:
             breakdown = name
     group, _, name = word.partition(".")
@@ -106,7 +126,11 @@ def _near(word: str) -> str:
     hint = near(word.lower(), CATALOGUE)
     group = word.lower().partition(".")[0]
     of_group = [name for name in CATALOGUE if name.startswith(f"{group}.")]
-    return f"there are {', '.join(of_group)}" if of_group and not hint.startswith("did you mean") else hint
+    return (
+        f"there are {', '.join(of_group)}"
+        if of_group and not hint.startswith("did you mean")
+        else hint
+    )
 
 
 def _refused(text: str, message: str, hint: str) -> UsageError:
@@ -117,17 +141,28 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
     """(field, sign or "", values each with whether it was quoted) of each pair of brackets."""
     while place < len(text):
         if text[place] != "[":
-            raise _refused(text, f"'{text[place:]}' found where '[' is expected", "such as [op=write][latency]")
+            raise _refused(
+                text, f"'{text[place:]}' found where '[' is expected", "such as [op=write][latency]"
+            )
         end = place + 1
         while end < len(text) and text[end] not in _SPECIAL:
             end += 1
-        name = text[place + 1:end].strip()
+        name = text[place + 1 : end].strip()
         sign = next((each for each in SIGNS if text.startswith(each, end)), "")
         if not sign and not text.startswith("]", end):
-            raise _unclosed(text, end) if end >= len(text) else _refused(
-                text, f"'{text[end:]}' found where an operator or ']' is expected", f"signs are {' '.join(SIGNS)}")
+            raise (
+                _unclosed(text, end)
+                if end >= len(text)
+                else _refused(
+                    text,
+                    f"'{text[end:]}' found where an operator or ']' is expected",
+                    f"signs are {' '.join(SIGNS)}",
+                )
+            )
         if not name:
-            raise _refused(text, "a pair of brackets names no field", "such as [op=write] or [latency]")
+            raise _refused(
+                text, "a pair of brackets names no field", "such as [op=write] or [latency]"
+            )
         end += len(sign)
         values: list[tuple[str, bool]] = []
         while sign:
@@ -137,8 +172,15 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
                 end += 1
                 continue
             if not text.startswith("]", end):
-                raise _unclosed(text, end) if end >= len(text) else _refused(
-                    text, f"'{text[end:]}' found where ',' or ']' is expected", "put a value with such characters in double quotes")
+                raise (
+                    _unclosed(text, end)
+                    if end >= len(text)
+                    else _refused(
+                        text,
+                        f"'{text[end:]}' found where ',' or ']' is expected",
+                        "put a value with such characters in double quotes",
+                    )
+                )
             break
         yield name, sign, values
         place = end + 1
@@ -147,7 +189,11 @@ def _brackets(text: str, place: int) -> Iterator[tuple[str, str, list[tuple[str,
 
 
 def _unclosed(text: str, end: int) -> UsageError:
-    return _refused(text, "it ends within brackets" if end >= len(text) else f"'{text[end:]}' is left over", "close them with ]")
+    return _refused(
+        text,
+        "it ends within brackets" if end >= len(text) else f"'{text[end:]}' is left over",
+        "close them with ]",
+    )
 
 
 def _value(text: str, place: int) -> tuple[str, bool, int]:
@@ -164,7 +210,11 @@ def _value(text: str, place: int) -> tuple[str, bool, int]:
         if text[place] == "\\":
             place += 1
             if place >= len(text) or text[place] not in '"\\':
-                raise _refused(text, "a backslash within quotes comes before \" or \\ alone", 'write \\\\ for a backslash')
+                raise _refused(
+                    text,
+                    'a backslash within quotes comes before " or \\ alone',
+                    "write \\\\ for a backslash",
+                )
         value += text[place]
         place += 1
     if place >= len(text):
@@ -175,26 +225,43 @@ def _value(text: str, place: int) -> tuple[str, bool, int]:
     return value, True, place
 
 
-def _filter(text: str, entry: Entry, field: Field, sign: str, values: list[tuple[str, bool]]) -> Filter:
+def _filter(
+    text: str, entry: Entry, field: Field, sign: str, values: list[tuple[str, bool]]
+) -> Filter:
     if any(not value and not quoted for value, quoted in values):
-        raise _refused(text, f"[{field.name}{sign}] names no value", f"such as [{field.name}={_example(field)}]")
+        raise _refused(
+            text,
+            f"[{field.name}{sign}] names no value",
+            f"such as [{field.name}={_example(field)}]",
+        )
     if field.kind == "name":
         if sign not in ("=", "!="):
-            raise _refused(text, f"'{field.name}' is a name: it can't be compared with '{sign}'",
-                           f"write [{field.name}={_example(field)}]")
+            raise _refused(
+                text,
+                f"'{field.name}' is a name: it can't be compared with '{sign}'",
+                f"write [{field.name}={_example(field)}]",
+            )
         words = entry.words(field.name)
         for value, _ in values:
             if words and value not in words:
-                raise _refused(text, f"there is no {'operation' if field.name == 'op' else field.name} '{value}'", near(value, words))
+                raise _refused(
+                    text,
+                    f"there is no {'operation' if field.name == 'op' else field.name} '{value}'",
+                    near(value, words),
+                )
         return Filter(field.name, sign, tuple(value for value, _ in values))
     if sign not in ("=", "!=") and len(values) > 1:
-        raise _refused(text, f"'{sign}' takes one value", f"such as [{field.name}{sign}{_example(field)}]")
+        raise _refused(
+            text, f"'{sign}' takes one value", f"such as [{field.name}{sign}{_example(field)}]"
+        )
     try:
         found = tuple(_range(value, field) for value, _ in values)
     except UsageError as error:
         raise _refused(text, f"{field.name}: {error.message}", error.hint or "") from None
     if sign not in ("=", "!=") and any(".." in value for value, _ in values):
-        raise _refused(text, f"'{sign}' takes a value, not a range", f"write [{field.name}={values[0][0]}]")
+        raise _refused(
+            text, f"'{sign}' takes a value, not a range", f"write [{field.name}={values[0][0]}]"
+        )
     return Filter(field.name, sign, found)
 
 
@@ -207,7 +274,10 @@ def _range(text: str, field: Field) -> Between:
         raise UsageError("'..' has no end", hint=f"such as 1..{_example(field)}")
     ends = [parse_whole(end, field.kind) if end.strip() else None for end in (low, high)]
     if ends[0] is not None and ends[1] is not None and ends[0] >= ends[1]:
-        raise UsageError(f"the range '{text}' is empty", hint="its low end must be less than its high end, which is left out")
+        raise UsageError(
+            f"the range '{text}' is empty",
+            hint="its low end must be less than its high end, which is left out",
+        )
     return Between(ends[0], ends[1])
 
 
@@ -223,4 +293,9 @@ def _printed(value: Value, kind: str) -> str:
 
 
 def _example(field: Field) -> str:
-    return {"name": "write" if field.name == "op" else "NAME", "number": "1234", "time": "10ms", "size": "8KiB"}[field.kind]
+    return {
+        "name": "write" if field.name == "op" else "NAME",
+        "number": "1234",
+        "time": "10ms",
+        "size": "8KiB",
+    }[field.kind]

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 
 from ...formats.core.device_names import choose_devices
 
-_LINKS = re.compile(r"lo|(bond|br|br-|docker|dummy|ifb|macvlan|ovs-|team|tap|tun|veth|virbr|vnet|wg)[\w-]*|.*[.@:].*")
+_LINKS = re.compile(
+    r"lo|(bond|br|br-|docker|dummy|ifb|macvlan|ovs-|team|tap|tun|veth|virbr|vnet|wg)[\w-]*|.*[.@:].*"
+)
 
 _NAMED = 12
 """Objects that are listed where one is not there."""
@@ -43,7 +45,12 @@ def meant(kind: str | None, value: str) -> str:
 
 def missing(kind: str, wanted: Iterable[str], there: Iterable[str]) -> list[str]:
     """A note for each of the objects that conditions name and that were not read; none where nothing was."""
-    held = sorted(set(there), key=lambda name: [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)])
+    held = sorted(
+        set(there),
+        key=lambda name: [
+            int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)
+        ],
+    )
     if not held:
         return []
     more = f" and {len(held) - _NAMED} more" if len(held) > _NAMED else ""
@@ -51,8 +58,10 @@ def missing(kind: str, wanted: Iterable[str], there: Iterable[str]) -> list[str]
     for name in dict.fromkeys(wanted):
         if name not in held:
             near = [] if not more else difflib.get_close_matches(name, held, 1, 0.6)
-            found.append(f"there was no {kind} '{name}' then; {f'did you mean {near[0]!r}? ' if near else ''}"
-                         f"there were {', '.join(held[:_NAMED])}{more}")
+            found.append(
+                f"there was no {kind} '{name}' then; {f'did you mean {near[0]!r}? ' if near else ''}"
+                f"there were {', '.join(held[:_NAMED])}{more}"
+            )
     return found
 
 

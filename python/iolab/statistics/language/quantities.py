@@ -9,11 +9,33 @@ from ...errors import UsageError
 from .fields import Kind
 
 _UNITS: dict[Kind, dict[str, int]] = {
-    "time": {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1, "µs": 1000, "min": 60 * 10**9, "h": 3600 * 10**9},
-    "size": {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
+    "time": {
+        "s": 10**9,
+        "ms": 10**6,
+        "us": 1000,
+        "ns": 1,
+        "µs": 1000,
+        "min": 60 * 10**9,
+        "h": 3600 * 10**9,
+    },
+    "size": {
+        "TiB": 2**40,
+        "GiB": 2**30,
+        "MiB": 2**20,
+        "KiB": 2**10,
+        "B": 1,
+        "kB": 10**3,
+        "MB": 10**6,
+        "GB": 10**9,
+        "TB": 10**12,
+    },
     "number": {"": 1},
 }
-_PRINTED: dict[Kind, tuple[str, ...]] = {"time": ("s", "ms", "us", "ns"), "size": ("TiB", "GiB", "MiB", "KiB", "B"), "number": ("",)}
+_PRINTED: dict[Kind, tuple[str, ...]] = {
+    "time": ("s", "ms", "us", "ns"),
+    "size": ("TiB", "GiB", "MiB", "KiB", "B"),
+    "number": ("",),
+}
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)")
 _MOST = 2**64 - 1
 
@@ -30,13 +52,21 @@ def parse_whole(text: str, kind: Kind) -> int:
     number, unit = Fraction(match[1]), match[2]
     units = _UNITS[kind]
     if not unit and kind == "time" and number:
-        raise UsageError(f"'{text.strip()}' has no unit", hint=f"write {match[1]}us, {match[1]}ms or {match[1]}s")
+        raise UsageError(
+            f"'{text.strip()}' has no unit", hint=f"write {match[1]}us, {match[1]}ms or {match[1]}s"
+        )
     if unit and unit not in units:
-        raise UsageError(f"'{unit}' is not a unit of {kind}", hint=f"there are {', '.join(units)}" if kind != "number" else "leave it out")
+        raise UsageError(
+            f"'{unit}' is not a unit of {kind}",
+            hint=f"there are {', '.join(units)}" if kind != "number" else "leave it out",
+        )
     value = number * units.get(unit, 1)
     if value.denominator != 1 or value > _MOST:
         smallest = {"time": "nanoseconds", "size": "bytes", "number": "units"}[kind]
-        raise UsageError(f"'{text.strip()}' is not a whole number of {smallest} within 64 bits", hint=f"write it like {example}")
+        raise UsageError(
+            f"'{text.strip()}' is not a whole number of {smallest} within 64 bits",
+            hint=f"write it like {example}",
+        )
     return int(value)
 
 

@@ -52,12 +52,16 @@ def parse_moment(text: str, first_ns: int, last_ns: int) -> int:
             words = f"{day:%Y-%m-%d}T{words.zfill(len(words) + (words.find(':') == 1))}"
         found = datetime.fromisoformat(words)
     except ValueError:
-        raise UsageError(f"'{text}' is not a moment", hint=f"write {_RELATIVE} or 2026-03-01T12:00:05") from None
+        raise UsageError(
+            f"'{text}' is not a moment", hint=f"write {_RELATIVE} or 2026-03-01T12:00:05"
+        ) from None
     except UsageError as error:
         raise UsageError(f"'{text}' is not a moment: {error.message}", hint=error.hint) from None
     if last_ns < _EPOCH:
-        raise UsageError(f"'{text}' is a clock's time, but these events count from a start of their own",
-                         hint=f"write {_RELATIVE}")
+        raise UsageError(
+            f"'{text}' is a clock's time, but these events count from a start of their own",
+            hint=f"write {_RELATIVE}",
+        )
     zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
     since = zoned - datetime(1970, 1, 1, tzinfo=UTC)
     return (since // timedelta(microseconds=1)) * 1000

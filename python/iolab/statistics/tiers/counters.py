@@ -39,8 +39,11 @@ def counted(recording: Recording, asked: Statistic, source: str | None) -> Snaps
         return None
     if source is not None and source != counter.source:
         if not entry.sources:
-            raise UsageError(f"{entry.name} comes of the counters of {counter.source} alone", where=recording.path,
-                             hint=f"leave --source {source} out")
+            raise UsageError(
+                f"{entry.name} comes of the counters of {counter.source} alone",
+                where=recording.path,
+                hint=f"leave --source {source} out",
+            )
         return None
     events = snapshot(recording).sources if entry.sources and source is None else []
     if any(name not in LAST for name in events):
@@ -53,15 +56,29 @@ def counted(recording: Recording, asked: Statistic, source: str | None) -> Snaps
     if counter.source not in snap.sources:
         if entry.sources and source is None:
             return None
-        raise UsageError(f"holds no counters of {counter.source}, of which {entry.name} comes", where=recording.path,
-                         hint="iolab record counters keeps them")
+        raise UsageError(
+            f"holds no counters of {counter.source}, of which {entry.name} comes",
+            where=recording.path,
+            hint="iolab record counters keeps them",
+        )
     if untold:
-        raise UsageError(f"holds counters alone for {entry.name}, and these do not tell the {untold[0]}", where=recording.path,
-                         hint=f"they tell {' and '.join(counter.breakdowns)}; iolab record block keeps every I/O")
+        raise UsageError(
+            f"holds counters alone for {entry.name}, and these do not tell the {untold[0]}",
+            where=recording.path,
+            hint=f"they tell {' and '.join(counter.breakdowns)}; iolab record block keeps every I/O",
+        )
     return snap
 
 
-def answer(snap: Snapshot, asked: Statistic, *, from_ns: int | None, until_ns: int | None, interval_ns: int | None, columns: int) -> Answer:
+def answer(
+    snap: Snapshot,
+    asked: Statistic,
+    *,
+    from_ns: int | None,
+    until_ns: int | None,
+    interval_ns: int | None,
+    columns: int,
+) -> Answer:
     """The answer of a recording's samples; arguments as in `query.query`."""
     counter = asked.entry.counter
     assert counter is not None
@@ -71,35 +88,62 @@ def answer(snap: Snapshot, asked: Statistic, *, from_ns: int | None, until_ns: i
     columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
     breaks = snap.recording.breaks(counter.source)
     readings = read(window, counter, parted=is_parted(asked))
-    return tell(asked, window, [spread(each, counter, parts_of(asked), window, breaks) for each in readings])
+    return tell(
+        asked, window, [spread(each, counter, parts_of(asked), window, breaks) for each in readings]
+    )
 
 
 def parts_of(asked: Statistic) -> list[Part]:
     """The parts that a statistic is about."""
     counter = asked.entry.counter
-    return [] if counter is None else [part for part in counter.parts if _wanted(part, counter, asked.filters)]
+    return (
+        []
+        if counter is None
+        else [part for part in counter.parts if _wanted(part, counter, asked.filters)]
+    )
 
 
 def is_parted(asked: Statistic) -> bool:
     """Whether it takes each object's own readings, not the machine's sum."""
     counter = asked.entry.counter
     narrowed = counter is not None and any(each.field == counter.object for each in asked.filters)
-    return narrowed or asked.breakdown == UTILIZATION.name or (counter is not None and asked.breakdown == counter.object)
+    return (
+        narrowed
+        or asked.breakdown == UTILIZATION.name
+        or (counter is not None and asked.breakdown == counter.object)
+    )
 
 
 def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
     """The answer, from what the counters of every object grew by."""
     counter, asked_for = asked.entry.counter, parts_of(asked)
     assert counter is not None
-    parts = [part for part in asked_for if any(part.key in each.amounts for each in spreads)] if spreads else asked_for
-    found = _filled([each for each in spreads if _meets(each.object, asked.filters, counter.object)],
-                    next((each for each in spreads if each.object == counter.always), None))
+    parts = (
+        [part for part in asked_for if any(part.key in each.amounts for each in spreads)]
+        if spreads
+        else asked_for
+    )
+    found = _filled(
+        [each for each in spreads if _meets(each.object, asked.filters, counter.object)],
+        next((each for each in spreads if each.object == counter.always), None),
+    )
     named = any(each.field == counter.object and each.sign == "=" for each in asked.filters)
-    held = {each.object for each in found} if named else objects.summed(counter.object or "", (each.object for each in found))
+    held = (
+        {each.object for each in found}
+        if named
+        else objects.summed(counter.object or "", (each.object for each in found))
+    )
     kept = [each for each in found if each.object in held]
-    wanted = [objects.meant(each.field, str(value)) for each in asked.filters if each.field == counter.object for value in each.values]
-    notes = (*_notes(asked, counter, found, held, [part for part in asked_for if part not in parts]),
-             *objects.missing(counter.object or "", wanted, (each.object for each in spreads)))
+    wanted = [
+        objects.meant(each.field, str(value))
+        for each in asked.filters
+        if each.field == counter.object
+        for value in each.values
+    ]
+    notes = (
+        *_notes(asked, counter, found, held, [part for part in asked_for if part not in parts]),
+        *objects.missing(counter.object or "", wanted, (each.object for each in spreads)),
+    )
     if asked.breakdown == UTILIZATION.name:
         return _map(kept, window, notes)
     return _over_time(asked, counter, parts, found, kept, window, notes)
@@ -107,7 +151,9 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
 
 def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
     """Whether a part meets the conditions on all fields that tell parts apart; one that is hidden must be named by one of them."""
-    if part.hidden and not any(each.sign == "=" and each.field in counter.apart for each in filters):
+    if part.hidden and not any(
+        each.sign == "=" and each.field in counter.apart for each in filters
+    ):
         return False
     return all(_meets(counter.value(part, field), filters, field) for field in counter.apart)
 
@@ -117,89 +163,170 @@ def _filled(found: list[Spread], always: Spread | None) -> list[Spread]:
     if always is None:
         return found
     if not found:
-        return [replace(always, object="", amounts={part: np.zeros_like(amount) for part, amount in always.amounts.items()})]
+        return [
+            replace(
+                always,
+                object="",
+                amounts={part: np.zeros_like(amount) for part, amount in always.amounts.items()},
+            )
+        ]
     return [replace(each, over=always.over, covered=always.covered) for each in found]
 
 
 def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
     """Whether a value meets the conditions on its field."""
-    return all((value in [objects.meant(field, str(word)) for word in each.values]) == (each.sign == "=")
-               for each in filters if each.field == field)
+    return all(
+        (value in [objects.meant(field, str(word)) for word in each.values]) == (each.sign == "=")
+        for each in filters
+        if each.field == field
+    )
 
 
-_LEFT_OUT = {"device": "which are parts of others, made of them, or no disks", "interface": "which lead nowhere outside or by others",
-             "peer": "this machine itself, which is at both ends of those connections"}
+_LEFT_OUT = {
+    "device": "which are parts of others, made of them, or no disks",
+    "interface": "which lead nowhere outside or by others",
+    "peer": "this machine itself, which is at both ends of those connections",
+}
 
 
-def _notes(asked: Statistic, counter: Counter, found: Sequence[Spread], held: set[str], untold: Sequence[Part]) -> tuple[str, ...]:
+def _notes(
+    asked: Statistic,
+    counter: Counter,
+    found: Sequence[Spread],
+    held: set[str],
+    untold: Sequence[Part],
+) -> tuple[str, ...]:
     notes: list[str] = []
     others = sorted({each.object for each in found} - held)
     if counter.object in _LEFT_OUT and found and (others or counter.object != "peer"):
         # peers may be thousands
         holds = "all others" if counter.object == "peer" else ", ".join(sorted(held))
-        notes.append(f"the {'mean is of' if counter.mean else 'sum holds'} {holds}"
-                     + (f"; not {', '.join(others)}, {_LEFT_OUT[counter.object]}" if others else ""))
+        notes.append(
+            f"the {'mean is of' if counter.mean else 'sum holds'} {holds}"
+            + (f"; not {', '.join(others)}, {_LEFT_OUT[counter.object]}" if others else "")
+        )
     if untold:
         notes.append(f"not told there: {', '.join(part.key for part in untold)}")
     return tuple(notes)
 
 
-def _rate(counter: Counter, spreads: Sequence[Spread], parts: Sequence[Part]) -> tuple[Floats, float]:
+def _rate(
+    counter: Counter, spreads: Sequence[Spread], parts: Sequence[Part]
+) -> tuple[Floats, float]:
     """(value of each column, amount over all) of some parts of some objects; nan where one of them has none that is known."""
     spreads = [each for each in spreads if any(part.key in each.amounts for part in parts)]
     empty = np.zeros(len(spreads[0].covered)) if spreads else np.zeros(0)
-    sums = [sum((each.amounts[part.key] for part in parts if part.key in each.amounts), empty) for each in spreads]
-    unknown = np.array([(each.broken > 0) & (each.covered <= 0) for each in spreads]).any(axis=0) if spreads else empty > 0
+    sums = [
+        sum((each.amounts[part.key] for part in parts if part.key in each.amounts), empty)
+        for each in spreads
+    ]
+    unknown = (
+        np.array([(each.broken > 0) & (each.covered <= 0) for each in spreads]).any(axis=0)
+        if spreads
+        else empty > 0
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         if counter.mean:
             over = sum((each.over for each in spreads), empty)
             value: Any = np.where(over > 0, sum(sums, empty) / over, np.nan)
         else:
-            each_rate = [np.where(each.over > 0, amount / each.over, 0.0) for each, amount in zip(spreads, sums, strict=True)]
-            known = np.array([each.over > 0 for each in spreads]).any(axis=0) if spreads else empty > 0
+            each_rate = [
+                np.where(each.over > 0, amount / each.over, 0.0)
+                for each, amount in zip(spreads, sums, strict=True)
+            ]
+            known = (
+                np.array([each.over > 0 for each in spreads]).any(axis=0) if spreads else empty > 0
+            )
             value = np.where(known, sum(each_rate, empty), np.nan)
     return np.where(unknown, np.nan, value), float(sum(amount.sum() for amount in sums))
 
 
-def _over_time(asked: Statistic, counter: Counter, parts: Sequence[Part], found: list[Spread], kept: list[Spread],
-               window: Window, notes: tuple[str, ...]) -> Series | Stack:
+def _over_time(
+    asked: Statistic,
+    counter: Counter,
+    parts: Sequence[Part],
+    found: list[Spread],
+    kept: list[Spread],
+    window: Window,
+    notes: tuple[str, ...],
+) -> Series | Stack:
     covered = max((float(each.covered.sum()) for each in found), default=0.0)
     # a window within one interval between readings has them at neither end
     if not found and not window.snap.bounds(counter.source):
         raise FormatError(f"holds no counters of {counter.source}", where=window.snap.place)
     held = {each.object for each in kept}
     common: dict[str, Any] = {
-        "statistic": asked, "unit": asked.entry.unit, "t0_ns": window.base_ns, "interval_ns": window.interval_ns,
-        "first_ns": window.first_ns, "until_ns": window.until_ns, "covered_ns": round(covered * 1e9), "source": counter.source,
-        "notes": notes, "losses": window.losses, "lost_at": lost_at(window.losses.timed, window.base_ns, window.interval_ns)}
+        "statistic": asked,
+        "unit": asked.entry.unit,
+        "t0_ns": window.base_ns,
+        "interval_ns": window.interval_ns,
+        "first_ns": window.first_ns,
+        "until_ns": window.until_ns,
+        "covered_ns": round(covered * 1e9),
+        "source": counter.source,
+        "notes": notes,
+        "losses": window.losses,
+        "lost_at": lost_at(window.losses.timed, window.base_ns, window.interval_ns),
+    }
 
     def told(spreads: Sequence[Spread], chosen: Sequence[Part]) -> tuple[Floats, int, float]:
         values, amount = _rate(counter, spreads, chosen)
         if not len(values):
             return np.full(window.columns, np.nan), 0, float("nan")
         over = sum(float(each.over.sum()) for each in spreads) if counter.mean else covered
-        return values, round(amount) if asked.entry.additive else 0, amount / over if over else float("nan")
+        return (
+            values,
+            round(amount) if asked.entry.additive else 0,
+            amount / over if over else float("nan"),
+        )
 
     values, total, average = told(kept, parts)
     if asked.breakdown is None:
         return Series(**common, values=values, total=total, average=average)
     if asked.breakdown in counter.apart:
-        rows = [(value, *told(kept, [part for part in parts if counter.value(part, asked.breakdown) == value]))
-                for value in dict.fromkeys(counter.value(part, asked.breakdown) for part in parts)]
+        rows = [
+            (
+                value,
+                *told(
+                    kept, [part for part in parts if counter.value(part, asked.breakdown) == value]
+                ),
+            )
+            for value in dict.fromkeys(counter.value(part, asked.breakdown) for part in parts)
+        ]
     else:
         rows = [(each.object, *told([each], parts)) for each in found]
         # what is made of others and did nothing is no news
-        rows = [row for row in rows if (row[0] in held and row[0] not in ("", counter.always)) or row[3] > 0]
+        rows = [
+            row
+            for row in rows
+            if (row[0] in held and row[0] not in ("", counter.always)) or row[3] > 0
+        ]
     rows.sort(key=lambda row: (-np.nan_to_num(row[3]), row[0]))
-    return Stack(**common, keys=[row[0] for row in rows], values=np.array([row[1] for row in rows]).reshape(len(rows), window.columns),
-                 totals=[row[2] for row in rows], rest=None, rest_keys=0, rest_total=0, averages=[row[3] for row in rows],
-                 average=average, whole=total, adds_up=_add_up(asked, counter, parts, [row[0] for row in rows], held))
+    return Stack(
+        **common,
+        keys=[row[0] for row in rows],
+        values=np.array([row[1] for row in rows]).reshape(len(rows), window.columns),
+        totals=[row[2] for row in rows],
+        rest=None,
+        rest_keys=0,
+        rest_total=0,
+        averages=[row[3] for row in rows],
+        average=average,
+        whole=total,
+        adds_up=_add_up(asked, counter, parts, [row[0] for row in rows], held),
+    )
 
 
-def _add_up(asked: Statistic, counter: Counter, parts: Sequence[Part], keys: Sequence[str], held: set[str]) -> bool:
+def _add_up(
+    asked: Statistic, counter: Counter, parts: Sequence[Part], keys: Sequence[str], held: set[str]
+) -> bool:
     """Whether the keys of a stack are parts of a whole: no partition beside its disk, no total beside what it holds, no mean of several."""
     if asked.breakdown == counter.object:
-        return not counter.mean and held.issuperset(keys) and (len(keys) < 2 or not any(part.hidden for part in parts))
+        return (
+            not counter.mean
+            and held.issuperset(keys)
+            and (len(keys) < 2 or not any(part.hidden for part in parts))
+        )
     return len(keys) < 2 or not any(part.hidden for part in parts)
 
 
@@ -208,13 +335,30 @@ def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> Heat
     cells = np.zeros((window.columns, PERCENT), dtype=np.int64)
     for each in kept:
         # a reading that comes late may tell of a little more than all the time
-        percent = np.clip(np.floor(100 * each.readings.share + 1e-9), 0, PERCENT - 1).astype(np.int64)
+        percent = np.clip(np.floor(100 * each.readings.share + 1e-9), 0, PERCENT - 1).astype(
+            np.int64
+        )
         np.add.at(cells, (each.readings.column, percent), 1)
     column, index = np.nonzero(cells)
     first = int(column.min()) if len(column) else 0
-    spans = () if window.recorded is None else gap_columns(window.recorded, window.base_ns, window.interval_ns, window.columns)
+    spans = (
+        ()
+        if window.recorded is None
+        else gap_columns(window.recorded, window.base_ns, window.interval_ns, window.columns)
+    )
     t0 = window.base_ns + first * window.interval_ns
-    return HeatCounts("utilization", t0, window.interval_ns, Linear(0, 1), column - first, index,
-                      cells[column, index], events=int(cells.sum()), lost=window.losses.lost, assumptions=notes,
-                      lost_at=lost_at(window.losses.timed, t0, window.interval_ns),
-                      window=(-first, window.columns - first), gaps=tuple((start - first, past - first) for start, past in spans))
+    return HeatCounts(
+        "utilization",
+        t0,
+        window.interval_ns,
+        Linear(0, 1),
+        column - first,
+        index,
+        cells[column, index],
+        events=int(cells.sum()),
+        lost=window.losses.lost,
+        assumptions=notes,
+        lost_at=lost_at(window.losses.timed, t0, window.interval_ns),
+        window=(-first, window.columns - first),
+        gaps=tuple((start - first, past - first) for start, past in spans),
+    )

@@ -21,27 +21,45 @@ _RECORDED = {"block": (*_CALLS, "device", "queue"), "syscall": (*_CALLS, "file",
 
 _TRACED = ("op", "device", "process", "file", "job", "client", "latency", "offset", "size")
 _OF_DISKS = ("op", "device", "process", "latency", "offset", "size")
-_FORMATS = {"fio": ("op", "job", "latency", "offset", "size"), "biosnoop": _OF_DISKS, "blkparse": _OF_DISKS, "blktrace": _OF_DISKS}
+_FORMATS = {
+    "fio": ("op", "job", "latency", "offset", "size"),
+    "biosnoop": _OF_DISKS,
+    "blkparse": _OF_DISKS,
+    "blktrace": _OF_DISKS,
+}
 """What the native readers can find in a trace, and in those of some sources."""
 
-_ELSEWHERE = {"device": "io.ops", "queue": "io.ops", "file": "file.ops", "mount": "file.ops", "job": "app.ops"}
+_ELSEWHERE = {
+    "device": "io.ops",
+    "queue": "io.ops",
+    "file": "file.ops",
+    "mount": "file.ops",
+    "job": "app.ops",
+}
 """Statistics that tell a field, where their source was recorded."""
 
 
-def told_by(opened: Trace | Recording, sources: Iterable[str], has: Iterable[str] | None = None) -> Told:
+def told_by(
+    opened: Trace | Recording, sources: Iterable[str], has: Iterable[str] | None = None
+) -> Told:
     """What is known of these sources. `has`: the fields of a trace's summary, where that was made.
 
     A source that a recording says nothing about is not known to lack anything.
     """
     if isinstance(opened, Trace):
-        return {source: _FORMATS.get(source, _TRACED) if has is None else ("op", *has) for source in sources}
+        return {
+            source: _FORMATS.get(source, _TRACED) if has is None else ("op", *has)
+            for source in sources
+        }
     found = {}
     for source in sources:
         about = opened.facts.sources.get(source)
         if about is None:
             continue
         if "columns" in about:
-            found[source] = tuple(field.name for field in FIELDS.values() if field.column in ("op", *about["columns"]))
+            found[source] = tuple(
+                field.name for field in FIELDS.values() if field.column in ("op", *about["columns"])
+            )
         elif "format" in about:
             found[source] = _FORMATS.get(source, _TRACED)
         elif source in _RECORDED:
@@ -56,7 +74,11 @@ def filled(fields: Iterable[str], source: str, told: Told) -> tuple[str, ...]:
 
 def lacking(entry: Entry | None, fields: Iterable[str], source: str, told: Told) -> dict[str, str]:
     """Why a source's events tell nothing of a field, by the field; of those that they hold nothing is said."""
-    return {field: _why_not(entry, field, source) for field in fields if source in told and field not in told[source]}
+    return {
+        field: _why_not(entry, field, source)
+        for field in fields
+        if source in told and field not in told[source]
+    }
 
 
 def _why_not(entry: Entry | None, field: str, source: str) -> str:

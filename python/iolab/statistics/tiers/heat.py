@@ -21,9 +21,20 @@ LONG_SCAN = 5_000_000
 """Events that take a noticeable time to scan: then columns of a second, which default maps have, do instead of shorter ones."""
 
 
-def heat_of(whole: Window, kept: Window, y: Y, filters: Sequence[Filter], *, free: bool, low: int | None, high: int | None,
-            buckets: int | None, weight: Weight, scan: bool = False,
-            maps: tuple[Window, segment_maps.MapFiles] | None = None) -> tuple[HeatCounts, Window]:
+def heat_of(
+    whole: Window,
+    kept: Window,
+    y: Y,
+    filters: Sequence[Filter],
+    *,
+    free: bool,
+    low: int | None,
+    high: int | None,
+    buckets: int | None,
+    weight: Weight,
+    scan: bool = False,
+    maps: tuple[Window, segment_maps.MapFiles] | None = None,
+) -> tuple[HeatCounts, Window]:
     """(counts by time and y, the window that they are of).
 
     `whole` is the window with the time of which only default maps remain, `kept` the one of which there are events. `free` says that
@@ -32,7 +43,11 @@ def heat_of(whole: Window, kept: Window, y: Y, filters: Sequence[Filter], *, fre
     """
     if high is not None and high <= (low or 0):
         raise UsageError("the range of values is empty: its end is not above its beginning")
-    found = "" if scan else maps or maps_of(whole, y, filters, free=free, buckets=buckets, weight=weight)
+    found = (
+        ""
+        if scan
+        else maps or maps_of(whole, y, filters, free=free, buckets=buckets, weight=weight)
+    )
     if not isinstance(found, str):
         seconds, files = found
         mapped = _from_maps(seconds, files, y, filters, low, high, buckets, weight)
@@ -40,11 +55,20 @@ def heat_of(whole: Window, kept: Window, y: Y, filters: Sequence[Filter], *, fre
             longer = seconds.interval_ns != whole.interval_ns
             notes = ["columns of a second, as the recording's own maps have them"] if longer else []
             return with_facts(mapped, seconds, filters, notes), whole
-    return with_facts(_scanned(kept, y, filters, low, high, buckets, weight), kept, filters, []), kept
+    return with_facts(
+        _scanned(kept, y, filters, low, high, buckets, weight), kept, filters, []
+    ), kept
 
 
-def maps_of(whole: Window, y: Y, filters: Sequence[Filter], *, free: bool, buckets: int | None,
-            weight: Weight) -> tuple[Window, segment_maps.MapFiles] | str:
+def maps_of(
+    whole: Window,
+    y: Y,
+    filters: Sequence[Filter],
+    *,
+    free: bool,
+    buckets: int | None,
+    weight: Weight,
+) -> tuple[Window, segment_maps.MapFiles] | str:
     """The window in columns that default maps have, and the maps; or why they can't answer. Arguments as in `heat_of`."""
     if y == "queue":
         return "segment maps have no time in the queue"
@@ -65,20 +89,48 @@ def maps_of(whole: Window, y: Y, filters: Sequence[Filter], *, free: bool, bucke
 def _in_seconds(window: Window) -> Window:
     """The window in columns of a second, where a scan would take long and enough columns remain."""
     events = sum(segment.sources[window.source] for segment in window.segments())
-    if window.interval_ns < SECOND and events > LONG_SCAN and window.until_ns - window.first_ns >= 60 * SECOND:
+    if (
+        window.interval_ns < SECOND
+        and events > LONG_SCAN
+        and window.until_ns - window.first_ns >= 60 * SECOND
+    ):
         return replace(window, interval_ns=SECOND)
     return window
 
 
-def _asked(window: Window, y: Y, filters: Sequence[Filter], low: int | None, high: int | None, buckets: int | None,
-           weight: Weight) -> Asked:
+def _asked(
+    window: Window,
+    y: Y,
+    filters: Sequence[Filter],
+    low: int | None,
+    high: int | None,
+    buckets: int | None,
+    weight: Weight,
+) -> Asked:
     conditions, bound = window.conditions(filters)
     grid, _ = grid_of(y, buckets)
-    return Asked(y, window.base_ns, window.interval_ns, conditions, bound, low, high, grid or Linear(0, 1), weight)
+    return Asked(
+        y,
+        window.base_ns,
+        window.interval_ns,
+        conditions,
+        bound,
+        low,
+        high,
+        grid or Linear(0, 1),
+        weight,
+    )
 
 
-def _scanned(window: Window, y: Y, filters: Sequence[Filter], low: int | None, high: int | None, buckets: int | None,
-             weight: Weight) -> HeatCounts:
+def _scanned(
+    window: Window,
+    y: Y,
+    filters: Sequence[Filter],
+    low: int | None,
+    high: int | None,
+    buckets: int | None,
+    weight: Weight,
+) -> HeatCounts:
     # too many are refused before they are counted
     columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
     asked = _asked(window, y, filters, low, high, buckets, weight)
@@ -94,31 +146,61 @@ def _scanned(window: Window, y: Y, filters: Sequence[Filter], low: int | None, h
 def _all(engine: Engine, window: Window, *, sealed: bool = True) -> int:
     """I/Os of the window, before conditions: of sealed segments that lie in it whole, their own count says it."""
     segments = window.segments() if sealed else []
-    edges = [each for each in segments if window.cut and not (window.first_ns <= each.first_ns and each.last_ns < window.until_ns)]
+    edges = [
+        each
+        for each in segments
+        if window.cut and not (window.first_ns <= each.first_ns and each.last_ns < window.until_ns)
+    ]
     parts = ["hot"] if window.snap.hot_of(window.source) is not None else []
     if edges:
         engine.files("edges", [each.part for each in edges])
         parts.append("edges")
     conditions, bound = window.conditions([])
-    counted = [single(engine.ask(f"SELECT CAST(sum(count) AS BIGINT) AS n FROM {part} WHERE {' AND '.join(conditions)}", bound)["n"]) or 0
-               for part in parts]
+    counted = [
+        single(
+            engine.ask(
+                f"SELECT CAST(sum(count) AS BIGINT) AS n FROM {part} WHERE {' AND '.join(conditions)}",
+                bound,
+            )["n"]
+        )
+        or 0
+        for part in parts
+    ]
     cut = {each.number for each in edges}
-    return sum(counted) + sum(each.sources[window.source] for each in segments if each.number not in cut)
+    return sum(counted) + sum(
+        each.sources[window.source] for each in segments if each.number not in cut
+    )
 
 
 def _seen(counts: HeatCounts) -> int:
     return counts.events + counts.without_y + counts.outside
 
 
-def _from_maps(window: Window, files: segment_maps.MapFiles, y: Y, filters: Sequence[Filter], low: int | None, high: int | None,
-               buckets: int | None, weight: Weight) -> HeatCounts | None:
+def _from_maps(
+    window: Window,
+    files: segment_maps.MapFiles,
+    y: Y,
+    filters: Sequence[Filter],
+    low: int | None,
+    high: int | None,
+    buckets: int | None,
+    weight: Weight,
+) -> HeatCounts | None:
     """From the default maps of what is sealed and the events that are not; None where maps are too coarse."""
     asked = _asked(window, y, filters, low, high, buckets, weight)
     with Engine(window.snap.place) as engine:
         hot = window.snap.hot_of(window.source) is not None
         if hot:
             attach(engine, window, sealed=False)
-        counts = segment_maps.heat(engine, window, files, filters, asked, buckets, _ends(engine, asked) if hot and y == "offset" else None)
+        counts = segment_maps.heat(
+            engine,
+            window,
+            files,
+            filters,
+            asked,
+            buckets,
+            _ends(engine, asked) if hot and y == "offset" else None,
+        )
         if counts is None or not hot:
             return counts
         late = count(engine, replace(asked, grid=counts.grid))
@@ -129,23 +211,38 @@ def _from_maps(window: Window, files: segment_maps.MapFiles, y: Y, filters: Sequ
 
 def _ends(engine: Engine, asked: Asked) -> Span | None:
     """The least and largest value of y that meet the conditions."""
-    found = engine.ask(f"SELECT min({asked.column}) AS low, max({asked.column}) AS high FROM events WHERE {' AND '.join(asked.conditions)}",
-                       asked.bound)
+    found = engine.ask(
+        f"SELECT min({asked.column}) AS low, max({asked.column}) AS high FROM events WHERE {' AND '.join(asked.conditions)}",
+        asked.bound,
+    )
     low, high = single(found["low"]), single(found["high"])
     return None if low is None or high is None else (low, high)
 
 
-def with_facts(counts: HeatCounts, window: Window, filters: Sequence[Filter], notes: Sequence[str]) -> HeatCounts:
+def with_facts(
+    counts: HeatCounts, window: Window, filters: Sequence[Filter], notes: Sequence[str]
+) -> HeatCounts:
     """Counts with what was lost and when nothing was recorded."""
     losses = window.losses
     columns = columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
     shift = (window.base_ns - counts.t0_ns) // window.interval_ns
-    gaps = () if window.recorded is None else gap_columns(window.recorded, window.base_ns, window.interval_ns, columns)
+    gaps = (
+        ()
+        if window.recorded is None
+        else gap_columns(window.recorded, window.base_ns, window.interval_ns, columns)
+    )
     return replace(
-        counts, lost=losses.lost, damaged=losses.damaged, unpaired=losses.unpaired, conditional=bool(filters),
-        averaged=_averaged(window), assumptions=tuple(notes), window=(shift, columns + shift),
+        counts,
+        lost=losses.lost,
+        damaged=losses.damaged,
+        unpaired=losses.unpaired,
+        conditional=bool(filters),
+        averaged=_averaged(window),
+        assumptions=tuple(notes),
+        window=(shift, columns + shift),
         gaps=tuple((first + shift, past + shift) for first, past in gaps),
-        lost_at=lost_at(losses.timed, counts.t0_ns, window.interval_ns))
+        lost_at=lost_at(losses.timed, counts.t0_ns, window.interval_ns),
+    )
 
 
 def _averaged(window: Window) -> bool:

@@ -75,27 +75,46 @@ class Spread:
 
 def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
     """The readings that a window needs, by object; of processors the machine's sum alone unless `parted`."""
-    wide = replace(window, first_ns=window.first_ns - MARGIN_NS, until_ns=window.until_ns + MARGIN_NS, cut=True)
+    wide = replace(
+        window, first_ns=window.first_ns - MARGIN_NS, until_ns=window.until_ns + MARGIN_NS, cut=True
+    )
     conditions, bound = wide.conditions([])
     fields = {f"f{place}": name for place, name in enumerate(counter.read)}
     conditions = (*conditions, f"field IN ({', '.join(f'${key}' for key in fields)})")
     if counter.object == "cpu":
         conditions = (*conditions, "object <> ''" if parted else "object = ''")
     picked = ", ".join(f"max(value) FILTER (WHERE field = ${key}) AS {key}" for key in fields)
-    lists = ", ".join(f"list(coalesce({key}, 0) ORDER BY time_ns) AS {key}, count({key}) AS n_{key}" for key in fields)
-    sql = (f"WITH readings AS (SELECT object, time_ns, {picked} FROM events WHERE {' AND '.join(conditions)} GROUP BY object, time_ns) "
-           f"SELECT object, list(time_ns ORDER BY time_ns) AS times, {lists} FROM readings GROUP BY object ORDER BY object")
+    lists = ", ".join(
+        f"list(coalesce({key}, 0) ORDER BY time_ns) AS {key}, count({key}) AS n_{key}"
+        for key in fields
+    )
+    sql = (
+        f"WITH readings AS (SELECT object, time_ns, {picked} FROM events WHERE {' AND '.join(conditions)} GROUP BY object, time_ns) "
+        f"SELECT object, list(time_ns ORDER BY time_ns) AS times, {lists} FROM readings GROUP BY object ORDER BY object"
+    )
     found: list[tuple[str, Integers, dict[str, Integers]]] = []
     with Engine(window.snap.place) as engine:
         attach(engine, wide, kind="samples")
         for batch in engine.stream(sql, {**bound, **fields}):
             for row in range(batch.num_rows):
-                told = {key: field for key, field in fields.items() if batch.column(f"n_{key}")[row].as_py()}
-                found.append((batch.column("object")[row].as_py(), _array(batch.column("times")[row]),
-                              {field: _array(batch.column(key)[row]) for key, field in told.items()}))
+                told = {
+                    key: field
+                    for key, field in fields.items()
+                    if batch.column(f"n_{key}")[row].as_py()
+                }
+                found.append(
+                    (
+                        batch.column("object")[row].as_py(),
+                        _array(batch.column("times")[row]),
+                        {field: _array(batch.column(key)[row]) for key, field in told.items()},
+                    )
+                )
     # those that do nothing may be left out of a reading, though they are there
     every = None if counter.always is not None else _every([times for _, times, _ in found])
-    return [Readings(name, times, values, times if every is None else every) for name, times, values in found]
+    return [
+        Readings(name, times, values, times if every is None else every)
+        for name, times, values in found
+    ]
 
 
 def _every(times: Sequence[Integers]) -> Integers:
@@ -110,7 +129,13 @@ def _array(value: Any) -> Integers:
     return found
 
 
-def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: Window, breaks: Sequence[Span]) -> Spread:
+def spread(
+    readings: Readings,
+    counter: Counter,
+    parts: Sequence[Part],
+    window: Window,
+    breaks: Sequence[Span],
+) -> Spread:
     """The growth between readings that follow each other, in the columns of a window: in equal shares over the time between them.
 
     What lies between two readings counts for nothing where a counter fell (it began anew), the object was not there meanwhile, one of
@@ -128,9 +153,18 @@ def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: 
         apart |= (times[:-1] < until) & (times[1:] > first)
     known = ~fell & ~apart & (seconds <= LATE * (np.median(seconds) if len(seconds) else 0))
     # what comes back under a name may be another thing, or bring along what it counted elsewhere
-    known &= np.searchsorted(readings.every, times[1:], "left") == np.searchsorted(readings.every, times[:-1], "right")
+    known &= np.searchsorted(readings.every, times[1:], "left") == np.searchsorted(
+        readings.every, times[:-1], "right"
+    )
     base = window.base_ns
-    edges = np.clip(base + np.arange(window.columns + 1) * window.interval_ns, window.first_ns, window.until_ns) - base
+    edges = (
+        np.clip(
+            base + np.arange(window.columns + 1) * window.interval_ns,
+            window.first_ns,
+            window.until_ns,
+        )
+        - base
+    )
     places = (times - base).astype(np.float64)
 
     def spread_out(amounts: Any, held: Any) -> Floats:
@@ -139,21 +173,36 @@ def spread(readings: Readings, counter: Counter, parts: Sequence[Part], window: 
         sums = np.concatenate([[0.0], np.cumsum(np.where(held, amounts, 0.0))])
         return np.diff(np.interp(edges.astype(np.float64), places, sums))
 
-    of = {name: values[1:] * seconds for name, values in readings.values.items()} if counter.level else grown
+    of = (
+        {name: values[1:] * seconds for name, values in readings.values.items()}
+        if counter.level
+        else grown
+    )
 
     def summed(names: Sequence[str]) -> Floats:
         return sum((of[name] for name in names if name in of), np.zeros(len(seconds)))
 
     # readings of fields that belong together are not taken at one instant
-    told = {part.key: counter.scale * np.maximum(summed(part.plus) - summed(part.less), 0)
-            for part in parts if any(name in of for name in part.plus)}
+    told = {
+        part.key: counter.scale * np.maximum(summed(part.plus) - summed(part.less), 0)
+        for part in parts
+        if any(name in of for name in part.plus)
+    }
     divided = [np.maximum(grown[name], 0) for name in counter.over if name in grown]
     by = sum(divided, np.zeros(len(seconds))) if counter.over else seconds
     amounts = {key: spread_out(amount, known) for key, amount in told.items()}
     covered = spread_out(seconds, known)
     over = spread_out(by, known) if counter.over else covered
-    return Spread(readings.object, amounts, over, covered, spread_out(seconds, fell),
-                  _shares(times, sum(told.values(), np.zeros(len(seconds))), by, known, window) if told else Shares.none())
+    return Spread(
+        readings.object,
+        amounts,
+        over,
+        covered,
+        spread_out(seconds, fell),
+        _shares(times, sum(told.values(), np.zeros(len(seconds))), by, known, window)
+        if told
+        else Shares.none(),
+    )
 
 
 def _shares(times: Integers, amount: Floats, by: Floats, known: Any, window: Window) -> Shares:

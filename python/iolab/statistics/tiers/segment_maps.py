@@ -61,11 +61,13 @@ def files_of(window: Window, y: Y) -> MapFiles | None:
         found.append((part, width))
     known = {part.path for part, _ in found if is_known_damaged(part.path)}
     wrong = {part.path for part, _ in damages([part for part, _ in found])}
-    if any(part.path in wrong for part, _ in found[:len(there)]):
+    if any(part.path in wrong for part, _ in found[: len(there)]):
         return None
     for path in wrong - known:
         # the window was made without knowing that this time is lost
-        raise DamagedError("is a damaged default map", where=path, hint="iolab verify says what is lost")
+        raise DamagedError(
+            "is a damaged default map", where=path, hint="iolab verify says what is lost"
+        )
     return MapFiles(tuple(each for each in found if each[0].path not in wrong))
 
 
@@ -84,7 +86,9 @@ def refusal(window: Window, filters: Sequence[Filter]) -> str:
     return f"segment maps do not tell the {other[0]}" if other else ""
 
 
-def _cells(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], *, spent: bool) -> dict[str, Any]:
+def _cells(
+    engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], *, spent: bool
+) -> dict[str, Any]:
     """Sums of I/Os and time by column (from the window's base) and bucket (of the widest width), and whether they meet the conditions."""
     texts, bound = sql_of(filters)
     cut = ["second_ns >= $from_ns", "second_ns < $until_ns"] if window.cut else []
@@ -96,16 +100,36 @@ def _cells(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Fi
     for number, width in enumerate(sorted({width for _, width in files.paths})):
         engine.files(f"maps{number}", [part for part, each in files.paths if each == width])
         wider = (files.widest // width).bit_length() - 1
-        index = f"CASE WHEN index = {WITHOUT} THEN index ELSE index >> {wider} END" if wider else "index"
-        parts.append(f"SELECT second_ns, source, op, device, {index} AS i, count, time_ns_sum FROM maps{number}")
+        index = (
+            f"CASE WHEN index = {WITHOUT} THEN index ELSE index >> {wider} END"
+            if wider
+            else "index"
+        )
+        parts.append(
+            f"SELECT second_ns, source, op, device, {index} AS i, count, time_ns_sum FROM maps{number}"
+        )
     return engine.ask(
         f"SELECT (second_ns - $base) // $interval AS c, i AS b, {held} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent "
         f"FROM ({' UNION ALL '.join(parts)}) {where(['source = $source', *cut])} GROUP BY ALL",
-        {**bound, **ends, "source": window.source, "base": window.base_ns, "interval": window.interval_ns})
+        {
+            **bound,
+            **ends,
+            "source": window.source,
+            "base": window.base_ns,
+            "interval": window.interval_ns,
+        },
+    )
 
 
-def heat(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], asked: Asked, buckets: int | None,
-         hot: Span | None) -> HeatCounts | None:
+def heat(
+    engine: Engine,
+    window: Window,
+    files: MapFiles,
+    filters: Sequence[Filter],
+    asked: Asked,
+    buckets: int | None,
+    hot: Span | None,
+) -> HeatCounts | None:
     """The map of the sealed segments, None where their maps are too coarse to say exactly what events would.
 
     `asked.grid` is given for latency and size; for equal buckets it is found here. `hot` is the least and largest value of y among the
@@ -131,11 +155,25 @@ def heat(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filt
             return None
         grid, low, past = fitted
         inside &= (bucket >= low) & (bucket < past)
-        index = bucket_of(bucket[inside].astype(np.uint64) >> np.uint64((grid.width // files.widest).bit_length() - 1), grid, shifted=True)
+        index = bucket_of(
+            bucket[inside].astype(np.uint64)
+            >> np.uint64((grid.width // files.widest).bit_length() - 1),
+            grid,
+            shifted=True,
+        )
     amount = spent if asked.weight == "time" else ios
-    made = Asked(asked.y, window.base_ns, window.interval_ns, (), {}, None, None, grid, asked.weight)
-    counts = cells_of(made, column[inside], index, amount[inside], events=int(ios[inside].sum()), without_y=int(ios[missing].sum()),
-                      outside=int(ios[~missing & ~inside].sum()))
+    made = Asked(
+        asked.y, window.base_ns, window.interval_ns, (), {}, None, None, grid, asked.weight
+    )
+    counts = cells_of(
+        made,
+        column[inside],
+        index,
+        amount[inside],
+        events=int(ios[inside].sum()),
+        without_y=int(ios[missing].sum()),
+        outside=int(ios[~missing & ~inside].sum()),
+    )
     return replace(counts, filtered=int(whole(found["ios"])[~meets].sum()))
 
 
@@ -155,7 +193,9 @@ def _aligned(asked: Asked) -> tuple[int, int] | None:
     return ends[0], ends[1]
 
 
-def _fitted(asked: Asked, bucket: Integers, width: int, buckets: int, hot: Span | None) -> tuple[Linear, int, int] | None:
+def _fitted(
+    asked: Asked, bucket: Integers, width: int, buckets: int, hot: Span | None
+) -> tuple[Linear, int, int] | None:
     """(equal buckets as a scan would choose them, first and one past the last stored bucket of the range), None where finer ones are due.
 
     Which power of two is due is told by stored buckets alone as long as it is no finer than theirs.
@@ -188,10 +228,14 @@ def _all_timed(engine: Engine, window: Window, filters: Sequence[Filter]) -> boo
         return False
     engine.run("DROP VIEW IF EXISTS maps0")
     found = _cells(engine, window, files, filters, spent=False)
-    return not bool((np.ma.filled(found["meets"], False).astype(bool) & (whole(found["b"]) == WITHOUT)).any())
+    return not bool(
+        (np.ma.filled(found["meets"], False).astype(bool) & (whole(found["b"]) == WITHOUT)).any()
+    )
 
 
-def series(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], key: str | None) -> dict[str, Any]:
+def series(
+    engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], key: str | None
+) -> dict[str, Any]:
     """I/Os by column c and key k, of the sealed segments."""
     texts, bound = sql_of(filters)
     cut = ["second_ns >= $from_ns", "second_ns < $until_ns"] if window.cut else []
@@ -200,4 +244,11 @@ def series(engine: Engine, window: Window, files: MapFiles, filters: Sequence[Fi
     return engine.ask(
         f"SELECT (second_ns - $base) // $interval AS c, {key or 'NULL'} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking FROM maps0 "
         f"WHERE {' AND '.join(['source = $source', *cut, *texts])} GROUP BY ALL",
-        {**bound, **ends, "source": window.source, "base": window.base_ns, "interval": window.interval_ns})
+        {
+            **bound,
+            **ends,
+            "source": window.source,
+            "base": window.base_ns,
+            "interval": window.interval_ns,
+        },
+    )

@@ -33,11 +33,27 @@ Ends = tuple[int | None, int | None]
 _T = TypeVar("_T")
 
 
-def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, source: str | None, ends: Ends, interval_ns: int | None,
-         columns: int, low: int | None, high: int | None, buckets: int | None, weight: Weight) -> HeatCounts:
+def heat(
+    trace: Trace,
+    y: Y,
+    filters: Sequence[Filter],
+    entry: Entry | None,
+    source: str | None,
+    ends: Ends,
+    interval_ns: int | None,
+    columns: int,
+    low: int | None,
+    high: int | None,
+    buckets: int | None,
+    weight: Weight,
+) -> HeatCounts:
     """Counts by time and y; see `query.heat`."""
     if y == "queue":
-        raise UsageError("a trace does not tell the time in the queue", where=trace.path, hint="recordings of the block layer do")
+        raise UsageError(
+            "a trace does not tell the time in the queue",
+            where=trace.path,
+            hint="recordings of the block layer do",
+        )
     name = source_name(trace, entry, source)
     core, rest = conditions(trace, filters, ends)
     conditional = bool(trace.where or filters)
@@ -45,50 +61,123 @@ def heat(trace: Trace, y: Y, filters: Sequence[Filter], entry: Entry | None, sou
         # the native readers add up no sizes, and count what they leave out no further than the last event that they give
         core, rest = {}, [*filters_of(trace.where), *filters, *_time(ends)]
     elif not rest:
-        counts = replace(trace, where=core).counts(y, interval_ns=interval_ns, columns=columns, low=low, high=high, buckets=buckets,
-                                                   weight=weight)
+        counts = replace(trace, where=core).counts(
+            y,
+            interval_ns=interval_ns,
+            columns=columns,
+            low=low,
+            high=high,
+            buckets=buckets,
+            weight=weight,
+        )
         return replace(counts, conditional=conditional, window=_window(counts, ends))
     first, last = _span(trace, ends)
     interval = interval_ns if interval_ns is not None else round_interval(first, last, columns)
     columns_of(first, last, interval)
     texts, bound = sql_of(rest)
     grid, most = grid_of(y, buckets)
-    asked = Asked(y, first // interval * interval, interval, tuple(texts), bound, low, high, grid or Linear(0, 1), weight)
+    asked = Asked(
+        y,
+        first // interval * interval,
+        interval,
+        tuple(texts),
+        bound,
+        low,
+        high,
+        grid or Linear(0, 1),
+        weight,
+    )
     if grid is None:
-        fitted = covering(low, high - 1, most) if low is not None and high is not None else streamed(
-            trace, name, core, lambda engine: fitting(engine, asked, most))[0]
+        fitted = (
+            covering(low, high - 1, most)
+            if low is not None and high is not None
+            else streamed(trace, name, core, lambda engine: fitting(engine, asked, most))[0]
+        )
         final = replace(asked, grid=fitted)
     else:
         final = asked
     counts, stream = streamed(trace, name, core, lambda engine: count(engine, final))
-    return replace(counts, filtered=stream.events + stream.skipped - counts.events - counts.without_y - counts.outside,
-                   damaged=stream.damaged, lost=stream.losses, unpaired=stream.unpaired, conditional=conditional,
-                   averaged=stream.averaged, assumptions=stream.assumptions, window=_window(counts, ends))
+    return replace(
+        counts,
+        filtered=stream.events + stream.skipped - counts.events - counts.without_y - counts.outside,
+        damaged=stream.damaged,
+        lost=stream.losses,
+        unpaired=stream.unpaired,
+        conditional=conditional,
+        averaged=stream.averaged,
+        assumptions=stream.assumptions,
+        window=_window(counts, ends),
+    )
 
 
-def over_time(trace: Trace, asked: Statistic, source: str | None, ends: Ends, interval_ns: int | None, columns: int) -> Series | Stack:
+def over_time(
+    trace: Trace,
+    asked: Statistic,
+    source: str | None,
+    ends: Ends,
+    interval_ns: int | None,
+    columns: int,
+) -> Series | Stack:
     """A series or stack; see `query.query`."""
     name = source_name(trace, asked.entry, source)
     core, rest = conditions(trace, asked.filters, ends)
     texts, bound = sql_of(rest)
     once = trace.path == STDIN
     span = None if once else _span(trace, ends)
-    interval = interval_ns if interval_ns is not None else SECOND if span is None else round_interval(*span, columns)
-    base, many = (0, columns) if span is None else (span[0] // interval * interval, columns_of(*span, interval))
-    found, stream = streamed(trace, name, core, lambda engine: sums.sums(engine, asked, tuple(texts), bound, base, interval, many))
+    interval = (
+        interval_ns
+        if interval_ns is not None
+        else SECOND
+        if span is None
+        else round_interval(*span, columns)
+    )
+    base, many = (
+        (0, columns)
+        if span is None
+        else (span[0] // interval * interval, columns_of(*span, interval))
+    )
+    found, stream = streamed(
+        trace,
+        name,
+        core,
+        lambda engine: sums.sums(engine, asked, tuple(texts), bound, base, interval, many),
+    )
     if span is None:
         # what a pipe holds is known when it has been read
         seen = whole(found["c"])
         first, last = (int(seen.min()), int(seen.max())) if len(seen) else (0, 0)
-        span, many = (first * interval, (last + 1) * interval - 1), columns_of(first * interval, last * interval, interval)
+        span, many = (
+            (first * interval, (last + 1) * interval - 1),
+            columns_of(first * interval, last * interval, interval),
+        )
         found["c"], base = np.ma.asarray(seen - first), first * interval
-    notes = [f"{count} {words}" for count, words in ((stream.damaged, "damaged lines or records left out"), (
-        stream.losses, "records lost by the tracer"), (stream.unpaired, "unmatched issue or completion events")) if count]
+    notes = [
+        f"{count} {words}"
+        for count, words in (
+            (stream.damaged, "damaged lines or records left out"),
+            (stream.losses, "records lost by the tracer"),
+            (stream.unpaired, "unmatched issue or completion events"),
+        )
+        if count
+    ]
     notes += stream.assumptions
-    fields = [each for each in (asked.breakdown, *(each.field for each in asked.filters)) if each in FIELDS]
+    fields = [
+        each
+        for each in (asked.breakdown, *(each.field for each in asked.filters))
+        if each in FIELDS
+    ]
     notes += lacking(asked.entry, fields, name, told_by(trace, (name,))).values()
-    return sums.answer(asked, found, source=name, base_ns=base, interval_ns=interval, columns=many, span=(span[0], span[1] + 1),
-                       recorded=None, notes=tuple(notes))
+    return sums.answer(
+        asked,
+        found,
+        source=name,
+        base_ns=base,
+        interval_ns=interval,
+        columns=many,
+        span=(span[0], span[1] + 1),
+        recorded=None,
+        notes=tuple(notes),
+    )
 
 
 def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
@@ -97,13 +186,17 @@ def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
         return None
     low, high = ends
     first = 0 if low is None else (low - counts.t0_ns) // counts.interval_ns
-    return first, counts.columns if high is None else -(-(high - counts.t0_ns) // counts.interval_ns)
+    return first, counts.columns if high is None else -(
+        -(high - counts.t0_ns) // counts.interval_ns
+    )
 
 
 def bounds(trace: Trace) -> Span:
     """(first, last) time of a trace's events, by a pass over it. UsageError for standard input, which can be read once."""
     if trace.path == STDIN:
-        raise UsageError("standard input can be read only once", hint="save the trace into a file first")
+        raise UsageError(
+            "standard input can be read only once", hint="save the trace into a file first"
+        )
     facts = trace.summary().facts
     return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
@@ -111,13 +204,22 @@ def bounds(trace: Trace) -> Span:
 def _span(trace: Trace, ends: Ends) -> Span:
     """The span that was asked for, what was left open being the trace's own."""
     first, last = bounds(trace) if None in ends else (0, 0)
-    low, high = ends[0] if ends[0] is not None else first, ends[1] - 1 if ends[1] is not None else last
+    low, high = (
+        ends[0] if ends[0] is not None else first,
+        ends[1] - 1 if ends[1] is not None else last,
+    )
     if high < low:
-        raise UsageError("the span of time is empty", where=trace.path, hint="it must begin before it ends, and meet the trace")
+        raise UsageError(
+            "the span of time is empty",
+            where=trace.path,
+            hint="it must begin before it ends, and meet the trace",
+        )
     return low, high
 
 
-def conditions(trace: Trace, filters: Sequence[Filter], ends: Ends) -> tuple[dict[str, list[str]], list[Filter]]:
+def conditions(
+    trace: Trace, filters: Sequence[Filter], ends: Ends
+) -> tuple[dict[str, list[str]], list[Filter]]:
     """All that must hold: (what the native readers carry out, the others)."""
     return for_core([*filters_of(trace.where), *filters, *_time(ends)])
 
@@ -140,7 +242,9 @@ def source_name(trace: Trace, entry: Entry | None, source: str | None) -> str:
     return choose([source_of(found)], entry, source, trace.path)[0]
 
 
-def streamed(trace: Trace, name: str, core: dict[str, list[str]], ask: Callable[[Engine], _T]) -> tuple[_T, Stream]:
+def streamed(
+    trace: Trace, name: str, core: dict[str, list[str]], ask: Callable[[Engine], _T]
+) -> tuple[_T, Stream]:
     """An answer from the events of a trace, with what was left out of them."""
     stream = Stream(trace, name, core)
     with Engine(trace.path) as engine:
