@@ -1,7 +1,9 @@
-"""A trace to histograms: fio latency logs of 20 million lines against `wc -l`, and against a straightforward script.
+"""A trace to histograms: fio latency logs of 20 million lines against `wc -l`, and against a
+straightforward script.
 
-The log is made in a temporary directory (0.5 and 0.8 GB) and removed. Page cache warm. The script reads a slice of 200 thousand lines
-and is scaled to as many as the log has. IOLAB_BENCH_LINES makes the log shorter.
+The log is made in a temporary directory (0.5 and 0.8 GB) and removed. Page cache warm. The script
+reads a slice of 200 thousand lines and is scaled to as many as the log has. IOLAB_BENCH_LINES makes
+the log shorter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Import and report of the 352 runs of ZFS on Linux #6566 against the least that any reader must do with them."""
+"""Import and report of the 352 runs of ZFS on Linux #6566 against the least that any reader must do
+with them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""What a kept by-latency statistic takes on disk and how fast a day of it opens: 86,400 s at 2,000 I/Os a second, of three kinds of load.
+"""What a kept by-latency statistic takes on disk and how fast a day of it opens: 86,400 s at 2,000
+I/Os a second, of three kinds of load.
 
-Rows are made as the keeper makes them (per second and bucket of 3 bits), written segment by segment and merged by its own code; nothing
-about the files is simulated. Then the day is asked for by the second (a map of 86,400 columns) and by the minute, in a process of its
-own each time. Prints bytes per non-empty bucket and per second, files, seconds to open, and what a segment of real events costs to keep;
-and what a recording of one hour takes while it grows, most of whose files are of a minute yet.
-IOLAB_BENCH_HOURS (24) and IOLAB_BENCH_RATE (2000) make it shorter or another.
+Rows are made as the keeper makes them (per second and bucket of 3 bits), written segment by segment
+and merged by its own code; nothing about the files is simulated. Then the day is asked for by the
+second (a map of 86,400 columns) and by the minute, in a process of its own each time. Prints bytes
+per non-empty bucket and per second, files, seconds to open, and what a segment of real events costs
+to keep; and what a recording of one hour takes while it grows, most of whose files are of a minute
+yet. IOLAB_BENCH_HOURS (24) and IOLAB_BENCH_RATE (2000) make it shorter or another.
 """
 
 from __future__ import annotations
@@ -130,8 +132,8 @@ def written(
     begin: int = START,
     after: Callable[[int], None] | None = None,
 ) -> tuple[int, float]:
-    """Write a recording of which only what was kept of `NAME` is left: (I/Os in it, seconds that it took). `after` is told the number of
-    each segment."""
+    """Write a recording of which only what was kept of `NAME` is left: (I/Os in it, seconds that it
+    took). `after` is told the number of each segment."""
     RecordingWriter.create(
         path, host="bench", clock="realtime", origin={"kind": "record"}, live=False
     ).close()

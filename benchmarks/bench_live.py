@@ -1,10 +1,11 @@
-"""What recording and following cost together: 100 thousand reads a second offered to a device in memory, bare and recorded with four
-statistics kept and followed over the service's stream, in alternating pairs.
+"""What recording and following cost together: 100 thousand reads a second offered to a device in
+memory, bare and recorded with four statistics kept and followed over the service's stream, in
+alternating pairs.
 
-Prints the change of throughput with its interval (log ratios of pairs, t), the CPU time of probe, recorder and service as a share of one
-processor, how many answers came over the stream, and whether every I/O was recorded; exits with 1 where one was lost.
-IOLAB_BENCH_SECONDS (60), IOLAB_BENCH_PAIRS (5) and IOLAB_BENCH_RATE (100000) in the environment make it shorter, surer or another.
-Needs root.
+Prints the change of throughput with its interval (log ratios of pairs, t), the CPU time of probe,
+recorder and service as a share of one processor, how many answers came over the stream, and whether
+every I/O was recorded; exits with 1 where one was lost. IOLAB_BENCH_SECONDS (60), IOLAB_BENCH_PAIRS
+(5) and IOLAB_BENCH_RATE (100000) in the environment make it shorter, surer or another. Needs root.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ FOLLOWED = ("io.ops[op]", "io.bytes[process]", "io.ops[latency]", "io.ops[offset
 
 
 class Follower(threading.Thread):
-    """Reads the stream until the service ends; counts answers by statistic and those that were refused."""
+    """Reads the stream until the service ends; counts answers by statistic and those that were
+    refused."""
 
     def __init__(self, address: str, token: str) -> None:
         super().__init__(daemon=True)
@@ -81,7 +83,8 @@ def bare(node: str, scratch: Path) -> tuple[float, float, int]:
 def followed(
     node: str, scratch: Path
 ) -> tuple[tuple[float, float, int], dict[str, float], dict[str, Any], Follower]:
-    """What fio measured, CPU seconds while it ran, the recorder's last words, and what came over the stream."""
+    """What fio measured, CPU seconds while it ran, the recorder's last words, and what came over
+    the stream."""
     report, place = scratch / "followed.json", scratch / "recording"
     shutil.rmtree(place, ignore_errors=True)
     recorder = begin_recording(

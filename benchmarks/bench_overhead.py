@@ -1,7 +1,9 @@
-"""A study of 24 runs of two seconds against the same fio jobs in a bare loop on files laid out beforehand.
+"""A study of 24 runs of two seconds against the same fio jobs in a bare loop on files laid out
+beforehand.
 
-What iolab adds is everything around fio: a fresh directory and its layout per run, sources, journal, verdicts, clean-up.
-Where bench-fio (of fio-plot) is installed, the same sweep is run by it as well.
+What iolab adds is everything around fio: a fresh directory and its layout per run, sources,
+journal, verdicts, clean-up. Where bench-fio (of fio-plot) is installed, the same sweep is run by it
+as well.
 """
 
 from __future__ import annotations

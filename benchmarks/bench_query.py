@@ -1,9 +1,10 @@
 """Maps of a recording of 100 million events, and a fio log against DuckDB's CSV reader.
 
-The recording (0.9 GB) and the log are made in a temporary directory and removed. Page cache warm. Each question to the recording is asked
-in a process of its own: what is counted is the time from opening the recording to the counts, with the loading of DuckDB; the
-interpreter's start and numpy's loading are not. CPU time is that of all threads.
-IOLAB_BENCH_EVENTS and IOLAB_BENCH_LINES make both shorter.
+The recording (0.9 GB) and the log are made in a temporary directory and removed. Page cache warm.
+Each question to the recording is asked in a process of its own: what is counted is the time from
+opening the recording to the counts, with the loading of DuckDB; the interpreter's start and numpy's
+loading are not. CPU time is that of all threads. IOLAB_BENCH_EVENTS and IOLAB_BENCH_LINES make both
+shorter.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def names(words: list[str], places: np.ndarray) -> pa.Array:
 def batch(
     number: int, chance: np.random.Generator, latencies: np.ndarray, buckets: np.ndarray
 ) -> pa.RecordBatch:
-    """A million I/Os of 8 KiB, 50 a millisecond, log-normal latencies, two operations, two processes."""
+    """A million I/Os of 8 KiB, 50 a millisecond, log-normal latencies, two operations, two
+    processes."""
     rows = np.arange(SEGMENT)
     turn = number * 7919
     made = {

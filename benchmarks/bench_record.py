@@ -1,9 +1,12 @@
-"""What recording every I/O costs: a loop device in memory under io_uring reads, with and without `iolab record`, in alternating pairs.
+"""What recording every I/O costs: a loop device in memory under io_uring reads, with and without
+`iolab record`, in alternating pairs.
 
-Twice: with 100 thousand I/Os a second offered, which leaves the CPU some room (what the recording costs a storage-bound load), and as
-fast as fio can, which leaves it none (what it costs a CPU-bound one, in proportion). Prints the change of throughput and of mean latency
-with its interval (log ratios of pairs, t), whether every I/O was recorded, bytes an I/O, and the CPU time of probe and recorder.
-IOLAB_BENCH_SECONDS (60), IOLAB_BENCH_PAIRS (5) and IOLAB_BENCH_RATE in the environment make it shorter, surer or another. Needs root.
+Twice: with 100 thousand I/Os a second offered, which leaves the CPU some room (what the recording
+costs a storage-bound load), and as fast as fio can, which leaves it none (what it costs a CPU-bound
+one, in proportion). Prints the change of throughput and of mean latency with its interval (log
+ratios of pairs, t), whether every I/O was recorded, bytes an I/O, and the CPU time of probe and
+recorder. IOLAB_BENCH_SECONDS (60), IOLAB_BENCH_PAIRS (5) and IOLAB_BENCH_RATE in the environment
+make it shorter, surer or another. Needs root.
 """
 
 from __future__ import annotations

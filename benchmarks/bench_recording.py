@@ -1,7 +1,9 @@
-"""Recordings: bytes an I/O, speed of appending and sealing, speed and memory of importing a large trace.
+"""Recordings: bytes an I/O, speed of appending and sealing, speed and memory of importing a large
+trace.
 
-I/Os are random 8 KiB ones at 50 thousand a second, half of them writes, with log-normal latencies and one process. The trace to import
-is a fio log of IOLAB_BENCH_EVENTS lines (100 million by default: 5 GB, made in a temporary directory and removed).
+I/Os are random 8 KiB ones at 50 thousand a second, half of them writes, with log-normal latencies
+and one process. The trace to import is a fio log of IOLAB_BENCH_EVENTS lines (100 million by
+default: 5 GB, made in a temporary directory and removed).
 """
 
 from __future__ import annotations

@@ -1,16 +1,21 @@
-"""An hour of recording with ten statistics kept: 10 thousand I/Os a second, and a kill -9 of the probe, the recorder and the service.
+"""An hour of recording with ten statistics kept: 10 thousand I/Os a second, and a kill -9 of the
+probe, the recorder and the service.
 
-While a device in memory is under a steady load, the device is recorded, ten statistics are kept, and a service answers two of them every
-few seconds. A sixth into the time the probe is killed, at a half the recorder (and begun again into the same recording), at two thirds
-the service (and begun again). Meanwhile the memory of all three is looked at. At the end:
+While a device in memory is under a steady load, the device is recorded, ten statistics are kept,
+and a service answers two of them every few seconds. A sixth into the time the probe is killed, at a
+half the recorder (and begun again into the same recording), at two thirds the service (and begun
+again). Meanwhile the memory of all three is looked at. At the end:
 
-- each kill has its gap, and outside the gaps there is every I/O: as many events as fio counted, less those that fall into gaps;
+- each kill has its gap, and outside the gaps there is every I/O: as many events as fio counted,
+  less those that fall into gaps;
 - nothing was lost to an overrun, and what is kept holds every event once;
-- the memory of probe, recorder and service in the last quarter of their time is no larger than in the second, within a tenth and 32 MiB;
-- kept statistics take no more than they should, and the recording no more than ten bytes an I/O and as much as its own maps take.
+- the memory of probe, recorder and service in the last quarter of their time is no larger than in
+  the second, within a tenth and 32 MiB;
+- kept statistics take no more than they should, and the recording no more than ten bytes an I/O and
+  as much as its own maps take.
 
-Prints what it found; exits with 1 where one of these does not hold. IOLAB_BENCH_SECONDS (3600) and IOLAB_BENCH_RATE (10000) make it
-shorter or another. Needs root.
+Prints what it found; exits with 1 where one of these does not hold. IOLAB_BENCH_SECONDS (3600) and
+IOLAB_BENCH_RATE (10000) make it shorter or another. Needs root.
 """
 
 from __future__ import annotations
@@ -228,7 +233,8 @@ def nothing_is_lost(soak: Soak) -> None:
 
 
 def done_within(log: Path, from_ns: int, until_ns: int) -> float:
-    """I/Os that fio did meanwhile, by its own log: after a second in which a busy machine held it up it does more than its rate."""
+    """I/Os that fio did meanwhile, by its own log: after a second in which a busy machine held it
+    up it does more than its rate."""
     done, before = 0.0, dict[str, float]()
     for line in log.read_text().splitlines():
         time_ms, rate, way = line.split(", ")[:3]

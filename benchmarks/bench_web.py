@@ -1,12 +1,16 @@
-"""The worksheet in Chromium: frames a second while 3,600 columns are dragged and while four graphs are live, and how long a day takes.
+"""The worksheet in Chromium: frames a second while 3,600 columns are dragged and while four graphs
+are live, and how long a day takes.
 
-A script asks for one frame after the other; Chromium's own tracing says how many were drawn of what is dragged (of what is live only
-changes are drawn, so frames are those that the page was given), and what CPU its main thread spent on each. The limits are 60 frames a
-second, which is 16.7 ms, and a second until a day is drawn, from the address on: a day of a recording (from the maps of its segments), and
-one of 86,400 seconds of which only what was kept is left, both in columns of a minute. A day is opened anew several times; the best of the
-first (nothing is remembered of it then) and of the others count, and what the service took is said beside. Each figure stands beside its
-limit, with the machine's load. Exits with 1 where one is beyond its limit; on a machine that does other things as well frames get fewer and
-days longer. IOLAB_BENCH_SECONDS (5) makes the measurements longer. Needs Chromium.
+A script asks for one frame after the other; Chromium's own tracing says how many were drawn of what
+is dragged (of what is live only changes are drawn, so frames are those that the page was given),
+and what CPU its main thread spent on each. The limits are 60 frames a second, which is 16.7 ms, and
+a second until a day is drawn, from the address on: a day of a recording (from the maps of its
+segments), and one of 86,400 seconds of which only what was kept is left, both in columns of a
+minute. A day is opened anew several times; the best of the first (nothing is remembered of it then)
+and of the others count, and what the service took is said beside. Each figure stands beside its
+limit, with the machine's load. Exits with 1 where one is beyond its limit; on a machine that does
+other things as well frames get fewer and days longer. IOLAB_BENCH_SECONDS (5) makes the
+measurements longer. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -56,7 +60,8 @@ CATEGORIES = [
     *(f"disabled-by-default-devtools.timeline{part}" for part in ("", ".frame")),
 ]
 WORK = ("FireAnimationFrame", "EventDispatch", "TimerFire", "Layout", "UpdateLayoutTree", "Paint")
-"""What a page's main thread does, in the words of the tracing; some of it lies within other, so that sums are never too small."""
+"""What a page's main thread does, in the words of the tracing; some of it lies within other, so
+that sums are never too small."""
 GRAPHS = ("io.ops[latency]", "io.ops[op]", "io.ops[size]", "io.ops[process]")
 
 DRAG = """([seconds, step]) => new Promise(done => {
@@ -148,7 +153,8 @@ class Visit:
     recording: str
 
     def show(self, graphs: Sequence[str], **words: object) -> float:
-        """Load the page anew, with a worksheet; the seconds from the address to the last graph that was drawn."""
+        """Load the page anew, with a worksheet; the seconds from the address to the last graph that
+        was drawn."""
         self.page.goto("about:blank")
         asked = [
             ("recording", self.recording),
@@ -165,7 +171,8 @@ class Visit:
         return time.monotonic() - begun
 
     def service_ms(self) -> float:
-        """What the service took for the graphs, by the page's own clock: from question to answer, one beside the other."""
+        """What the service took for the graphs, by the page's own clock: from question to answer,
+        one beside the other."""
         return float(
             self.page.evaluate("""() => {
             const asked = performance.getEntriesByType('resource').filter(each => each.name.includes('/query?'));
@@ -199,7 +206,8 @@ def opened(browser: Any, recording: Path, graphs: Sequence[str], **words: object
 
 
 def frames(page: Any, step: int) -> tuple[float, float]:
-    """(frames drawn a second, ms of CPU that the page's main thread took for each) while it is dragged by so many pixels a frame."""
+    """(frames drawn a second, ms of CPU that the page's main thread took for each) while it is
+    dragged by so many pixels a frame."""
     session = page.context.new_cdp_session(page)
     found: list[dict[str, Any]] = []
     ended = threading.Event()
@@ -230,7 +238,8 @@ def said(what: str, measured: Callable[[], tuple[float, float]]) -> bool:
 
 
 def day(browser: Any, what: str, recording: Path, statistic: str, start: int) -> bool:
-    """Print how long a day takes to be drawn; whether that is within a second, at the first time and again."""
+    """Print how long a day takes to be drawn; whether that is within a second, at the first time
+    and again."""
     firsts: list[tuple[float, float]] = []
     others: list[tuple[float, float]] = []
     for _ in range(2):

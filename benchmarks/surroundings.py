@@ -1,4 +1,5 @@
-"""What benchmarks of recording share: a block device in memory, fio's load on it, the recorder and its probe as processes, a service."""
+"""What benchmarks of recording share: a block device in memory, fio's load on it, the recorder and
+its probe as processes, a service."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def device(size: int = 256 << 20) -> Iterator[str]:
 
 
 def load(node: str, report: Path, rate: int, seconds: float, *, mixed: bool = False) -> list[str]:
-    """fio's command line: random reads of 4 KiB (or of reads and writes), so many a second; 0 for as many as it can."""
+    """fio's command line: random reads of 4 KiB (or of reads and writes), so many a second; 0 for
+    as many as it can."""
     return [
         "fio",
         "--name=load",

@@ -1,7 +1,8 @@
 """Cargo.lock from `crates.lock`, and back.
 
-`crates.lock` is committed: a line per crate with its name, version, SHA-256 and the crates that it depends on. It names no registry.
-Cargo.lock, which does, is not committed: `make` writes it from the list, and cargo holds every crate that it fetches to it.
+`crates.lock` is committed: a line per crate with its name, version, SHA-256 and the crates that it
+depends on. It names no registry. Cargo.lock, which does, is not committed: `make` writes it from
+the list, and cargo holds every crate that it fetches to it.
 
     cargo_lock.py            write Cargo.lock
     cargo_lock.py --renew    resolve the newest allowed versions, and write crates.lock
@@ -26,7 +27,8 @@ class LockError(Exception):
 
 
 def read(text: str) -> list[tuple[str, str, str, list[str]]]:
-    """Crates of a list: name, version, checksum (empty: of this repository), dependencies as Cargo.lock writes them."""
+    """Crates of a list: name, version, checksum (empty: of this repository), dependencies as
+    Cargo.lock writes them."""
     crates = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -66,7 +68,8 @@ def write(lock: str) -> str:
 
 
 def cargo_lock(text: str, registry: str, own_version: str) -> str:
-    """Cargo.lock of a list. `registry`: its `source` entry; `own_version`: of the crates of this repository."""
+    """Cargo.lock of a list. `registry`: its `source` entry; `own_version`: of the crates of this
+    repository."""
     parts = ["# Written from crates.lock by scripts/cargo_lock.py.\nversion = 4\n"]
     for name, version, checksum, depends in read(text):
         lines = [
@@ -83,7 +86,8 @@ def cargo_lock(text: str, registry: str, own_version: str) -> str:
 
 
 def registry_source(crate: tuple[str, str]) -> str:
-    """How this machine's cargo calls its registry: it resolves a package that depends on one known crate."""
+    """How this machine's cargo calls its registry: it resolves a package that depends on one known
+    crate."""
     name, version = crate
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)

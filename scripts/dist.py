@@ -1,7 +1,7 @@
 """`make dist`: an sdist, wheels of it, their SBOM and checksums, in dist/.
 
-Wheels are built from the unpacked sdist, so that it is whole. The extension is linked by zig against old symbols of glibc; auditwheel
-proves which. The probe is static.
+Wheels are built from the unpacked sdist, so that it is whole. The extension is linked by zig
+against old symbols of glibc; auditwheel proves which. The probe is static.
 
     dist.py [--target TRIPLE]... [--output DIRECTORY] [--twice]
 """

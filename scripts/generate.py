@@ -1,4 +1,5 @@
-"""Renew everything that is generated and committed (`make generate`): JSON Schemas, the page's TypeScript types, the glossary.
+"""Renew everything that is generated and committed (`make generate`): JSON Schemas, the page's
+TypeScript types, the glossary.
 
 `tests/unit/base/test_generated.py` fails where a committed file is not what this writes.
 """

@@ -1,4 +1,5 @@
-"""The parts of guides that are made from results: conditions, verdicts, tables as iolab prints them, charts, maps."""
+"""The parts of guides that are made from results: conditions, verdicts, tables as iolab prints
+them, charts, maps."""
 
 from __future__ import annotations
 
@@ -143,7 +144,8 @@ def maps(results: Results, words: Sequence[str], picture: Picture) -> str:
 
 
 def seconds(results: Results, words: Sequence[str], picture: Picture) -> str:
-    """Some series of one run: `names=zfs.txg.dirty,zfs.txg.sync variant=small numjobs=8`; `as=NAME` where a page has several."""
+    """Some series of one run: `names=zfs.txg.dirty,zfs.txg.sync variant=small numjobs=8`; `as=NAME`
+    where a page has several."""
     asked = dict(word.split("=", 1) for word in words)
     names = asked.pop("names").split(",")
     name = asked.pop("as", "seconds")

@@ -1,10 +1,12 @@
-"""Renew the guides that are made of measurements: run their studies, write their reports and pictures, fill in their figures.
+"""Renew the guides that are made of measurements: run their studies, write their reports and
+pictures, fill in their figures.
 
     scripts/guides.py --host rig:rig-guides [PAGE...]      (`make guides` starts the machine first and takes it down)
 
-A page is its own template. `<!-- study: studies/x.toml FLAGS -->` names what is run; what stands between `<!-- part: KIND ... -->` and
-`<!-- end -->` is made anew, everything else was written by hand and stays. Results that are there are taken as they are; what a study
-lacks of its runs, because it was stopped, is run.
+A page is its own template. `<!-- study: studies/x.toml FLAGS -->` names what is run; what stands
+between `<!-- part: KIND ... -->` and `<!-- end -->` is made anew, everything else was written by
+hand and stays. Results that are there are taken as they are; what a study lacks of its runs,
+because it was stopped, is run.
 """
 
 from __future__ import annotations

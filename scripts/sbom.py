@@ -1,4 +1,5 @@
-"""The bill of materials of a release as CycloneDX 1.6 (JSON): what a wheel holds and what it asks pip for. From the committed locks.
+"""The bill of materials of a release as CycloneDX 1.6 (JSON): what a wheel holds and what it asks
+pip for. From the committed locks.
 
 sbom.py FILE
 """
@@ -61,7 +62,8 @@ def _part(
 
 
 def _crates(root: Path) -> list[dict[str, Any]]:
-    """Crates that the extension or the probe is made with: those that iolab's own crates reach without their tests' dependencies."""
+    """Crates that the extension or the probe is made with: those that iolab's own crates reach
+    without their tests' dependencies."""
     crates = {
         name if not several else f"{name} {version}": (name, version, checksum, depends)
         for name, version, checksum, depends, several in _listed(root)

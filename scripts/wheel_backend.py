@@ -1,8 +1,10 @@
 """The build backend (PEP 517): maturin, and everything of iolab that is no Python.
 
-A wheel holds the extension, the probe (static), the built pages, rigs, shipped studies, published tables, schemas, manual pages and
-completions. `pip wheel .`, `pip install .` and `make dist` all come here. Node is needed only where the pages are not built yet; an sdist
-has them. The same sources give the same bytes: times are those of the commit, and no path of the building machine gets in.
+A wheel holds the extension, the probe (static), the built pages, rigs, shipped studies, published
+tables, schemas, manual pages and completions. `pip wheel .`, `pip install .` and `make dist` all
+come here. Node is needed only where the pages are not built yet; an sdist has them. The same
+sources give the same bytes: times are those of the commit, and no path of the building machine gets
+in.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = Path("python/iolab/report/static")
 BUILD = Path("python/iolab/_build.json")
 SHARE = Path("build/share")
-"""Manual pages and completions as they are installed below a prefix's share/; `make share` makes them."""
+"""Manual pages and completions as they are installed below a prefix's share/; `make share` makes
+them."""
 SHIPPED = ("studies", "schemas")
 """Directories that lie in a wheel as `iolab/shipped/<name>`."""
 PROGRAM = Path("python/iolab/_probe/iolab-probe")
@@ -52,9 +55,11 @@ _STAGED = """[tool.maturin]
 data = "wheel.data"
 sbom = { rust = false, include = ["iolab.cdx.json"] }
 """
-"""What a staged tree has and a clone lacks. The bill of materials is scripts/sbom.py's: maturin's own names paths of this machine."""
+"""What a staged tree has and a clone lacks. The bill of materials is scripts/sbom.py's: maturin's
+own names paths of this machine."""
 TARGET = "IOLAB_TARGET"
-"""Environment variable: the target triple of a wheel for another processor; the probe's has its own libc, musl."""
+"""Environment variable: the target triple of a wheel for another processor; the probe's has its own
+libc, musl."""
 
 
 def build_editable(
@@ -62,7 +67,8 @@ def build_editable(
     config_settings: Mapping[str, Any] | None = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """For a clone: the extension alone. What else there is is made by `make setup`, and read where it lies."""
+    """For a clone: the extension alone. What else there is is made by `make setup`, and read where
+    it lies."""
     cargo_lock.make(ROOT)
     with _environment(
         MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip()
@@ -75,12 +81,14 @@ def build_wheel(
     config_settings: Mapping[str, Any] | None = None,
     metadata_directory: str | None = None,
 ) -> str:
-    """A whole wheel. The tree is staged: what lies elsewhere in the sources is put where a wheel has it."""
+    """A whole wheel. The tree is staged: what lies elsewhere in the sources is put where a wheel
+    has it."""
     cargo_lock.make(ROOT)
     _need_pages()
     target = os.environ.get(TARGET, "")
     cargo_home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
-    # one place, so that cargo finds what it built before: a flag with another path would build everything again
+    # one place, so that cargo finds what it built before: a flag with another path would build
+    # everything again
     stage = ROOT / "build/stage"
     shutil.rmtree(stage, ignore_errors=True)
     _copy_sources(stage)
@@ -120,7 +128,8 @@ def prepare_metadata_for_build_wheel(
 
 
 def build_sdist(sdist_directory: str, config_settings: Mapping[str, Any] | None = None) -> str:
-    """The committed files, and of what is made the pages and the manual: a wheel of it needs Rust and a C library, no Node and no git."""
+    """The committed files, and of what is made the pages and the manual: a wheel of it needs Rust
+    and a C library, no Node and no git."""
     cargo_lock.make(ROOT)
     _need_pages()
     built = _built()
@@ -174,7 +183,8 @@ def _need_pages() -> None:
 
 
 def _built() -> dict[str, Any]:
-    """Of what a wheel is: `commit`, `time` (s, of the commit) and whether the tree had `changes`. An sdist has it as a file."""
+    """Of what a wheel is: `commit`, `time` (s, of the commit) and whether the tree had `changes`.
+    An sdist has it as a file."""
     if (ROOT / BUILD).is_file():
         return dict(json.loads((ROOT / BUILD).read_text("utf-8")))
     try:

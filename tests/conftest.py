@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, settings
 # how long an example takes is the machine's matter
 settings.register_profile("iolab", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("iolab")
-# a shell has what it begins in the background ignore Ctrl-C, and so would the processes that tests end by it
+# a shell has what it begins in the background ignore Ctrl-C, and so would the processes that tests
+# end by it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -21,15 +22,16 @@ ROOT = Path(__file__).parent.parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test beside real load has a second go: what else the machine did may have been the reason. The first is told, never hidden."""
+    """A test beside real load has a second go: what else the machine did may have been the reason.
+    The first is told, never hidden."""
     for item in items:
         if item.get_closest_marker("real"):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests marked `figures` measured, so that the figures that documents state can be read in every run; and what had to
-    be tried again."""
+    """Print what tests marked `figures` measured, so that the figures that documents state can be
+    read in every run; and what had to be tried again."""
     again = terminalreporter.stats.get("rerun", [])
     if again:
         terminalreporter.section(f"tried again: {len(again)}")
@@ -60,7 +62,8 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def zol_archive() -> Path:
-    """The published ZFS on Linux #6566 study, never committed; the test is left out where it is absent."""
+    """The published ZFS on Linux #6566 study, never committed; the test is left out where it is
+    absent."""
     path = (
         Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data"))
         / "zfsonlinux-6566-perf-v2.tar.xz"
@@ -72,7 +75,8 @@ def zol_archive() -> Path:
 
 @pytest.fixture(scope="session")
 def foreign_archive() -> Path:
-    """fio results of public projects as their users keep them, never committed; the test is left out where they are absent."""
+    """fio results of public projects as their users keep them, never committed; the test is left
+    out where they are absent."""
     path = (
         Path(os.environ.get("IOLAB_DATA", ROOT.parent / "shared" / "data"))
         / "foreign-results.tar.xz"

@@ -1,4 +1,5 @@
-"""`iolab.open`: results, recordings and traces in a notebook or script, with the same numbers and charts as the command line."""
+"""`iolab.open`: results, recordings and traces in a notebook or script, with the same numbers and
+charts as the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str] | None
 Moment = str | int | None
-"""A moment as the command line takes it (`30s`, `-10m`, `2026-03-01T12:00:05`), or in ns on the events' own clock."""
+"""A moment as the command line takes it (`30s`, `-10m`, `2026-03-01T12:00:05`), or in ns on the
+events' own clock."""
 
 
 class Opened(Results):
@@ -69,7 +71,8 @@ class Opened(Results):
         where: Mapping[str, object] | None = None,
         unit: str | None = None,
     ) -> Comparison:
-        """Every variant against the baseline; see `compare.compare.compare`. `where` is `{"media": "hdd"}` or lists of levels."""
+        """Every variant against the baseline; see `compare.compare.compare`. `where` is `{"media":
+        "hdd"}` or lists of levels."""
         from .compare.compare import compare
         from .compare.remarks import study_notes
 
@@ -140,9 +143,11 @@ class Events:
         weight: Weight = "count",
         source: str | None = None,
     ) -> Map:
-        """Counts over time and latency, offset, size, or (of recordings) queue, which draw themselves in a notebook.
+        """Counts over time and latency, offset, size, or (of recordings) queue, which draw
+        themselves in a notebook.
 
-        `where` is what `--where` takes: "op=write,device=sda", or a list of such. `interval` is a length like "1s", or ns.
+        `where` is what `--where` takes: "op=write,device=sda", or a list of such. `interval` is a
+        length like "1s", or ns.
         """
         from .recording.base.conditions import parse_where
         from .statistics.ask.query import heat
@@ -171,7 +176,8 @@ class Events:
         columns: int = 400,
         source: str | None = None,
     ) -> Answer:
-        """The answer to a statistic such as "io.ops[op=write][process]": a Series, a Stack, or the counts of a heat map."""
+        """The answer to a statistic such as "io.ops[op=write][process]": a Series, a Stack, or the
+        counts of a heat map."""
         from .statistics.ask.query import query
 
         from_ns, until_ns = self._span(from_, to)
@@ -204,7 +210,8 @@ class Events:
 
 
 class Map:
-    """A heat map. `counts` has its numbers (`recording.counts.HeatCounts`); a notebook shows it as a picture."""
+    """A heat map. `counts` has its numbers (`recording.counts.HeatCounts`); a notebook shows it as
+    a picture."""
 
     def __init__(self, label: str, counts: HeatCounts) -> None:
         self.label, self.counts = label, counts
@@ -235,9 +242,11 @@ class Map:
 def open(
     path: str | Path, *others: str | Path, progress: Progress | None = None
 ) -> Opened | Events:
-    """Open what iolab made or can read: a results directory, a recording, a trace of I/O, or one or several fio results, each a variant.
+    """Open what iolab made or can read: a results directory, a recording, a trace of I/O, or one or
+    several fio results, each a variant.
 
-    Raises ResultsError or FormatError for what is there but none of these, UsageError for what isn't there.
+    Raises ResultsError or FormatError for what is there but none of these, UsageError for what
+    isn't there.
     """
     from .recording.base.layout import is_recording
     from .recording.read.open import open_events
@@ -254,9 +263,11 @@ def open(
 
 
 def open_results(path: str | Path, *others: str | Path, progress: Progress | None = None) -> Opened:
-    """Open a results directory, or fio results of which each is a variant named after its file. Errors as `open` has them.
+    """Open a results directory, or fio results of which each is a variant named after its file.
+    Errors as `open` has them.
 
-    Of fio results nothing is written beside them: what is derived lies in a temporary directory for as long as the process lives.
+    Of fio results nothing is written beside them: what is derived lies in a temporary directory for
+    as long as the process lives.
     """
     places = [Path(each) for each in (path, *others)]
     for place in places:

@@ -1,7 +1,7 @@
 """What can go wrong through no fault of iolab: one tree of errors, each with a way out.
 
-An error says what happened, where (a file with its line, a run) and what to do. `cli` alone turns it into a line on
-stderr and an exit code; everything below raises.
+An error says what happened, where (a file with its line, a run) and what to do. `cli` alone turns
+it into a line on stderr and an exit code; everything below raises.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class IolabError(Exception):
 
 
 class UsageError(IolabError):
-    """The command line, or a call, asks for something that isn't there (an unknown metric, a baseline not in the data)."""
+    """The command line, or a call, asks for something that isn't there (an unknown metric, a
+    baseline not in the data)."""
 
     exit_code = 2
 
@@ -45,7 +46,8 @@ class PluginError(IolabError):
 
 
 class FormatError(IolabError):
-    """A file is not what it should be, or is damaged. It costs the run it belongs to, never the tree."""
+    """A file is not what it should be, or is damaged. It costs the run it belongs to, never the
+    tree."""
 
     exit_code = 3
 

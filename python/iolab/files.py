@@ -1,4 +1,5 @@
-"""Files in directories that others may own: read without waiting and without end, replaced whole, written through no link.
+"""Files in directories that others may own: read without waiting and without end, replaced whole,
+written through no link.
 
 What can't be done is an OSError whose `strerror` says why.
 """
@@ -29,7 +30,8 @@ _KINDS = (
 
 
 def read_regular(path: Path, *, limit: int = DOCUMENT) -> bytes:
-    """The content of a regular file of at most `limit` bytes, opened as `open_for_reading` does. Raises OSError."""
+    """The content of a regular file of at most `limit` bytes, opened as `open_for_reading` does.
+    Raises OSError."""
     descriptor = open_for_reading(path)
     try:
         size = os.fstat(descriptor).st_size
@@ -49,10 +51,11 @@ def read_regular(path: Path, *, limit: int = DOCUMENT) -> bytes:
 
 
 def open_for_reading(path: Path) -> int:
-    """A descriptor of a regular file. A FIFO, device or socket is refused, and nothing waits for its other end.
+    """A descriptor of a regular file. A FIFO, device or socket is refused, and nothing waits for
+    its other end.
 
-    A symbolic link is followed where it is this user's own, or where the file belongs to who made the link: else it may lead to what its
-    maker could not read. Raises OSError.
+    A symbolic link is followed where it is this user's own, or where the file belongs to who made
+    the link: else it may lead to what its maker could not read. Raises OSError.
     """
     try:
         return _regular(path, os.open(path, os.O_RDONLY | _SAFE | os.O_NOFOLLOW))
@@ -69,9 +72,11 @@ def open_for_reading(path: Path) -> int:
 
 
 def open_for_writing(path: Path, flags: int, *, mode: int = 0o666) -> int:
-    """A descriptor of a regular file that is opened for writing or made, for `flags` such as `O_APPEND | O_CREAT`.
+    """A descriptor of a regular file that is opened for writing or made, for `flags` such as
+    `O_APPEND | O_CREAT`.
 
-    Never through a symbolic link, nor to a file that has a second name elsewhere (link(2)): either may be another's. Raises OSError.
+    Never through a symbolic link, nor to a file that has a second name elsewhere (link(2)): either
+    may be another's. Raises OSError.
     """
     try:
         descriptor = os.open(path, flags | _SAFE | os.O_NOFOLLOW, mode)
@@ -97,11 +102,12 @@ def open_for_writing(path: Path, flags: int, *, mode: int = 0o666) -> int:
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterator[Path]:
-    """A new empty file to write, by a path of it, which takes `path`'s place when the block ends well; else it is removed.
+    """A new empty file to write, by a path of it, which takes `path`'s place when the block ends
+    well; else it is removed.
 
-    The file is made under a random name that did not exist, in the directory as it was opened; what is yielded is the open file itself
-    (below /proc/self/fd), so that nobody who may write in the directory can put a link in its place. `durable`: wait for the disk.
-    Raises OSError.
+    The file is made under a random name that did not exist, in the directory as it was opened; what
+    is yielded is the open file itself (below /proc/self/fd), so that nobody who may write in the
+    directory can put a link in its place. `durable`: wait for the disk. Raises OSError.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     temporary = f".{path.name}.{secrets.token_hex(8)}.tmp"
@@ -130,13 +136,15 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
 
 
 def write_atomically(path: Path, content: str | bytes, *, durable: bool = True) -> None:
-    """Replace a file by a finished one, or leave it as it was. `durable`: wait for the disk. Raises OSError."""
+    """Replace a file by a finished one, or leave it as it was. `durable`: wait for the disk. Raises
+    OSError."""
     with replacing(path, durable=durable) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def is_foreign(directory: Path) -> bool:
-    """Whether a directory belongs to another user: it is read then, and nothing is written there unasked."""
+    """Whether a directory belongs to another user: it is read then, and nothing is written there
+    unasked."""
     try:
         return directory.stat().st_uid != os.geteuid()
     except OSError:

@@ -1,4 +1,5 @@
-"""The terms of iolab, each with one meaning: `iolab catalog glossary` and `docs/reference/glossary.md` print them.
+"""The terms of iolab, each with one meaning: `iolab catalog glossary` and
+`docs/reference/glossary.md` print them.
 
 Help, messages, titles and documents use these terms in these meanings.
 """

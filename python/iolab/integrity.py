@@ -22,10 +22,10 @@ class Finding:
 
     Attributes:
         path: the file, relative to the directory that was checked.
-        kind: damaged (its content changed), missing, unexpected (no list names it) or stale (derived from evidence that changed).
-        text: what is wrong, as one line.
-        lost: what can't be answered any more because of it, such as a time span or a run; empty where nothing is lost.
-        is_derived: whether it can be made again from other files.
+        kind: damaged (its content changed), missing, unexpected (no list names it) or stale
+        (derived from evidence that changed). text: what is wrong, as one line.
+        lost: what can't be answered any more because of it, such as a time span or a run; empty
+        where nothing is lost. is_derived: whether it can be made again from other files.
         is_repaired: whether it was made again.
     """
 
@@ -45,8 +45,8 @@ class Verification:
         kind: what was checked.
         files: how many files were read whole.
         size_bytes: their size together.
-        unverified: files without a recorded digest (written by an older iolab), which can only be checked for being readable.
-        findings: what is not as it was written, in order of path.
+        unverified: files without a recorded digest (written by an older iolab), which can only be
+        checked for being readable. findings: what is not as it was written, in order of path.
     """
 
     kind: Literal["results", "recording"]

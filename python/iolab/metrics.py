@@ -1,10 +1,13 @@
-"""What is measured: the one registry of metrics with unit, direction, how values pool, and how arms are compared.
+"""What is measured: the one registry of metrics with unit, direction, how values pool, and how arms
+are compared.
 
-A metric's name is `<operation>.<quantity>` for what the load saw (`write.iops`, `write.clat.p99`), `device.<quantity>`
-for what the target's devices did (`device.util[sdb]` for one of several), `host.<quantity>` for what the machine did,
-and a word of its own for the rest. Percentiles are open-ended: any `p<per cent>`.
+A metric's name is `<operation>.<quantity>` for what the load saw (`write.iops`, `write.clat.p99`),
+`device.<quantity>` for what the target's devices did (`device.util[sdb]` for one of several),
+`host.<quantity>` for what the machine did, and a word of its own for the rest. Percentiles are
+open-ended: any `p<per cent>`.
 
-Titles use the terms of `glossary`: the quantity first, then what it is of (`p99 completion latency, writes`).
+Titles use the terms of `glossary`: the quantity first, then what it is of (`p99 completion latency,
+writes`).
 """
 
 from __future__ import annotations
@@ -41,12 +44,14 @@ class Metric:
         title: as a chart's axis or a heading writes it.
         unit: base unit of its values (`units.BASE`).
         better: which direction is an improvement, or None where neither is.
-        change: `ratio` compares arms by the logarithm of their ratio (positive quantities); `difference` by
+        change: `ratio` compares arms by the logarithm of their ratio (positive quantities);
+        `difference` by
             subtraction (shares, and quantities that are often exactly zero).
-        pools: how values of several jobs or devices of one run become one: `sum`, `mean`, `max`, or `bins` (histogram
+        pools: how values of several jobs or devices of one run become one: `sum`, `mean`, `max`, or
+        `bins` (histogram
             counts are added, then read again).
-        assumption: what is assumed of its logarithm (or value) over blocks: `normal`, or `nothing` (extremes).
-        headline: whether a report shows it unasked where it was measured.
+        assumption: what is assumed of its logarithm (or value) over blocks: `normal`, or `nothing`
+        (extremes). headline: whether a report shows it unasked where it was measured.
     """
 
     name: str
@@ -142,7 +147,8 @@ _HEADLINE_SUMMARIES = {"lat.mean", "clat.p99", "clat.p99.9", "lat.p99", "lat.p99
 
 @cache
 def _declared() -> Mapping[str, Metric]:
-    """Metrics that readers of host logs declare beside what they read (`formats.counter_set`), by name."""
+    """Metrics that readers of host logs declare beside what they read (`formats.counter_set`), by
+    name."""
     readers = registry.load_all("format")
     return {
         each.metric.name: each.metric
@@ -153,7 +159,8 @@ def _declared() -> Mapping[str, Metric]:
 
 @lru_cache(maxsize=4096)
 def find(name: str) -> Metric | None:
-    """The metric of that name, or None where the registry knows none. Cached: every run of a study asks for the same names."""
+    """The metric of that name, or None where the registry knows none. Cached: every run of a study
+    asks for the same names."""
     if known := _BY_NAME.get(name):
         return known
     if match := _OPERATION.fullmatch(name):
@@ -199,12 +206,14 @@ def find(name: str) -> Metric | None:
 
 
 def of(name: str, unit: str = "") -> Metric:
-    """The metric of that name; one that the registry does not know (an imported table's) is taken with no direction."""
+    """The metric of that name; one that the registry does not know (an imported table's) is taken
+    with no direction."""
     return find(name) or Metric(name, name, unit, None)
 
 
 def joint_title(first: Metric, second: Metric, between: str) -> str:
-    """`IOPS against mean latency, writes`: two titles; an operation that they share is written once, at the end."""
+    """`IOPS against mean latency, writes`: two titles; an operation that they share is written
+    once, at the end."""
     ends = [f", {plural}" for plural in PLURALS.values()]
     shared = next(
         (end for end in ends if first.title.endswith(end) and second.title.endswith(end)), ""
@@ -213,7 +222,8 @@ def joint_title(first: Metric, second: Metric, between: str) -> str:
 
 
 def fixed() -> list[Metric]:
-    """Metrics with a name of their own, for the catalogue; those that are only drawn over time come last."""
+    """Metrics with a name of their own, for the catalogue; those that are only drawn over time come
+    last."""
     return [*_FIXED, *_declared().values()]
 
 
@@ -223,7 +233,8 @@ def percentile_name(percent: float) -> str:
 
 
 def sort_key(name: str) -> tuple[int, str]:
-    """Order in which reports list metrics: throughput, latency from mean to tail, devices, the rest."""
+    """Order in which reports list metrics: throughput, latency from mean to tail, devices, the
+    rest."""
     order = (
         "iops",
         "bw",

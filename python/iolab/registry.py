@@ -1,7 +1,9 @@
-"""The one door to everything that can be plugged in: targets, workloads, sources, counter sets, hosts, formats, gates, renderers.
+"""The one door to everything that can be plugged in: targets, workloads, sources, counter sets,
+hosts, formats, gates, renderers.
 
-Built-ins are declared in code (as import paths, so that `--help` loads none of them); third parties come by entry
-point, group `iolab.<kind>`, scanned only when a name is unknown or the kind is listed.
+Built-ins are declared in code (as import paths, so that `--help` loads none of them); third parties
+come by entry point, group `iolab.<kind>`, scanned only when a name is unknown or the kind is
+listed.
 """
 
 from __future__ import annotations
@@ -101,10 +103,12 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "benchstat": "iolab.compare.render.benchstat:BenchstatRenderer",
     },
 }
-"""Kind, then name, to `module:class`. Order matters where members are tried in turn (formats, gates)."""
+"""Kind, then name, to `module:class`. Order matters where members are tried in turn (formats,
+gates)."""
 
 _SETS = "counter-set"
-"""Each of its members is a format as well, and a source: `iolab.sources.counters.source_of` makes that of it."""
+"""Each of its members is a format as well, and a source: `iolab.sources.counters.source_of` makes
+that of it."""
 
 
 def kinds() -> list[str]:
@@ -118,7 +122,8 @@ def built_in(kind: str) -> list[str]:
 
 
 def names(kind: str) -> list[str]:
-    """Names of a kind: the built-in ones, then third parties' by name; counter sets are formats and sources too."""
+    """Names of a kind: the built-in ones, then third parties' by name; counter sets are formats and
+    sources too."""
     others = [
         point.name
         for each in ((kind, _SETS) if kind in ("format", "source") else (kind,))
@@ -130,7 +135,8 @@ def names(kind: str) -> list[str]:
 def load(kind: str, name: str) -> Any:
     """The class of that kind and name.
 
-    Raises UsageError that names close matches and what there is, and PluginError where a third party's can't be loaded.
+    Raises UsageError that names close matches and what there is, and PluginError where a third
+    party's can't be loaded.
     """
     path = BUILT_IN[kind].get(name)
     if path is not None:
@@ -153,7 +159,8 @@ def load(kind: str, name: str) -> Any:
 
 @cache
 def _imported(path: str) -> Any:
-    """What `module:class` names. Looked up once: gates and formats are asked for with every run and file."""
+    """What `module:class` names. Looked up once: gates and formats are asked for with every run and
+    file."""
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 
@@ -163,8 +170,14 @@ def load_all(kind: str) -> list[Any]:
     return [load(kind, name) for name in names(kind)]
 
 
+def summary(kind: str, name: str) -> str:
+    """The first paragraph of a plugin's docstring, on one line."""
+    return " ".join((load(kind, name).__doc__ or "").strip().partition("\n\n")[0].split())
+
+
 def third_parties() -> list[str]:
-    """The plugins that installed packages add, one line each with the package's version: what is derived depends on them."""
+    """The plugins that installed packages add, one line each with the package's version: what is
+    derived depends on them."""
     return [
         f"{kind} {point.name} {point.value} {_package(point)}"
         for kind in BUILT_IN
@@ -200,7 +213,8 @@ def _package(point: metadata.EntryPoint) -> str:
 
 @cache
 def _entry_points() -> Mapping[str, tuple[metadata.EntryPoint, ...]]:
-    """Entry points by kind, of names that aren't built in, by name. One search for all kinds, as it reads every installed package."""
+    """Entry points by kind, of names that aren't built in, by name. One search for all kinds, as it
+    reads every installed package."""
     found = metadata.entry_points()
     return {
         kind: tuple(

@@ -1,7 +1,9 @@
-"""Units: everything is stored in seconds, bytes, per second or a plain share; a reader's unit is chosen when shown.
+"""Units: everything is stored in seconds, bytes, per second or a plain share; a reader's unit is
+chosen when shown.
 
-Latency is kept in seconds, sizes in bytes, rates in 1/s or B/s, shares as a fraction of one. The unit a number came in
-stands beside it in the observation, so that `µs` never becomes `ns` on the way.
+Latency is kept in seconds, sizes in bytes, rates in 1/s or B/s, shares as a fraction of one. The
+unit a number came in stands beside it in the observation, so that `µs` never becomes `ns` on the
+way.
 """
 
 from __future__ import annotations
@@ -84,7 +86,8 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\
 
 
 def parse_quantity(text: str, dimension: str) -> float:
-    """`10 GbE`-like words of users as a number in the base unit of `dimension`: `45us`, `1192 MiB/s`, `60` (base unit).
+    """`10 GbE`-like words of users as a number in the base unit of `dimension`: `45us`, `1192
+    MiB/s`, `60` (base unit).
 
     Raises UsageError when the text is no quantity or of another dimension.
     """
@@ -134,7 +137,8 @@ _COMPOUND = re.compile(r"(?:\s*\d+(?:\.\d+)?\s*[a-zµ]+){2,}\s*", re.IGNORECASE)
 
 
 def parse_fio_size(text: str | int, *, kb_base: int = 1024) -> int:
-    """A size as fio reads it, in bytes: `8k`, `8ki`, `8KB` and `8192` are all 8192 unless `kb_base` is 1000 (fio(1), kb_base)."""
+    """A size as fio reads it, in bytes: `8k`, `8ki`, `8KB` and `8192` are all 8192 unless `kb_base`
+    is 1000 (fio(1), kb_base)."""
     match = _FIO_SIZE.fullmatch(str(text))
     if not match:
         raise UsageError(f"'{text}' is not a size", hint="write it as fio does: 8k, 128k, 64M, 1g")
@@ -154,7 +158,8 @@ def split_duration(text: str) -> list[str]:
 
 
 def parse_fio_time(text: str | float) -> float:
-    """A duration in seconds, as fio reads it and as people write it: `60`, `60s`, `1m`, `500ms`; `1min`, `1h30m`, `2 hours`."""
+    """A duration in seconds, as fio reads it and as people write it: `60`, `60s`, `1m`, `500ms`;
+    `1min`, `1h30m`, `2 hours`."""
     seconds = 0.0
     last = math.inf
     for part in split_duration(str(text)):
@@ -181,9 +186,11 @@ _LADDERS: dict[str, list[tuple[str, float]]] = {
 
 
 def readable_unit(values: Iterable[float], base: str) -> tuple[str, float]:
-    """(symbol, scale) for a table or axis: the largest unit in which the median magnitude is at least one.
+    """(symbol, scale) for a table or axis: the largest unit in which the median magnitude is at
+    least one.
 
-    One unit for a whole table keeps its numbers comparable. Rates stay in 1/s below 100 000 so that IOPS read as IOPS.
+    One unit for a whole table keeps its numbers comparable. Rates stay in 1/s below 100 000 so that
+    IOPS read as IOPS.
     """
     ladder = _LADDERS.get(base)
     if ladder is None:
@@ -202,7 +209,8 @@ def readable_unit(values: Iterable[float], base: str) -> tuple[str, float]:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """A number with `digits` significant digits and no exponent where a reader would not expect one; nan is an em dash."""
+    """A number with `digits` significant digits and no exponent where a reader would not expect
+    one; nan is an em dash."""
     if not math.isfinite(value):
         return "—" if math.isnan(value) else ("∞" if value > 0 else "-∞")
     if value == 0:

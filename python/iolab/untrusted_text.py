@@ -1,4 +1,5 @@
-"""Text of others, who may have written anything: as UTF-8 can express it, as a terminal may have it, and as JSON tells it."""
+"""Text of others, who may have written anything: as UTF-8 can express it, as a terminal may have
+it, and as JSON tells it."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def _spelt(char: str) -> str:
 
 
 def parsed(data: bytes | str, *, shared: bool = False) -> Any:
-    """The value of a JSON document, whose texts can be written again. ValueError where it is none. `shared`: names of fields are, with
-    those of other documents."""
+    """The value of a JSON document, whose texts can be written again. ValueError where it is none.
+    `shared`: names of fields are, with those of other documents."""
     try:
         value = json.loads(data, object_pairs_hook=_shared if shared else None)
         # halves of a pair, alone, are no text that could be written again
@@ -64,7 +65,8 @@ def _writable(value: Any) -> Any:
 def html_table(
     caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], most: int = 60
 ) -> str:
-    """A table as a notebook shows it, every text escaped; of more than `most` rows the first, and how many are left out."""
+    """A table as a notebook shows it, every text escaped; of more than `most` rows the first, and
+    how many are left out."""
 
     def line(cells: Sequence[str], tag: str) -> str:
         return (

@@ -1,4 +1,5 @@
-"""Whether a number can be trusted: a level with its reasons, which travels with the number everywhere."""
+"""Whether a number can be trusted: a level with its reasons, which travels with the number
+everywhere."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import Any
 
 
 class Level(Enum):
-    """How far a run can be trusted. UNJUDGED stands for published numbers, whose evidence isn't there to be looked at."""
+    """How far a run can be trusted. UNJUDGED stands for published numbers, whose evidence isn't
+    there to be looked at."""
 
     OK = "OK"
     UNJUDGED = "UNJUDGED"
@@ -60,7 +62,8 @@ class Verdict:
 
     @classmethod
     def of(cls, reasons: Iterable[Reason], *, judged: bool = True) -> Verdict:
-        """The verdict of these reasons, the worst first; `judged=False` starts from UNJUDGED (a published table)."""
+        """The verdict of these reasons, the worst first; `judged=False` starts from UNJUDGED (a
+        published table)."""
         listed = tuple(sorted(reasons, key=lambda reason: -reason.level.rank))
         levels = [reason.level for reason in listed] + [Level.OK if judged else Level.UNJUDGED]
         return cls(max(levels, key=lambda level: level.rank), listed)

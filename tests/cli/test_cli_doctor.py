@@ -1,4 +1,5 @@
-"""`iolab doctor` and `iolab record --clean`: what this machine can do, and what dead recorders left on it."""
+"""`iolab doctor` and `iolab record --clean`: what this machine can do, and what dead recorders left
+on it."""
 
 from __future__ import annotations
 

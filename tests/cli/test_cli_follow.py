@@ -1,4 +1,5 @@
-"""`iolab query --follow` as a user runs it: beside a writer, ended by Ctrl-C, by the recording's end, by its reader."""
+"""`iolab query --follow` as a user runs it: beside a writer, ended by Ctrl-C, by the recording's
+end, by its reader."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.real
 
 
 class Writing:
-    """A recording that grows by a thousand events a second until it is ended; what is late comes with the next of them."""
+    """A recording that grows by a thousand events a second until it is ended; what is late comes
+    with the next of them."""
 
     def __init__(self, place: Path) -> None:
         self.place, self._over = place, threading.Event()

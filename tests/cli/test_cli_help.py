@@ -1,4 +1,5 @@
-"""Help that can be followed: examples that the parsers accept, corrections of names, and the right command for a file."""
+"""Help that can be followed: examples that the parsers accept, corrections of names, and the right
+command for a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`iolab keep` on a recording at rest, and on one that is being made by `iolab record` with a probe that runs anywhere."""
+"""`iolab keep` on a recording at rest, and on one that is being made by `iolab record` with a probe
+that runs anywhere."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def test_the_knees_of_the_compressibility_study(
     knees = {
         curve["factors"]["compressibility"]: curve["knee"]["load"] for curve in document["curves"]
     }
-    # where the published curves bend, to the eye: the third process saturates 0 % and 100 %, the second 50 %
+    # where the published curves bend, to the eye: the third process saturates 0 % and 100 %, the
+    # second 50 %
     assert knees == {0: 3, 50: 2, 100: 3}
     assert all(len(curve["points"]) == 9 for curve in document["curves"])
 

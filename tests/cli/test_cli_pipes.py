@@ -1,4 +1,5 @@
-"""What is printed goes through pipes: a reader that has seen enough is no failure, whichever command prints."""
+"""What is printed goes through pipes: a reader that has seen enough is no failure, whichever
+command prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Results held beside a published table, from the command line: in the text, in JSON, and in the report."""
+"""Results held beside a published table, from the command line: in the text, in JSON, and in the
+report."""
 
 from __future__ import annotations
 

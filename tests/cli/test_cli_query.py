@@ -1,4 +1,5 @@
-"""`iolab query`, and `iolab heatmap` of recordings, as a user types them, and every mistake as one line."""
+"""`iolab query`, and `iolab heatmap` of recordings, as a user types them, and every mistake as one
+line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`iolab record`, with a probe that runs anywhere: what it tells, leaves and returns, and what a kill leaves."""
+"""`iolab record`, with a probe that runs anywhere: what it tells, leaves and returns, and what a
+kill leaves."""
 
 from __future__ import annotations
 
@@ -412,7 +413,8 @@ def test_all_but_the_probe_runs_as_whoever_called_sudo(
 def test_what_is_recorded_is_its_owners_alone_unless_it_is_shared(
     words: list[str], files: int, directories: int, probe: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """Names of files below private directories, and command lines, stand in it; kept statistics too."""
+    """Names of files below private directories, and command lines, stand in it; kept statistics
+    too."""
     probe(rate=1000)
     before = os.umask(0o022)
     try:

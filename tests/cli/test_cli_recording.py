@@ -1,4 +1,5 @@
-"""`iolab import TRACE... -o DIR` and `iolab show DIR` as a user types them, and every mistake as one line."""
+"""`iolab import TRACE... -o DIR` and `iolab show DIR` as a user types them, and every mistake as
+one line."""
 
 from __future__ import annotations
 

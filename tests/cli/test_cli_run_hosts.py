@@ -1,4 +1,5 @@
-"""`iolab run --resume` goes on where a study was begun: on its one host, or on all of several, and never on another unnoticed."""
+"""`iolab run --resume` goes on where a study was begun: on its one host, or on all of several, and
+never on another unnoticed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`iolab catalog statistics` and `iolab query --who`, and counters in every style, as a user types them."""
+"""`iolab catalog statistics` and `iolab query --who`, and counters in every style, as a user types
+them."""
 
 from __future__ import annotations
 

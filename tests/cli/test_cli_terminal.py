@@ -71,7 +71,8 @@ def on_terminal(commands: Sequence[Sequence[str]]) -> dict[str, list[str]]:
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """A recording and published numbers in which every name that others may choose is one that a terminal would obey."""
+    """A recording and published numbers in which every name that others may choose is one that a
+    terminal would obey."""
     batch = events(300)
     columns = [
         pa.array(

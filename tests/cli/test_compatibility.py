@@ -1,6 +1,8 @@
-"""What 0.1.0 wrote opens, with the numbers that 0.1.0 printed; what a newer version writes is refused in a line.
+"""What 0.1.0 wrote opens, with the numbers that 0.1.0 printed; what a newer version writes is
+refused in a line.
 
-`tests/data/0.1`: a study and a recording made by 0.1.0, and its answers. Paths in them were shortened.
+`tests/data/0.1`: a study and a recording made by 0.1.0, and its answers. Paths in them were
+shortened.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from iolab.cli.main import run
 
 @pytest.fixture
 def old(root: Path, tmp_path: Path) -> Path:
-    """A copy, since opening results leaves caches beside them; with the times of now, as a checkout has them."""
+    """A copy, since opening results leaves caches beside them; with the times of now, as a checkout
+    has them."""
     shutil.copytree(root / "tests/data/0.1", tmp_path / "old", copy_function=shutil.copyfile)
     return tmp_path / "old"
 

@@ -1,4 +1,5 @@
-"""Commands in `console` blocks of README and guides, run as written; output shown must be output seen."""
+"""Commands in `console` blocks of README and guides, run as written; output shown must be output
+seen."""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ import pytest
 
 
 def shown(source: str, names: dict[str, Any]) -> Any:
-    """Run a cell as a notebook does; the value of the expression that it ends with, None where it ends with a statement."""
+    """Run a cell as a notebook does; the value of the expression that it ends with, None where it
+    ends with a statement."""
     tree = ast.parse(source)
     last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "cell", "exec"), names)

@@ -1,4 +1,5 @@
-"""The soak of `benchmarks/bench_soak.py` in short: everything killed once, nothing lost but what the gaps show."""
+"""The soak of `benchmarks/bench_soak.py` in short: everything killed once, nothing lost but what
+the gaps show."""
 
 from __future__ import annotations
 

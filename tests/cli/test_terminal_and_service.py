@@ -1,4 +1,5 @@
-"""The terminal and the service give the same numbers for the same name: every statistic of the catalogue, by every field."""
+"""The terminal and the service give the same numbers for the same name: every statistic of the
+catalogue, by every field."""
 
 from __future__ import annotations
 

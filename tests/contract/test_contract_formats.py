@@ -1,4 +1,5 @@
-"""What every format must do: recognise its own files alone, read them, and refuse damaged ones with a FormatError."""
+"""What every format must do: recognise its own files alone, read them, and refuse damaged ones with
+a FormatError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What every gate must do: judge whatever evidence there is without raising, and give reasons that can be stored and read."""
+"""What every gate must do: judge whatever evidence there is without raising, and give reasons that
+can be stored and read."""
 
 from __future__ import annotations
 

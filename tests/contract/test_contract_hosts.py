@@ -1,4 +1,5 @@
-"""What every host must do, the one in memory as well as the real one: else tests with the fake would prove nothing."""
+"""What every host must do, the one in memory as well as the real one: else tests with the fake
+would prove nothing."""
 
 from __future__ import annotations
 
@@ -298,7 +299,8 @@ def test_members_of_a_leftover_group_go_where_they_carry_its_mark(
 def test_a_leftover_without_a_record_is_ended_by_all_of_its_marks(
     host: Host, tmp_path: Path
 ) -> None:
-    """Beside it run another start of the same results, and the same start of others: of a copy, or of a second study."""
+    """Beside it run another start of the same results, and the same start of others: of a copy, or
+    of a second study."""
     marks = [
         {"RESULTS": "/a b", "START": "x.1"},
         {"RESULTS": "/a b", "START": "x.2"},
@@ -341,7 +343,8 @@ def test_marks_that_any_process_may_carry_are_refused(host: Host, marks: Sequenc
 def test_what_came_of_a_leftover_without_a_record_goes_with_it(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:
-    """The leader is gone, its child leads a session of its own, hears no SIGTERM and forks once more when it gets one."""
+    """The leader is gone, its child leads a session of its own, hears no SIGTERM and forks once
+    more when it gets one."""
     host: Host = LocalHost() if kind == "local" else SshHost(request.getfixturevalue("far_side"))
     child, late = tmp_path / "child", tmp_path / "late"
     code = f"""

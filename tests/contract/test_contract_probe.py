@@ -1,4 +1,5 @@
-"""What the probe must do: every I/O once, losses counted, nothing left behind, one clear line where it cannot work."""
+"""What the probe must do: every I/O once, losses counted, nothing left behind, one clear line where
+it cannot work."""
 
 from __future__ import annotations
 
@@ -124,7 +125,8 @@ def test_every_io_of_a_device_once(fio: str, device: str) -> None:
             float(np.nansum(events["latency_ns"][own]))
             < job[op]["clat_ns"]["mean"] * job[op]["total_ios"]
         )
-    # a few met another I/O at the same place in flight, and then no latency is better than a wrong one
+    # a few met another I/O at the same place in flight, and then no latency is better than a wrong
+    # one
     assert paired(events).mean() > 0.99
     data = np.isin(events["op"], ["read", "write"])
     assert set(events["device"]) == {Path(device).name}
@@ -240,7 +242,8 @@ def test_every_way_to_end_leaves_nothing(way: str) -> None:
     elif way.startswith("SIG"):
         probe.process.send_signal(getattr(signal, way))
     elif way == "output closed":
-        # the reader's thread holds its end; a probe that has no reader from the start shows the same
+        # the reader's thread holds its end; a probe that has no reader from the start shows the
+        # same
         probe.stop()
         quiet = subprocess.Popen(
             [str(PROBE), "--source", "block"],

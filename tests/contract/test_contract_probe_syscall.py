@@ -1,4 +1,5 @@
-"""What the source of system calls must do: the right file, process and offset for every call, or none; nothing invented."""
+"""What the source of system calls must do: the right file, process and offset for every call, or
+none; nothing invented."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def recorded(
     loses: bool = False,
     began: Callable[[Probe], object] = lambda _: None,
 ) -> tuple[Events, Probe]:
-    """The events of a load, and the probe that saw them; `loses` where its rings are too small for the load; `began` gets it before."""
+    """The events of a load, and the probe that saw them; `loses` where its rings are too small for
+    the load; `began` gets it before."""
     probe = Probe.start("--source", "syscall", *arguments)
     assert probe.of("hello"), probe.words()
     try:

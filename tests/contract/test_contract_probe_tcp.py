@@ -1,4 +1,5 @@
-"""What TCP connections moved, as the probe counts it: to the byte, though connections come and go between two readings."""
+"""What TCP connections moved, as the probe counts it: to the byte, though connections come and go
+between two readings."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from support.probe import Probe
 NEAR, FAR = "127.23.45.68", "127.23.45.67"
 """Addresses of this machine that nobody else uses."""
 FRAMING = 2
-"""Beginning and end of a connection take a place in its sequence of bytes each, and are acknowledged like one."""
+"""Beginning and end of a connection take a place in its sequence of bytes each, and are
+acknowledged like one."""
 
 
 def exchange(

@@ -1,4 +1,5 @@
-"""Where tracefs is not mounted, the probe mounts it for itself alone; instances of dead probes are removed, those of others never."""
+"""Where tracefs is not mounted, the probe mounts it for itself alone; instances of dead probes are
+removed, those of others never."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def tracing() -> None:
 
 
 def without_tracefs(*command: str) -> subprocess.CompletedProcess[bytes]:
-    """A command in a mount namespace in which tracefs is mounted nowhere; then what is mounted there, after a line of its own."""
+    """A command in a mount namespace in which tracefs is mounted nowhere; then what is mounted
+    there, after a line of its own."""
     script = (
         "umount -l /sys/kernel/debug/tracing 2>/dev/null; umount -l /sys/kernel/tracing; "
         '[ -e /sys/kernel/tracing/events ] && exit 99; mount > "$0"; "$@"; code=$?; mount | diff "$0" - >&2 && exit $code; exit 98'

@@ -1,4 +1,5 @@
-"""A real Prometheus scrapes /metrics, as text and as protobuf with native histograms: what its API then says is what was recorded."""
+"""A real Prometheus scrapes /metrics, as text and as protobuf with native histograms: what its API
+then says is what was recorded."""
 
 from __future__ import annotations
 
@@ -71,8 +72,8 @@ def writer(tmp_path: Path) -> Iterator[RecordingWriter]:
 
 
 class Prometheus:
-    """Asked through its HTTP API: of now, or once `at` is set of that moment, so that a later scrape that a busy machine misses changes
-    nothing."""
+    """Asked through its HTTP API: of now, or once `at` is set of that moment, so that a later
+    scrape that a busy machine misses changes nothing."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -272,7 +273,8 @@ def test_protobuf_with_native_histograms(
             _, histogram = series["histogram"]
             held = octaves(writer, name)
             assert int(histogram["count"]) == sum(held.values()) > 0
-            # a latency of n ns has lasted from n up to n + 1: octave k is what lies above 2^k, up to 2^(k+1)
+            # a latency of n ns has lasted from n up to n + 1: octave k is what lies above 2^k, up
+            # to 2^(k+1)
             told = {
                 (float(low), float(high)): int(count)
                 for _, low, high, count in histogram["buckets"]

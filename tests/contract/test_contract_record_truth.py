@@ -1,4 +1,5 @@
-"""What is recorded is what happened: against fio I/O by I/O, against the kernel's own counters by class, and who did it."""
+"""What is recorded is what happened: against fio I/O by I/O, against the kernel's own counters by
+class, and who did it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def total(recording: Recording, name: str) -> int:
 
 
 def test_the_device_answers_within_what_fio_saw(fio: str, tmp_path: Path) -> None:
-    """Each I/O of a raw device is known to both by its offset: the block layer's latency lies within fio's."""
+    """Each I/O of a raw device is known to both by its offset: the block layer's latency lies
+    within fio's."""
     with device_in_memory(tmp_path) as node:
         log = tmp_path / "j"
         recording = recorded(
@@ -93,7 +95,8 @@ def test_the_device_answers_within_what_fio_saw(fio: str, tmp_path: Path) -> Non
 
 
 def test_what_a_file_system_adds_is_told_by_class(fio: str, tmp_path: Path) -> None:
-    """On ext4 the device sees fio's writes merged, and the journal and metadata beside them; the kernel counts the same."""
+    """On ext4 the device sees fio's writes merged, and the journal and metadata beside them; the
+    kernel counts the same."""
     with ext4_in_memory(tmp_path) as (node, point):
         stat = Path(f"/sys/block/{Path(node).name}/stat")
         before = [int(word) for word in stat.read_text().split()]
@@ -137,7 +140,8 @@ def test_what_a_file_system_adds_is_told_by_class(fio: str, tmp_path: Path) -> N
     assert sum(journal.values()) > 0, "the journal writes by itself"
     assert written > data
     assert written == counted["write_sectors"] * 512
-    # an order to flush that moves no data is a flush here, and now and then a write in the kernel's counters
+    # an order to flush that moves no data is a flush here, and now and then a write in the kernel's
+    # counters
     assert 0 <= counted["writes"] - writes <= total(recording, "io.ops[op=flush]")
 
 
@@ -180,7 +184,8 @@ for child in children:
 
 
 def test_populations_of_a_mixed_load_are_told_apart(fio: str, tmp_path: Path) -> None:
-    """A buffered writer, one that waits for the disk, and a reader from cache: each is a band, a process and a file of its own."""
+    """A buffered writer, one that waits for the disk, and a reader from cache: each is a band, a
+    process and a file of its own."""
     script = tmp_path / "load.py"
     script.write_text(LOAD)
     with ext4_in_memory(tmp_path) as (node, point):
@@ -201,8 +206,9 @@ def test_populations_of_a_mixed_load_are_told_apart(fio: str, tmp_path: Path) ->
     # the reader's file is written once before it is read
     reads = totals(recording, "file.ops[op=read][process]")
     assert set(reads) == {"cached"}
-    # who is slow: what takes as long as the device does is the writer that waits, by process and by file
-    # how fast memory is differs from machine to machine: the reader's band is where nearly all of its calls are
+    # who is slow: what takes as long as the device does is the writer that waits, by process and by
+    # file how fast memory is differs from machine to machine: the reader's band is where nearly all
+    # of its calls are
     band = next(
         us
         for us in (1, 2, 4, 8, 16, 32)

@@ -1,4 +1,5 @@
-"""The recorder with the real probe: whole recordings, and nothing left behind whoever is killed, and how often.
+"""The recorder with the real probe: whole recordings, and nothing left behind whoever is killed,
+and how often.
 
 Each kill is repeated IOLAB_KILLS times (default 2), at moments of chance within the load.
 """

@@ -1,4 +1,5 @@
-"""What every renderer must do: write any comparison, an empty one and one with hostile names among them, as text that ends with a line."""
+"""What every renderer must do: write any comparison, an empty one and one with hostile names among
+them, as text that ends with a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What every source must do: start, be polled, stop, count what it got and lost, and leave a file that a format reads."""
+"""What every source must do: start, be polled, stop, count what it got and lost, and leave a file
+that a format reads."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def host(kind: str) -> FakeHost:
 
 
 class RecorderFiles(dict[str, str]):
-    """The host's files, and the status of a recorder that takes in 100 events a second and loses one."""
+    """The host's files, and the status of a recorder that takes in 100 events a second and loses
+    one."""
 
     def __init__(self, files: Mapping[str, str], clock: FakeClock) -> None:
         super().__init__({**files, STATUS: ""})

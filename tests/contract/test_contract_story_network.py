@@ -1,4 +1,5 @@
-"""Four clients read from one server, and one of them is slow: found by what each peer gets, explained by its rate."""
+"""Four clients read from one server, and one of them is slow: found by what each peer gets,
+explained by its rate."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def test_the_slow_client_is_found_by_its_peer_and_explained_by_its_rate(tmp_path
     read = {key: values[busy] for key, values in zip(found.keys, found.values, strict=True)}
     slow = read.pop(lab.addresses[SLOW])
     assert found.keys[-1] == lab.addresses[SLOW]
-    # it gets what its link carries and never more; the others what the server gives, as far as a busy machine lets it
+    # it gets what its link carries and never more; the others what the server gives, as far as a
+    # busy machine lets it
     assert 0.7 * RATE < slow.mean() < slow.max() < 1.05 * RATE
     for key, values in read.items():
         assert 2 * RATE < values.mean() < 1.1 * ASKED, key

@@ -1,4 +1,5 @@
-"""A load that doubles step by step: a staircase in what the load generator saw, and every one of its I/Os in the latency map below."""
+"""A load that doubles step by step: a staircase in what the load generator saw, and every one of
+its I/Os in the latency map below."""
 
 from __future__ import annotations
 

@@ -22,10 +22,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "filesystem": {"fs": "ext4", "loop": {"size": "32m"}},
     "device": {"loop": {"size": "8m", "count": 2}},
 }
-"""Options with which a target of each kind works without leave to destroy; those with loop devices need root."""
+"""Options with which a target of each kind works without leave to destroy; those with loop devices
+need root."""
 
 
-# A pool takes a machine with ZFS: tests/rig and tests/unit/targets/test_targets_zpool.py hold it to the same.
+# A pool takes a machine with ZFS: tests/rig and tests/unit/targets/test_targets_zpool.py hold it to
+# the same.
 @pytest.fixture(params=[name for name in registry.names("target") if name != "zpool"])
 def kind(request: pytest.FixtureRequest) -> str:
     if "loop" in OPTIONS[request.param]:

@@ -1,4 +1,5 @@
-"""What every workload must do: say what it needs and does, and make a job of it, without doing anything yet."""
+"""What every workload must do: say what it needs and does, and make a job of it, without doing
+anything yet."""
 
 from __future__ import annotations
 

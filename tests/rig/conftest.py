@@ -1,4 +1,5 @@
-"""Tests on a running rig. `make rig-test` builds it, starts it, names it in IOLAB_TEST_RIG, and takes it down."""
+"""Tests on a running rig. `make rig-test` builds it, starts it, names it in IOLAB_TEST_RIG, and
+takes it down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Real OpenZFS on the rig: pools from their making to their end, two builds compared, and what goes wrong."""
+"""Real OpenZFS on the rig: pools from their making to their end, two builds compared, and what goes
+wrong."""
 
 from __future__ import annotations
 

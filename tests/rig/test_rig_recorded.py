@@ -1,4 +1,5 @@
-"""Recording the rig from here: its block layer and its system calls, on a kernel of another age, and files of OpenZFS by name."""
+"""Recording the rig from here: its block layer and its system calls, on a kernel of another age,
+and files of OpenZFS by name."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ def test_a_study_on_a_pool_records_every_layer(host: RigHost, tmp_path: Path) ->
 
 
 def test_a_live_pool_is_seen_from_its_cache_to_its_disks(host: RigHost, tmp_path: Path) -> None:
-    """A file is read twice after its pool was imported anew: from the disks, then from the ARC; a file is written and synced."""
+    """A file is read twice after its pool was imported anew: from the disks, then from the ARC; a
+    file is written and synced."""
     options = ZpoolOptions.model_validate(
         {
             "layout": "mirror:2",

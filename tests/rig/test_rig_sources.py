@@ -1,4 +1,5 @@
-"""Every source of OpenZFS alive on a real pool, under both builds, and what becomes of what it wrote."""
+"""Every source of OpenZFS alive on a real pool, under both builds, and what becomes of what it
+wrote."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def totals(host: RigHost, pool: str, kind: str) -> list[int]:
 
 
 def watch(host: RigHost, directory: Path, path: str) -> dict[str, Any]:
-    """All sources while a load writes and syncs for some seconds, and until everything of it is on the disks and read."""
+    """All sources while a load writes and syncs for some seconds, and until everything of it is on
+    the disks and read."""
     directory.mkdir()
     sources = {
         kind: load("source", kind)(load("source", kind).options(), host, host.clock, ())

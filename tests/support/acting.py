@@ -1,4 +1,5 @@
-"""A machine in memory with a disk and a fio that works, for tests of the runner: no fio is needed and no time passes."""
+"""A machine in memory with a disk and a fio that works, for tests of the runner: no fio is needed
+and no time passes."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def fake_fio(seconds: float = 2.6) -> FakeProgram:
 
 
 def iostat_document(passed: float, whole: bool = True) -> str:
-    """What `iostat -o JSON -xdt 1 sda` has written after so many seconds: a report at once, then one a second."""
+    """What `iostat -o JSON -xdt 1 sda` has written after so many seconds: a report at once, then
+    one a second."""
     row = (
         '{"disk_device": "sda", "r/s": 0.00, "w/s": 100.00, "rkB/s": 0.00, "wkB/s": 800.00, "r_await": 0.00, "w_await": 1.00, '
         '"util": 50.00}'

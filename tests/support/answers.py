@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Cells:
-    """A heat map as the service tells it: the beginning of each cell's column and the middle of its values, with its I/Os.
+    """A heat map as the service tells it: the beginning of each cell's column and the middle of its
+    values, with its I/Os.
 
     Attributes:
         time_ns: i64[n]; value: f64[n], in ns or bytes; count: i64[n].
@@ -37,8 +38,8 @@ class Cells:
         return Cells(self.time_ns[kept], self.value[kept], self.count[kept], self.interval_ns)
 
     def parts(self, *events: int) -> list[Cells]:
-        """The columns of loads that followed each other, of which is known how many I/Os each made. Columns in which one ends and the
-        next begins, and those beside them, are left out."""
+        """The columns of loads that followed each other, of which is known how many I/Os each made.
+        Columns in which one ends and the next begins, and those beside them, are left out."""
         order = np.argsort(self.time_ns, kind="stable")
         columns, first = np.unique(self.time_ns[order], return_index=True)
         before = np.concatenate([[0], np.cumsum(np.add.reduceat(self.count[order], first))])
@@ -89,7 +90,8 @@ def cells(page: Any, statistic: str, **words: object) -> Cells:
 def lines(
     page: Any, statistic: str, **words: object
 ) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[np.float64]]]:
-    """A series (under "") or a stack by key, each value per second, nan where nothing was recorded; with the beginnings of its columns."""
+    """A series (under "") or a stack by key, each value per second, nan where nothing was recorded;
+    with the beginnings of its columns."""
     found = answer(page, statistic, **words)
     keys = (
         {each["key"]: each["values"] for each in found["keys"]}

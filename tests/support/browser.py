@@ -1,4 +1,5 @@
-"""What is asked of a page in a browser: again and again until it holds, for what a key or a click brings comes later than they do."""
+"""What is asked of a page in a browser: again and again until it holds, for what a key or a click
+brings comes later than they do."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def expect(place: Any, words: str | None = None) -> Any:
 
 
 def until(page: Any, holds: Callable[[], object], words: str = "") -> None:
-    """Wait until something holds that no assertion of the browser's own says, such as what pixels show."""
+    """Wait until something holds that no assertion of the browser's own says, such as what pixels
+    show."""
     for _ in range(PATIENCE // 100):
         if holds():
             return

@@ -21,7 +21,8 @@ def call(*command: str) -> str:
 
 @cache
 def why_no_loops() -> str | None:
-    """Why this machine can't attach and mount loop devices, or None where it can; tried for real, once."""
+    """Why this machine can't attach and mount loop devices, or None where it can; tried for real,
+    once."""
     if os.geteuid() != 0:
         return "loop devices need root"
     missing = [

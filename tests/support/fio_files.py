@@ -53,7 +53,8 @@ def job(
     cpu: float = 5.0,
     group: int = 0,
 ) -> dict[str, Any]:
-    """An entry of `jobs`: `iops` writes a second by `jobs` jobs that obey Little's law unless a latency is given."""
+    """An entry of `jobs`: `iops` writes a second by `jobs` jobs that obey Little's law unless a
+    latency is given."""
     mean = jobs / iops * 1e9 if latency_ns is None else latency_ns
     ios = round(iops * runtime)
     write = {
@@ -103,7 +104,8 @@ def output(*entries: dict[str, Any], **options: str) -> str:
 def write_run(
     run_dir: Path, text: str | bytes | None, *, plan: RunPlan | None = None, **files: str
 ) -> RunPlan:
-    """A run directory with `fio.json` (left out for None), further files by name (`_` is `.`... `iostat_txt`) and a plan."""
+    """A run directory with `fio.json` (left out for None), further files by name (`_` is `.`...
+    `iostat_txt`) and a plan."""
     run_dir.mkdir(parents=True, exist_ok=True)
     used = plan or RunPlan(
         run=run_dir.name, variant="master", factors={"numjobs": 4}, jobs=4, runtime=10.0
@@ -125,7 +127,8 @@ def iostat(rows: list[tuple[float, float]], device: str = "sdb") -> str:
 
 
 def reports(many: int, *devices: str, seconds: int | None = None, writes: float = 100.0) -> str:
-    """So many reports of `iostat -x`, the first since boot; each device writes as much. With time stamps so many seconds apart."""
+    """So many reports of `iostat -x`, the first since boot; each device writes as much. With time
+    stamps so many seconds apart."""
     text = "Linux 5.10.0 (box) \t01/02/24 \t_x86_64_\t(8 CPU)\n\n"
     for place in range(many):
         if seconds is not None:

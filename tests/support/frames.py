@@ -1,9 +1,11 @@
-"""Frames as the probe writes them, and a probe that runs anywhere: `python frames.py SCRIPT.json [probe's arguments]`.
+"""Frames as the probe writes them, and a probe that runs anywhere: `python frames.py SCRIPT.json
+[probe's arguments]`.
 
-The script is JSON: `rate` events a second and source, `seconds` (then it ends), `die_after` (then it dies with `exit_code`),
-`damage_after` (then it writes noise), `lose` (events lost each second), `refuse` ({"code", "words"}: it never begins), `mute_after`,
-`log` (a file to which each start appends its arguments and pid, and when it said hello), `set_ahead` (seconds by which the clock is set
-ahead once the first probe has begun; those after it know, by the log).
+The script is JSON: `rate` events a second and source, `seconds` (then it ends), `die_after` (then
+it dies with `exit_code`), `damage_after` (then it writes noise), `lose` (events lost each second),
+`refuse` ({"code", "words"}: it never begins), `mute_after`, `log` (a file to which each start
+appends its arguments and pid, and when it said hello), `set_ahead` (seconds by which the clock is
+set ahead once the first probe has begun; those after it know, by the log).
 """
 
 from __future__ import annotations
@@ -129,7 +131,8 @@ def hello(
 
 
 def some_events(source: str, from_ns: int, rows: int, first: bool) -> bytes:
-    """Events a microsecond apart, reads and writes in turn, half of them without a latency's neighbour: an offset."""
+    """Events a microsecond apart, reads and writes in turn, half of them without a latency's
+    neighbour: an offset."""
     spread = range(rows)
     return events(
         source,

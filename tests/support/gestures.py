@@ -20,7 +20,8 @@ def value(page: Any, statistic: str, name: str) -> Any:
 
 
 def asked_on(page: Any, place: Any, step: str) -> str:
-    """Right-click a value of a left panel and take one of its next breakdowns; the statistic of the graph that this adds."""
+    """Right-click a value of a left panel and take one of its next breakdowns; the statistic of the
+    graph that this adds."""
     sections = page.locator("section[data-statistic]")
     before = sections.count()
     place.click(button="right")
@@ -80,7 +81,8 @@ def chosen(page: Any, from_ns: float, until_ns: float) -> None:
 def marked(
     page: Any, statistic: str, from_: tuple[float, float], until: tuple[float, float]
 ) -> None:
-    """Drag over a graph's plot, between two points that are shares of its width and height from its upper left corner."""
+    """Drag over a graph's plot, between two points that are shares of its width and height from its
+    upper left corner."""
     box = frame(page, statistic).locator("canvas").first.bounding_box()
     (left, top), (right, bottom) = (
         (box["x"] + 84 + (box["width"] - 176) * x, box["y"] + 6 + (box["height"] - 42) * y)

@@ -1,4 +1,5 @@
-"""A probe that makes its frames up (see `support.frames`), in the place of the one that runs as root; and `iolab record` with it."""
+"""A probe that makes its frames up (see `support.frames`), in the place of the one that runs as
+root; and `iolab record` with it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ _SOURCES = ("block", "syscall", "counters")
 
 
 def made_up_probe(place: Path, monkeypatch: pytest.MonkeyPatch, **script: Any) -> Path:
-    """Have a probe of a script be the one that is started, or brought elsewhere. Its log, with a line of JSON for each start."""
+    """Have a probe of a script be the one that is started, or brought elsewhere. Its log, with a
+    line of JSON for each start."""
     log, path = place / "probe.log", place / "probe"
     log.touch()
     log.chmod(0o666)
@@ -49,7 +51,8 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def recording_itself(directory: Path, *more: str) -> Iterator[subprocess.Popen[str]]:
-    """`iolab record block` as a process of its own, once it listens; it is ended, if the test has not ended it."""
+    """`iolab record block` as a process of its own, once it listens; it is ended, if the test has
+    not ended it."""
     child = subprocess.Popen(
         [
             sys.executable,

@@ -1,8 +1,10 @@
-"""Recordings with every kind of file, what is asked of them, and files of them that are changed, cut or deleted.
+"""Recordings with every kind of file, what is asked of them, and files of them that are changed,
+cut or deleted.
 
     python tests/support/mutations.py [HOW MANY [SEED]]
 
-prints how many of the changes were told, refused, or harmless, and each that changed an answer without a word.
+prints how many of the changes were told, refused, or harmless, and each that changed an answer
+without a word.
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ class Mutation:
 
 
 def write(directory: Path) -> None:
-    """A recording of sealed segments with what is kept of them, then one writer that dies with hot files."""
+    """A recording of sealed segments with what is kept of them, then one writer that dies with hot
+    files."""
     make(directory / "whole", KEPT, segments=6, seconds=20, per_s=40, counters=True)
     aged(directory / "whole", directory / "r", 4)
     shutil.rmtree(directory / "whole")
@@ -102,7 +105,8 @@ def written(directory: Path) -> Path:
 
 
 def mutations(recording: Path, how_many: int, seed: int) -> Iterator[Mutation]:
-    """So many, spread over all files; of each file that holds anything some are flipped bits, cuts, and its deletion."""
+    """So many, spread over all files; of each file that holds anything some are flipped bits, cuts,
+    and its deletion."""
     chance = random.Random(seed)
     files = sorted(
         str(path.relative_to(recording)) for path in recording.rglob("*") if path.is_file()

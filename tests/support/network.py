@@ -1,4 +1,5 @@
-"""A network of its own for tests: a server and its clients, each in a network namespace, joined by a bridge; one link may be slow."""
+"""A network of its own for tests: a server and its clients, each in a network namespace, joined by
+a bridge; one link may be slow."""
 
 from __future__ import annotations
 
@@ -99,8 +100,8 @@ def need_network() -> None:
 
 @contextlib.contextmanager
 def network(clients: int, *, slow: dict[int, str]) -> Iterator[Network]:
-    """A server, so many clients, and a bridge in a namespace of its own, gone afterwards; `slow`: rate of the link to a client, as tc
-    writes it."""
+    """A server, so many clients, and a bridge in a namespace of its own, gone afterwards; `slow`:
+    rate of the link to a client, as tc writes it."""
     name = f"iolab-{os.getpid()}-{os.urandom(2).hex()}"
     spaces = tuple(f"{name}-{place}" for place in range(clients + 1))
     switch, addresses = (

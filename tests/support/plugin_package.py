@@ -1,4 +1,5 @@
-"""An installed package with plugins, as pip would leave it: a module, and metadata with entry points."""
+"""An installed package with plugins, as pip would leave it: a module, and metadata with entry
+points."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def install_package(
     """Write the package into a directory that is then put on the module path.
 
     Args:
-        directory: where; module: the source of `iolab_thirdparty`; entry_points: group, then name, to the attribute of the module.
+        directory: where; module: the source of `iolab_thirdparty`; entry_points: group, then name,
+        to the attribute of the module.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{NAME}.py").write_text(module)

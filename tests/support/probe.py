@@ -142,7 +142,8 @@ _NAMES = ("device", "process", "file", "mount", "error", "flags")
 
 
 def events_of(probe: Probe, source: str = "block") -> Events:
-    """All events of a source: numbers as arrays of float (nan where there is none; time as integers), names as arrays of objects."""
+    """All events of a source: numbers as arrays of float (nan where there is none; time as
+    integers), names as arrays of objects."""
     parts: dict[str, list[Any]] = collections.defaultdict(list)
     names: dict[str, list[str]] = collections.defaultdict(list)
     for frame in probe.of("events"):

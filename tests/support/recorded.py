@@ -1,4 +1,5 @@
-"""`iolab record` for tests that look at what it recorded: a loop device in memory, a file system on one, and the recording of a command."""
+"""`iolab record` for tests that look at what it recorded: a loop device in memory, a file system on
+one, and the recording of a command."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ MEMORY = Path("/dev/shm")
 
 @contextlib.contextmanager
 def device_in_memory(tmp_path: Path, size: int = 64 << 20) -> Iterator[str]:
-    """The node of a loop device whose file is in memory where that is to be had. The test is left out where nothing can be traced."""
+    """The node of a loop device whose file is in memory where that is to be had. The test is left
+    out where nothing can be traced."""
     need_tracing()
     need_loops("fio")
     with (

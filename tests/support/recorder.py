@@ -1,4 +1,5 @@
-"""A recorder's surroundings in memory: a probe that says what a test wants by the clock, a writer that remembers, a listener."""
+"""A recorder's surroundings in memory: a probe that says what a test wants by the clock, a writer
+that remembers, a listener."""
 
 from __future__ import annotations
 
@@ -24,9 +25,11 @@ class FakeProbe:
     """Says hello at once, then events and a tick each second, as long as it lives.
 
     Attributes:
-        rate: events a second and source. dies, damages, mutes, leaves: seconds after its start at which it does so; one that leaves is
+        rate: events a second and source. dies, damages, mutes, leaves: seconds after its start at
+        which it does so; one that leaves is
             out of reach then.
-        lose: events lost each second. cpu: share of one CPU that it takes. refuses: (exit code, words) in place of beginning.
+        lose: events lost each second. cpu: share of one CPU that it takes. refuses: (exit code,
+        words) in place of beginning.
     """
 
     clock: FakeClock
@@ -268,7 +271,8 @@ class FakeCommand:
 
 
 class FakeControl:
-    """Asks each request once so many seconds passed; `answers` has when each was answered, after how many seals, and what it says."""
+    """Asks each request once so many seconds passed; `answers` has when each was answered, after
+    how many seals, and what it says."""
 
     def __init__(
         self, clock: FakeClock, sink: FakeSink, requests: Sequence[tuple[float, dict[str, Any]]]

@@ -92,7 +92,8 @@ def rows_of(table: pa.Table | pa.RecordBatch) -> list[tuple[object, ...]]:
 
 
 def write_until_killed(directory: Path) -> None:
-    """Append numbered batches for ever, sealing now and then; prints each batch's number when it is kept."""
+    """Append numbered batches for ever, sealing now and then; prints each batch's number when it is
+    kept."""
     writer = (
         RecordingWriter.reopen(directory)
         if (directory / "recording.json").exists()

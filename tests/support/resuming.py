@@ -1,4 +1,5 @@
-"""What tests of studies that are gone on with share: how one is stopped, and what holds of it at the end."""
+"""What tests of studies that are gone on with share: how one is stopped, and what holds of it at
+the end."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def names(out: Path) -> list[str]:
 
 
 def agreed(out: Path) -> None:
-    """Every run that is there is finished, once, in evidence and in the journal; every number is there."""
+    """Every run that is there is finished, once, in evidence and in the journal; every number is
+    there."""
     plans = [read_plan(run) for run in run_directories(out)]
     assert [plan.status for plan in plans] == ["finished"] * len(plans)
     assert [int(plan.run[:4]) for plan in plans] == list(range(1, len(plans) + 1))

@@ -34,7 +34,8 @@ def recorded(path: Path, seconds: int = 8, per_s: int = 400) -> RecordingWriter:
 
 
 def watched(path: Path, seconds: int = 8) -> None:
-    """A recording of so many seconds that was made by watching, of which statistics can be kept, at rest."""
+    """A recording of so many seconds that was made by watching, of which statistics can be kept, at
+    rest."""
     clock = FakeClock(START)
     with RecordingWriter.create(
         path, host="here", clock="realtime", origin={"kind": "record"}, system=clock

@@ -1,4 +1,5 @@
-"""An sshd of the tests' own: on loopback, with keys of its own, ended by its pid. It leads back to this very machine."""
+"""An sshd of the tests' own: on loopback, with keys of its own, ended by its pid. It leads back to
+this very machine."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ PasswordAuthentication no
 
 
 def nothing_is_left() -> None:
-    """Wait until the far side has removed what it kept, which whoever killed a connection does not wait for."""
+    """Wait until the far side has removed what it kept, which whoever killed a connection does not
+    wait for."""
     until(lambda: not Path(mirror_root()).exists(), "what was kept there to be removed")
 
 

@@ -1,4 +1,5 @@
-"""The stories of the guides: their own commands run as they stand there, and the worksheet opened on what these recorded."""
+"""The stories of the guides: their own commands run as they stand there, and the worksheet opened
+on what these recorded."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ _BLOCK = re.compile(
 
 
 def commands(story: str) -> dict[str, str]:
-    """The commands that a story's guide tells: `make` and `away` set up and take down what `load` needs, `ask` asks its recording."""
+    """The commands that a story's guide tells: `make` and `away` set up and take down what `load`
+    needs, `ask` asks its recording."""
     found: dict[str, str] = {}
     for part, text in _BLOCK.findall((GUIDES / f"story-{story}.md").read_text("utf-8")):
         found[part] = found.get(part, "") + text
@@ -51,7 +53,8 @@ def commands(story: str) -> dict[str, str]:
 
 @cache
 def why_no_limits() -> str | None:
-    """Why this machine can't hold back a device for a control group, or None where it can; tried, once."""
+    """Why this machine can't hold back a device for a control group, or None where it can; tried,
+    once."""
     second = Path("/sys/fs/cgroup/cgroup.controllers")
     place, file = (
         (Path("/sys/fs/cgroup"), "")
@@ -83,7 +86,8 @@ def need_limits() -> None:
 
 @contextlib.contextmanager
 def awake() -> Iterator[None]:
-    """Keep processors out of deep idle states, whose end takes longer than a read of a disk in memory (the kernel's pm_qos_interface)."""
+    """Keep processors out of deep idle states, whose end takes longer than a read of a disk in
+    memory (the kernel's pm_qos_interface)."""
     try:
         held = os.open("/dev/cpu_dma_latency", os.O_WRONLY)
     except OSError:
@@ -98,10 +102,11 @@ def awake() -> Iterator[None]:
 
 @contextlib.contextmanager
 def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> Iterator[Path]:
-    """A directory, in memory where that is to be had, in which the guide's commands were run. The test is left out where they can't be.
+    """A directory, in memory where that is to be had, in which the guide's commands were run. The
+    test is left out where they can't be.
 
-    All are one script, so that names set by one are known to the next; `away` is run however it ends. shorter: words of the load and
-    what stands in their place, unless pictures are renewed.
+    All are one script, so that names set by one are known to the next; `away` is run however it
+    ends. shorter: words of the load and what stands in their place, unless pictures are renewed.
     """
     need_tracing()
     need_loops("fio")
@@ -155,8 +160,8 @@ def played(story: str, tmp_path: Path, shorter: tuple[str, str] = ("", "")) -> I
 
 
 def _swept(place: Path) -> list[str]:
-    """Take away what is still mounted or attached below a directory, and tell it. A loop device goes with the last who looks at it, which
-    may be after it was let go."""
+    """Take away what is still mounted or attached below a directory, and tell it. A loop device
+    goes with the last who looks at it, which may be after it was let go."""
     until = time.monotonic() + 20
     while not mounted(place) and attached(place) and time.monotonic() < until:
         time.sleep(0.1)
@@ -181,7 +186,8 @@ def worksheet(browser: Any, recording: Path, home: Path, *, height: int = 800) -
 
 
 def kept(page: Any, name: str) -> None:
-    """Keep what is seen now from the top, with nothing under the pointer; when pictures are renewed it is the guide's picture `name`."""
+    """Keep what is seen now from the top, with nothing under the pointer; when pictures are renewed
+    it is the guide's picture `name`."""
     page.evaluate("() => { document.activeElement?.blur(); scrollTo(0, 0); }")
     page.mouse.move(2, 2)
     settled(page)
@@ -191,8 +197,8 @@ def kept(page: Any, name: str) -> None:
 
 
 def recorded_server(lab: Network, folder: Path, seconds: int) -> Recording:
-    """The counters of a network's server, made by `iolab record`, while all of its clients read for so many seconds. The test is left out
-    where the kernel does not tell what connections moved."""
+    """The counters of a network's server, made by `iolab record`, while all of its clients read for
+    so many seconds. The test is left out where the kernel does not tell what connections moved."""
     words = [
         sys.executable,
         "-m",

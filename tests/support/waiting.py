@@ -1,4 +1,5 @@
-"""Waiting for what other processes do: as long as a busy machine takes, and no longer than it takes."""
+"""Waiting for what other processes do: as long as a busy machine takes, and no longer than it
+takes."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def _lives(pid: int, started: int | None) -> bool:
 
 
 def recorded_events(recording: Path, wanted: int = 1, *, pid: int | None = None) -> dict[str, Any]:
-    """What the status of a recording says once so many events were recorded (by the recorder with this id) and it goes on."""
+    """What the status of a recording says once so many events were recorded (by the recorder with
+    this id) and it goes on."""
 
     def there() -> dict[str, Any] | None:
         with contextlib.suppress(OSError, ValueError):
@@ -66,7 +68,8 @@ def recorded_events(recording: Path, wanted: int = 1, *, pid: int | None = None)
 
 
 def up_to_date(recording: Path, seconds: float = 1.0) -> None:
-    """Wait until what is recorded comes into the recording within so many seconds: a busy machine may be behind."""
+    """Wait until what is recorded comes into the recording within so many seconds: a busy machine
+    may be behind."""
 
     def there() -> bool:
         span = Recording(recording).span()

@@ -82,15 +82,16 @@ def reads(page: Any, length: str) -> None:
 _ADDRESS = "decodeURIComponent(location.hash.replaceAll('+', ' '))"
 
 TURNS = 6
-"""Turns of quiet, each longer than 60 ms, after which nothing more is expected: the page asks when what it shows has rested."""
+"""Turns of quiet, each longer than 60 ms, after which nothing more is expected: the page asks when
+what it shows has rested."""
 
 _OPEN: dict[Any, set[Any]] = {}
 """Requests of a page that are under way, besides the stream."""
 
 
 def settled(page: Any) -> None:
-    """Wait until what was asked for is there and painted, and nothing more is asked for some turns of the page's own timers; a page
-    that asks every second is taken in a pause."""
+    """Wait until what was asked for is there and painted, and nothing more is asked for some turns
+    of the page's own timers; a page that asks every second is taken in a pause."""
     quiet = 0
     begun = time.monotonic()
     while quiet < (TURNS if time.monotonic() < begun + 10 else 1):
@@ -133,7 +134,8 @@ def visited(
     allowed: tuple[str, ...] = (),
     **options: Any,
 ) -> Iterator[Any]:
-    """The page; when it is left nothing may have gone wrong but what is `allowed`, and nobody else may have been asked."""
+    """The page; when it is left nothing may have gone wrong but what is `allowed`, and nobody else
+    may have been asked."""
     page = browser.new_page(viewport={"width": width, "height": height}, **options)
     page.set_default_timeout(PATIENCE)
     problems: list[str] = []

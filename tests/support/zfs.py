@@ -18,10 +18,11 @@ class FakeZfs:
     """What the programs know.
 
     Attributes:
-        pools: name to (mount point, words of the layout); datasets: names; labels: device node to pool's name.
-        loaded: branch of the build; reloads: how it was loaded each time. said: every command, in order.
-        refuse: words that zpool create ends with. loads: how often modules were loaded.
-        directories: path of a module's file to its srcversion; a module that is loaded from there has it.
+        pools: name to (mount point, words of the layout); datasets: names; labels: device node to
+        pool's name. loaded: branch of the build; reloads: how it was loaded each time. said: every
+        command, in order. refuse: words that zpool create ends with. loads: how often modules were
+        loaded. directories: path of a module's file to its srcversion; a module that is loaded from
+        there has it.
     """
 
     pools: dict[str, tuple[str, list[str]]] = field(default_factory=dict)

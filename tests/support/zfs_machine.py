@@ -70,7 +70,8 @@ def rates(passed: float) -> str:
 
 
 def counts(kind: str) -> Callable[[float], str]:
-    """What the log of `zpool-latency` or `zpool-sizes` holds after so many seconds: 3 more writes each second and vdev."""
+    """What the log of `zpool-latency` or `zpool-sizes` holds after so many seconds: 3 more writes
+    each second and vdev."""
     first, label, queues = ("1", "131071", 10) if kind == "zpool-latency" else ("512", "8192", 12)
 
     def text(passed: float) -> str:
@@ -91,7 +92,8 @@ def counts(kind: str) -> Callable[[float], str]:
 def with_zfs(
     host: FakeHost, kind: str = "zpool-iostat", seconds: float = 1e9, exit_code: int = 0
 ) -> FakeHost:
-    """The host with OpenZFS loaded and a pool imported; its shell is that of the source `kind`, and dies after `seconds`."""
+    """The host with OpenZFS loaded and a pool imported; its shell is that of the source `kind`, and
+    dies after `seconds`."""
     host.files.update(FILES)
     prints = rates if kind == "zpool-iostat" else counts(kind)
     host.programs |= {

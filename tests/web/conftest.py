@@ -1,4 +1,5 @@
-"""Debian's Chromium, headless and without a network, for pages built from this tree; and a worksheet in it."""
+"""Debian's Chromium, headless and without a network, for pages built from this tree; and a
+worksheet in it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ ARGUMENTS = [
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A started browser; the tests are left out with a reason where it, or what it is to show, is absent."""
+    """A started browser; the tests are left out with a reason where it, or what it is to show, is
+    absent."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if not CHROMIUM.exists():
         pytest.skip(f"there is no {CHROMIUM} (apt-get install chromium)")
@@ -63,7 +65,8 @@ def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def open_page(browser: Any, listener: Listener) -> Iterator[Any]:
-    """Opens the worksheet at a part of its address; all pages are looked after when the test is over."""
+    """Opens the worksheet at a part of its address; all pages are looked after when the test is
+    over."""
     with ExitStack() as stack:
         yield lambda at="", **options: stack.enter_context(
             visited(browser, f"{listener.url}{at}", **options)

@@ -1,4 +1,5 @@
-"""The page of heat maps in Chromium: drawn, hovered, marked, zoomed, light and dark, without a network."""
+"""The page of heat maps in Chromium: drawn, hovered, marked, zoomed, light and dark, without a
+network."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ pytestmark = pytest.mark.real
 
 
 def written(folder: Path, name: str, slow: int) -> Path:
-    """4001 reads (100 µs, process db) and in their middle 400 slow writes (of a process with markup for a name)."""
+    """4001 reads (100 µs, process db) and in their middle 400 slow writes (of a process with markup
+    for a name)."""
     lines = ["time:ms,latency:us,offset:bytes,size:bytes,op,process"]
     for i in range(4000):
         lines.append(f"{i},100,{i * 8192},8192,read,db")
@@ -46,7 +48,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def visit(browser: Any, pages: Path) -> Iterator[Any]:
-    """Open a page; when the test is over nothing may have gone wrong, and nothing may have been asked for."""
+    """Open a page; when the test is over nothing may have gone wrong, and nothing may have been
+    asked for."""
     opened: list[tuple[Any, list[str], list[str], str]] = []
 
     def open_page(name: str, **options: Any) -> Any:

@@ -1,4 +1,5 @@
-"""The report's heat maps in Chromium: side by side on one scale, chosen by cell, repetition and y, marked, by keyboard, light and dark."""
+"""The report's heat maps in Chromium: side by side on one scale, chosen by cell, repetition and y,
+marked, by keyboard, light and dark."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ BLOCK = [
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two cells, two variants (one named with markup), two repetitions; the second cell also as the block layer saw it, with losses."""
+    """Two cells, two variants (one named with markup), two repetitions; the second cell also as the
+    block layer saw it, with losses."""
     study = Study(tmp_path_factory.mktemp("maps"))
     for repetition in (1, 2):
         for bs in ("8k", "64k"):
@@ -52,7 +54,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def visit(browser: Any, report: Path) -> Iterator[Any]:
-    """The page at its maps; nothing may have gone wrong when the test is over, and nothing may have been asked for."""
+    """The page at its maps; nothing may have gone wrong when the test is over, and nothing may have
+    been asked for."""
     opened: list[tuple[Any, list[str], list[str]]] = []
 
     def open_page(**options: Any) -> Any:

@@ -24,7 +24,8 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study with six blocks, a SUSPECT run with a stall, an INVALID one, and markup where names should be."""
+    """A study with six blocks, a SUSPECT run with a stall, an INVALID one, and markup where names
+    should be."""
     folder = tmp_path_factory.mktemp("study")
     evidence = folder / "runs" / "0001-00000000"
     evidence.mkdir(parents=True)
@@ -91,7 +92,8 @@ class Visit:
 
 @pytest.fixture
 def visit(browser: Any, report: Path) -> Iterator[Any]:
-    """Open the report; when the test is over nothing may have gone wrong, and nothing may have been asked for."""
+    """Open the report; when the test is over nothing may have gone wrong, and nothing may have been
+    asked for."""
     visits: list[Visit] = []
 
     def opened(place: str = "", **options: Any) -> Any:
@@ -182,7 +184,8 @@ def test_the_address_knows_at_once_that_a_run_is_left(visit: Any) -> None:
     typed(page, ["Escape"])
     assert "run=" not in page.evaluate("location.hash")
     assert panel.count() == 0
-    # from run to run by the keyboard: the button that was pressed has the focus on the next one, too
+    # from run to run by the keyboard: the button that was pressed has the focus on the next one,
+    # too
     page.evaluate("location.hash = '#run=0001-00000000'")
     after = panel.get_by_role("button", name="Run after")
     after.focus()

@@ -1,4 +1,5 @@
-"""A map of bytes in the worksheet: its sum, the pointer, the list, whose the bytes are, keys in colour, two times; no percentiles."""
+"""A map of bytes in the worksheet: its sum, the pointer, the list, whose the bytes are, keys in
+colour, two times; no percentiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Graphs of the worksheet in Chromium: values chosen and drilled into, maps cropped, zoomed, marked and asked, with and without pointer."""
+"""Graphs of the worksheet in Chromium: values chosen and drilled into, maps cropped, zoomed, marked
+and asked, with and without pointer."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ pytestmark = pytest.mark.real
 LATENCY, OP = "io.ops[latency]", "io.ops[op]"
 SECONDS, READS, WRITES = 60, 100, 10
 SLOW_FROM, SLOW_UNTIL = 20, 40
-"""Between these seconds every eleventh I/O is a write of a backup that takes 5 to 40 ms, beside reads of a database of 60 to 160 us."""
+"""Between these seconds every eleventh I/O is a write of a backup that takes 5 to 40 ms, beside
+reads of a database of 60 to 160 us."""
 
 
 def _load(path: Path) -> RecordingWriter:
@@ -75,7 +77,8 @@ def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def show(browser: Any, listener: Listener) -> Iterator[Callable[..., Any]]:
-    """Opens the worksheet with graphs, each a name or a name with what differs from how graphs begin."""
+    """Opens the worksheet with graphs, each a name or a name with what differs from how graphs
+    begin."""
     with ExitStack() as stack:
 
         def open_page(*graphs: str | tuple[str, dict[str, object]], **options: Any) -> Any:
@@ -132,7 +135,8 @@ def told(page: Any, statistic: str, keys: int) -> None:
 
 
 def at(page: Any, statistic: str, second: float, height: float) -> tuple[float, float]:
-    """A place on the screen: a second of the recording, and a share of the plot's height from its top."""
+    """A place on the screen: a second of the recording, and a share of the plot's height from its
+    top."""
     box = frame(page, statistic).locator("canvas").first.bounding_box()
     return box["x"] + 84 + (box["width"] - 176) * second / SECONDS, box["y"] + 6 + 260 * height
 
@@ -238,7 +242,8 @@ def test_a_value_leads_to_its_next_breakdowns_back_over_the_whole_time(show: Any
     page.keyboard.press("Escape")
     expect(page.get_by_role("menu")).to_have_count(0)
     expect(value_of).to_be_focused()
-    # as fast as keys can come: what asks on is open before the next one, and the graph that it adds has the focus
+    # as fast as keys can come: what asks on is open before the next one, and the graph that it adds
+    # has the focus
     typed(page, ["a", "ArrowDown", "ArrowUp", "Enter"])
     expect(graphs).to_have_count(3)
     expect(graphs.nth(2)).to_be_focused()

@@ -1,4 +1,5 @@
-"""How graphs of the worksheet are painted: what was not recorded, what does not add up, maps as lines, two times, parts of a tree."""
+"""How graphs of the worksheet are painted: what was not recorded, what does not add up, maps as
+lines, two times, parts of a tree."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ def listener(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def show(browser: Any, listener: Listener) -> Iterator[Callable[..., Any]]:
-    """Opens the worksheet with graphs, each a name or a name with what differs from how graphs begin; `time`: words of the address."""
+    """Opens the worksheet with graphs, each a name or a name with what differs from how graphs
+    begin; `time`: words of the address."""
     with ExitStack() as stack:
 
         def open_page(
@@ -157,7 +159,8 @@ _SHARE = """(canvas, [from, to, top, bottom]) => {
 
 
 def painted(place: Any, first: float, until_s: float, top: float, bottom: float) -> float:
-    """The share of a part of a plot that is not background: between seconds, and between heights from its top."""
+    """The share of a part of a plot that is not background: between seconds, and between heights
+    from its top."""
     length = AFTER - BEFORE
     return float(
         place.evaluate(
@@ -167,7 +170,8 @@ def painted(place: Any, first: float, until_s: float, top: float, bottom: float)
 
 
 def at(page: Any, place: Any, second: float, height: float = 0.5) -> tuple[float, float]:
-    """A place on the screen: a second of the recording, and a share of the plot's height from its top."""
+    """A place on the screen: a second of the recording, and a share of the plot's height from its
+    top."""
     box = place.bounding_box()
     return box["x"] + 84 + (box["width"] - 176) * (second - BEFORE) / (AFTER - BEFORE), box[
         "y"

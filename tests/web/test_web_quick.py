@@ -1,4 +1,5 @@
-"""What the worksheet asks for in Chromium: maps in binary, percentiles where they are shown, a marked part within what is shown."""
+"""What the worksheet asks for in Chromium: maps in binary, percentiles where they are shown, a
+marked part within what is shown."""
 
 from __future__ import annotations
 

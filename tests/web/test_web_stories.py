@@ -1,4 +1,5 @@
-"""Stories of the guides: loads of which is known what they do, made by the guides' own commands, recorded, and found on the worksheet."""
+"""Stories of the guides: loads of which is known what they do, made by the guides' own commands,
+recorded, and found on the worksheet."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ def valley(map_: Cells, low: float, high: float) -> tuple[float, Cells]:
 
 
 def rows_below(page: Any, statistic: str, bound: float) -> Any:
-    """Choose the values beside a map of latency up to a bound, in ns: a click on the lowest, with Shift on the highest of them."""
+    """Choose the values beside a map of latency up to a bound, in ns: a click on the lowest, with
+    Shift on the highest of them."""
     rows = frame(page, statistic).locator(".values .value")
     expect(rows.first).to_be_visible()
     ends = [
@@ -111,8 +113,8 @@ def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
         reads = jobs(place)["reader"]["total_ios"]
         found = cells(page, f"{READS}[latency]")
         assert found.events == pytest.approx(reads, abs=10)
-        # what the disk was asked for is what memory did not have; by bytes, for a read may be two requests. fio itself, read in from
-        # the machine's own disk, is no part of it
+        # what the disk was asked for is what memory did not have; by bytes, for a read may be two
+        # requests. fio itself, read in from the machine's own disk, is no part of it
         devices = answer(page, "io.bytes[op=read][process=fio][device]", interval="whole")["keys"]
         asked = sum(each["total"] for each in devices if each["key"].startswith("loop")) / BLOCK
         hits = 1 - asked / reads
@@ -157,7 +159,8 @@ def test_latency_plummets_when_a_cache_is_switched_on(browser: Any, tmp_path: Pa
         warm = warming.within((begin + end) // 2, end)
         medians = [part.quantile(0.5) for part in (without, warm)]
         assert medians[0] > 3 * medians[1]
-        # what was read without the cache, and then each part of the table once: of N parts n reads at random touch N (1 - exp(-n / N))
+        # what was read without the cache, and then each part of the table once: of N parts n reads
+        # at random touch N (1 - exp(-n / N))
         parts = 32 * MIB // 8192
         asked = answer(page, "io.ops[op=read][process=fio]", interval="whole")["total"]
         assert asked == pytest.approx(before + parts * (1 - np.exp(-after / parts)), rel=0.03)

@@ -1,4 +1,5 @@
-"""The worksheet in Chromium: begun with two clicks, graphs added, arranged and moved in time, all of it in the address, by keyboard too."""
+"""The worksheet in Chromium: begun with two clicks, graphs added, arranged and moved in time, all
+of it in the address, by keyboard too."""
 
 from __future__ import annotations
 

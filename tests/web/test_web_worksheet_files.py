@@ -1,4 +1,5 @@
-"""What leaves the worksheet in Chromium and comes back: saved sheets, CSV, PNG, a file without a service, and a service that goes away."""
+"""What leaves the worksheet in Chromium and comes back: saved sheets, CSV, PNG, a file without a
+service, and a service that goes away."""
 
 from __future__ import annotations
 

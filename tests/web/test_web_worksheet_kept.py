@@ -1,4 +1,5 @@
-"""The page of what is kept, in Chromium: its limits as they are and as they are set, and what is dropped by age."""
+"""The page of what is kept, in Chromium: its limits as they are and as they are set, and what is
+dropped by age."""
 
 from __future__ import annotations
 

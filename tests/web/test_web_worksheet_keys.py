@@ -1,4 +1,5 @@
-"""Keys of the worksheet in Chromium: heard from the first picture on, as fast as they come, and all of them in the help."""
+"""Keys of the worksheet in Chromium: heard from the first picture on, as fast as they come, and all
+of them in the help."""
 
 from __future__ import annotations
 

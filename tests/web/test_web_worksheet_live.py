@@ -1,4 +1,5 @@
-"""The worksheet over `iolab live` in Chromium, as one story: a load that fio makes appears, is drilled into, and leaves the page again."""
+"""The worksheet over `iolab live` in Chromium, as one story: a load that fio makes appears, is
+drilled into, and leaves the page again."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ LATENCY, WRITES = "io.ops[latency]", "io.ops[op=write][latency]"
 
 @dataclass
 class Load:
-    """Two fios with names of their own, and what the reading one measured once it has ended: its median in ns."""
+    """Two fios with names of their own, and what the reading one measured once it has ended: its
+    median in ns."""
 
     processes: list[subprocess.Popen[bytes]]
     output: Path
@@ -217,7 +219,8 @@ def test_a_load_is_seen_drilled_into_and_taken_along(
         median = load.end()
         rows = ranges(page, LATENCY)
         counts = sum(count for _, _, count in rows)
-        # the device is part of what fio waits for; the rest is waiting for a processor, and more where they are busy
+        # the device is part of what fio waits for; the rest is waiting for a processor, and more
+        # where they are busy
         near = sum(count for low, high, count in rows if high > median / 8 and low < median * 1.5)
         assert near / counts > 0.5, (median, rows)
 
@@ -231,7 +234,8 @@ def test_a_load_is_seen_drilled_into_and_taken_along(
         expect(frame(page, LATENCY).locator("select.crop")).to_have_value("zoomed")
         page.keyboard.press("Z")
 
-        # a part is marked: whose is it. Of all time, for half of a minute may lie before a recording that is young
+        # a part is marked: whose is it. Of all time, for half of a minute may lie before a
+        # recording that is young
         page.click("#whole")
         settled(page)
         box = frame(page, LATENCY).locator("canvas").bounding_box()

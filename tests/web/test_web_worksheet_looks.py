@@ -1,4 +1,5 @@
-"""How the worksheet looks in Chromium: light, dark, narrow and large, to those who do not see it, and how much of it is sent."""
+"""How the worksheet looks in Chromium: light, dark, narrow and large, to those who do not see it,
+and how much of it is sent."""
 
 from __future__ import annotations
 

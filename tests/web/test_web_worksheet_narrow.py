@@ -1,4 +1,5 @@
-"""The worksheet in Chromium on narrow pages: all of it can be read and reached, and nothing but tables scrolls sideways."""
+"""The worksheet in Chromium on narrow pages: all of it can be read and reached, and nothing but
+tables scrolls sideways."""
 
 from __future__ import annotations
 

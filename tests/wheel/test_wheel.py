@@ -1,4 +1,5 @@
-"""The wheel of `make dist`, installed outside the clone where there is neither compiler nor Node: every command works there."""
+"""The wheel of `make dist`, installed outside the clone where there is neither compiler nor Node:
+every command works there."""
 
 from __future__ import annotations
 

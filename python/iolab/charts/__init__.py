@@ -1,4 +1,5 @@
-"""Charts: values in, `Chart` out. Heavy (altair); imported where a chart is wanted, never by `import iolab` alone."""
+"""Charts: values in, `Chart` out. Heavy (altair); imported where a chart is wanted, never by
+`import iolab` alone."""
 
 from .before_after import before_after
 from .change import change

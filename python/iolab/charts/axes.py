@@ -1,7 +1,9 @@
-"""Axes that read well: values in one readable unit, ticks at round numbers, the same scale for all that is compared.
+"""Axes that read well: values in one readable unit, ticks at round numbers, the same scale for all
+that is compared.
 
-Domains are computed here from everything that is drawn (intervals and reference lines too) and written into the
-specification, so that panels and variants that are compared stand on the same scale whoever renders them.
+Domains are computed here from everything that is drawn (intervals and reference lines too) and
+written into the specification, so that panels and variants that are compared stand on the same
+scale whoever renders them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ NUMBER = (
     "abs(datum.value) < 10000 ? format(datum.value, '.6~g') : "
     "replace(format(datum.value, ',.12~g'), regexp(',', 'g'), '\u2009')"
 )
-"""Vega expression of a tick's label: digits, grouped by thin spaces from 10 000 on, never an exponent."""
+"""Vega expression of a tick's label: digits, grouped by thin spaces from 10 000 on, never an
+exponent."""
 
 CHANGE = (
     "(datum.value > 1 ? '+' : datum.value < 1 ? '−' : '') + "
@@ -39,11 +42,11 @@ class ValueAxis:
     Attributes:
         title: with the unit in parentheses.
         symbol, scale: the readable unit; values are divided by `scale` before they are drawn.
-        kind: `log`, `linear`, or `symlog` (linear near zero, logarithmic beyond) where zeros meet a wide range.
-        low, high: domain in the readable unit.
+        kind: `log`, `linear`, or `symlog` (linear near zero, logarithmic beyond) where zeros meet a
+        wide range. low, high: domain in the readable unit.
         linear_below: where a symlog axis stops being linear, else 1.
-        shift: added to a value before it is divided: 1 makes a change of +50 % the ratio 1.5, which a log axis can draw.
-        notes: what a reader must know about the axis, in words.
+        shift: added to a value before it is divided: 1 makes a change of +50 % the ratio 1.5, which
+        a log axis can draw. notes: what a reader must know about the axis, in words.
     """
 
     title: str
@@ -62,7 +65,8 @@ class ValueAxis:
         return self.shift / self.scale
 
     def drawn(self, value: float | None) -> float | None:
-        """A value in the axis's unit, at six digits (finer than any pixel); None where there is nothing to draw."""
+        """A value in the axis's unit, at six digits (finer than any pixel); None where there is
+        nothing to draw."""
         if value is None or not math.isfinite(value):
             return None
         number = float(f"{(value + self.shift) / self.scale:.6g}")
@@ -128,8 +132,9 @@ def value_axis(
 
     `shown` is the unit to show them in, as (symbol, scale), where it isn't to be chosen here.
 
-    Logarithmic where `log` allows and the largest is `wide` times the smallest positive value; shares are always linear.
-    Zeros can't stand on a logarithmic axis: with a wide range they make it symlog, and the axis says so in its notes.
+    Logarithmic where `log` allows and the largest is `wide` times the smallest positive value;
+    shares are always linear. Zeros can't stand on a logarithmic axis: with a wide range they make
+    it symlog, and the axis says so in its notes.
     """
     finite = [value for value in values if value is not None and math.isfinite(value)]
     symbol, scale = shown or readable_unit(finite, base)
@@ -154,7 +159,8 @@ def value_axis(
 
 
 def ratio_axis(title: str, changes: Sequence[float]) -> ValueAxis:
-    """A logarithmic axis of ratios, labelled as changes in per cent, for changes (fractions) too wide for a linear one.
+    """A logarithmic axis of ratios, labelled as changes in per cent, for changes (fractions) too
+    wide for a linear one.
 
     A change to nothing at all (-1) has no place on it; the notes say so.
     """
@@ -188,7 +194,8 @@ def round_domain(low: float, high: float) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round numbers within [low, high] for a logarithmic axis, at most about `most`: 1-2-5, else 1-3, else powers of ten."""
+    """Round numbers within [low, high] for a logarithmic axis, at most about `most`: 1-2-5, else
+    1-3, else powers of ten."""
     if low <= 0 or high <= low:
         return []
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))

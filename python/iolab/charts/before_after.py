@@ -1,4 +1,5 @@
-"""Before, after, and what became of it: one table for each level of the table factor and each variant."""
+"""Before, after, and what became of it: one table for each level of the table factor and each
+variant."""
 
 from __future__ import annotations
 
@@ -21,10 +22,11 @@ _FULL = 1.0
 
 @unchecked
 def before_after(comparison: Comparison) -> Chart:
-    """Cells with the baseline's value, the variant's, and the change; colour runs from worse over nothing to better.
+    """Cells with the baseline's value, the variant's, and the change; colour runs from worse over
+    nothing to better.
 
-    All values of the picture share one unit. `~` stands behind a tested, undecided change; a star marks a SUSPECT side.
-    Without a second variant the cells hold the baseline's values alone.
+    All values of the picture share one unit. `~` stands behind a tested, undecided change; a star
+    marks a SUSPECT side. Without a second variant the cells hold the baseline's values alone.
     """
     metric = comparison.metric
     others = [variant for variant in comparison.variants if variant != comparison.baseline]

@@ -1,4 +1,5 @@
-"""Every chart that results have, a method each: what `results.chart` is in a notebook and `report --charts` writes."""
+"""Every chart that results have, a method each: what `results.chart` is in a notebook and `report
+--charts` writes."""
 
 from __future__ import annotations
 
@@ -43,9 +44,11 @@ class Source(Protocol):
 
 
 class ChartBook:
-    """Charts of one results directory. `operation` is read, write...; default the one that the results are about.
+    """Charts of one results directory. `operation` is read, write...; default the one that the
+    results are about.
 
-    Every method takes the projection of `compare` (`rows`, `cols`, `where`) as keywords where it draws one.
+    Every method takes the projection of `compare` (`rows`, `cols`, `where`) as keywords where it
+    draws one.
     """
 
     def __init__(self, results: Source) -> None:
@@ -68,7 +71,8 @@ class ChartBook:
         return self.over_load("device.util", lines=lines, **projection)
 
     def over_load(self, metric: str, *, lines: str | None = None, **projection: object) -> Chart:
-        """Any metric against the load, a line per variant, or per level of the factor `lines` (then a panel per variant)."""
+        """Any metric against the load, a line per variant, or per level of the factor `lines` (then
+        a panel per variant)."""
         return over_load(self._compare(metric, projection), lines)
 
     def change(self, metric: str | None = None, **projection: object) -> Chart:
@@ -91,8 +95,8 @@ class ChartBook:
     ) -> Chart:
         """Throughput against latency as the load rises, with each variant's knee.
 
-        `references` are rated figures to hold it against, such as `parse_reference("10 GbE link=1192MiB/s")`; one in
-        bytes makes the throughput bytes per second.
+        `references` are rated figures to hold it against, such as `parse_reference("10 GbE
+        link=1192MiB/s")`; one in bytes makes the throughput bytes per second.
         """
         name = self._operation(operation)
         throughput = throughput_for(
@@ -107,13 +111,15 @@ class ChartBook:
         return hockey_stick(found, references)
 
     def steps(self, *, references: Sequence[Reference] = ()) -> Chart:
-        """Throughput against latency over the steps of loads that rise within a run, with each variant's knee."""
+        """Throughput against latency over the steps of loads that rise within a run, with each
+        variant's knee."""
         return hockey_stick(
             curves(self._results.step_runs(), baseline=self._results.baseline), references
         )
 
     def percentiles(self, operation: str | None = None, **projection: object) -> list[Chart]:
-        """Latency percentiles per cell, counts of all repetitions added; empty where fio kept no bins (json+)."""
+        """Latency percentiles per cell, counts of all repetitions added; empty where fio kept no
+        bins (json+)."""
         name = self._operation(operation)
         return list(distributions(self._results, name, self._compare(f"{name}.iops", projection)))
 
@@ -136,7 +142,8 @@ class ChartBook:
     def all(
         self, references: Sequence[Reference] = (), lines: str | None = None
     ) -> Iterator[Chart]:
-        """Every chart that these results have: each headline metric over load and its change, then the views of both.
+        """Every chart that these results have: each headline metric over load and its change, then
+        the views of both.
 
         `lines`: the factor whose levels are lines over the load (see `over_load`).
         """
@@ -192,7 +199,8 @@ class ChartBook:
 
 
 def throughput_for(references: Sequence[Reference], have: Collection[str]) -> str:
-    """`iops` or `bw`: what a hockey stick's axis shows: bytes where a reference is in bytes, or no rate is there."""
+    """`iops` or `bw`: what a hockey stick's axis shows: bytes where a reference is in bytes, or no
+    rate is there."""
     in_bytes = any(one.unit == "B/s" for one in references) and any(
         name.endswith(".bw") for name in have
     )
@@ -200,7 +208,8 @@ def throughput_for(references: Sequence[Reference], have: Collection[str]) -> st
 
 
 def metric_charts(comparison: Comparison, lines: str | None = None) -> list[Chart]:
-    """The charts of one metric: over the load, the change where there is one, before and after where rows are no load."""
+    """The charts of one metric: over the load, the change where there is one, before and after
+    where rows are no load."""
     if not any(cell.estimate.value is not None for cell in comparison.cells):
         return []
     found = [over_load(comparison, lines)]

@@ -1,4 +1,5 @@
-"""The change against the baseline, over what was swept: the seed's third chart, with its uncertainty."""
+"""The change against the baseline, over what was swept: the seed's third chart, with its
+uncertainty."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ from .reference import floor_layer, zero_layer
 def change(comparison: Comparison) -> Chart:
     """Every variant's change against the row factor, a line for each level of the column factor.
 
-    The band is the interval of the change. A point is filled where the change is decided and hollow where it is not;
-    nothing is clipped. Panels are variants (where there are several) and levels of the table factor; without a column
-    factor the variants are the lines. The baseline alone leaves an empty chart that says so.
+    The band is the interval of the change. A point is filled where the change is decided and hollow
+    where it is not; nothing is clipped. Panels are variants (where there are several) and levels of
+    the table factor; without a column factor the variants are the lines. The baseline alone leaves
+    an empty chart that says so.
     """
     metric = comparison.metric
     cells = [cell for cell in comparison.cells if cell.change is not None]
@@ -79,7 +81,8 @@ def change(comparison: Comparison) -> Chart:
 
 
 def _axis(comparison: Comparison, changes: list[Change]) -> ValueAxis:
-    """Per cent, percentage points or the metric's own unit; ratios beyond ninefold growth get a logarithmic axis."""
+    """Per cent, percentage points or the metric's own unit; ratios beyond ninefold growth get a
+    logarithmic axis."""
     metric = comparison.metric
     values = [
         number for one in changes for number in (one.value, one.low, one.high) if number is not None

@@ -15,7 +15,8 @@ MOST = 12
 """Places that are drawn each; beyond it only the highest load of each column."""
 
 KINDS = ("clat", "lat")
-"""Latencies whose histogram is drawn, the first that is there (fio keeps bins of `clat` unless asked)."""
+"""Latencies whose histogram is drawn, the first that is there (fio keeps bins of `clat` unless
+asked)."""
 
 
 class Histograms(Protocol):
@@ -27,7 +28,8 @@ class Histograms(Protocol):
 
 
 def distributions(results: Histograms, operation: str, rate: Comparison) -> Iterator[Chart]:
-    """A percentile chart for each place of a comparison that has histograms, counts of all repetitions added."""
+    """A percentile chart for each place of a comparison that has histograms, counts of all
+    repetitions added."""
     for table, row, col in places(rate):
         cells = [rate.cell(table, row, col, variant) for variant in rate.variants]
         tails = [
@@ -49,7 +51,8 @@ def distributions(results: Histograms, operation: str, rate: Comparison) -> Iter
 
 
 def places(comparison: Comparison) -> list[tuple[Key, Key, Key]]:
-    """Every place (table, row, column) of a comparison, or where they are many, each column's highest load."""
+    """Every place (table, row, column) of a comparison, or where they are many, each column's
+    highest load."""
     every = list(dict.fromkeys((cell.table, cell.row, cell.col) for cell in comparison.cells))
     if len(every) <= MOST:
         return every

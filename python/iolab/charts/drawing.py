@@ -1,7 +1,8 @@
 """Altair's pieces put together without its conveniences, which copy every layer several times over.
 
-`alt.Chart` and its kin deep-copy channels and data at each call; a report draws dozens of charts. The schema classes
-below them (`UnitSpec`, `LayerSpec`, the top-level specifications) say the same and copy nothing.
+`alt.Chart` and its kin deep-copy channels and data at each call; a report draws dozens of charts.
+The schema classes below them (`UnitSpec`, `LayerSpec`, the top-level specifications) say the same
+and copy nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def layer(
     data: alt.InlineData | alt.NamedData | None = None,
     **channels: Any,
 ) -> Layer:
-    """One mark over its channels; `where` is a Vega expression over `datum`, `data` where it isn't the drawing's own."""
+    """One mark over its channels; `where` is a Vega expression over `datum`, `data` where it isn't
+    the drawing's own."""
     more: dict[str, Any] = {}
     if where is not None:
         more["transform"] = [alt.FilterTransform(where)]
@@ -34,7 +36,8 @@ def layer(
 
 
 def pixel(value: float | Literal["width", "height"]) -> alt.PositionValueDef:
-    """A place in the panel that no scale decides: pixels from its upper left corner, or `width`, `height`."""
+    """A place in the panel that no scale decides: pixels from its upper left corner, or `width`,
+    `height`."""
     return alt.PositionValueDef(value=value)
 
 

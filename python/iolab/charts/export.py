@@ -20,8 +20,8 @@ def export(
 ) -> list[Path]:
     """Write each chart as `<name>.<format>` and `<name>.csv`; returns every path written, in order.
 
-    Charts of the same name are told apart by a number. Raises UsageError for an unknown format or where a file stands
-    in the directory's place, IolabError where it cannot be written.
+    Charts of the same name are told apart by a number. Raises UsageError for an unknown format or
+    where a file stands in the directory's place, IolabError where it cannot be written.
     """
     if format not in FORMATS:
         raise UsageError(

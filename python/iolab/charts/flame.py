@@ -1,4 +1,5 @@
-"""Flame graphs as pictures: one of each profile, and one of what differs from the baseline's, as SVG or PNG with their numbers as CSV."""
+"""Flame graphs as pictures: one of each profile, and one of what differs from the baseline's, as
+SVG or PNG with their numbers as CSV."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ PROCESS, USER, KERNEL_COLOUR = (
     ("#a9cdea", "#bcd9f0"),
     ("#f6c48f", "#f9d3aa"),
 )
-"""Fills by who runs, each in two tones for rows beside each other; blue and orange are told apart with any colour vision."""
+"""Fills by who runs, each in two tones for rows beside each other; blue and orange are told apart
+with any colour vision."""
 LESS = ("#d6e6f4", "#a6cae6", "#6fa9d6", "#3f86c0", "#1f66a5")
 MORE = ("#fbe3c8", "#f7c48f", "#ee9f55", "#d97a26", "#b55a0c")
 SAME = "#eceff2"
@@ -37,8 +39,8 @@ class FlameChart:
 
     Attributes:
         name, title, caption: as of `charts.model.Chart`.
-        parts: of the cell's tree; widths: share of the whole width of each; fills, tips: of each part.
-        rows: numbers drawn; legend: (fill, words).
+        parts: of the cell's tree; widths: share of the whole width of each; fills, tips: of each
+        part. rows: numbers drawn; legend: (fill, words).
     """
 
     name: str
@@ -140,7 +142,8 @@ def flame(cell: CellProfiles, place: int) -> FlameChart:
 
 
 def difference(cell: CellProfiles, before: int, after: int) -> FlameChart:
-    """What takes more or less of the busy time in one profile than in another; widths are the mean of both shares."""
+    """What takes more or less of the busy time in one profile than in another; widths are the mean
+    of both shares."""
     old, new = cell.profiles[before], cell.profiles[after]
     changes = [change(part, before, after) for part in cell.parts]
     most = max((abs(each) for each in changes), default=0.0) or 1.0

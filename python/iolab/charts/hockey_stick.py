@@ -25,22 +25,25 @@ from .panels import Panels, panels
 from .reference import Reference, fitting, reference_layers
 
 WIDE = 64.0
-"""Range from which the latency's axis is logarithmic: a hockey stick shows its bend best on linear axes, while it fits."""
+"""Range from which the latency's axis is logarithmic: a hockey stick shows its bend best on linear
+axes, while it fits."""
 
 TOLD = 3
 """Curves whose knees the caption tells; more are left to the table."""
 
 UNLIKE = 4.0
-"""Ratio of the best throughputs of two panels from which both axes are logarithmic, so that each panel can be read."""
+"""Ratio of the best throughputs of two panels from which both axes are logarithmic, so that each
+panel can be read."""
 
 
 @unchecked
 def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     """Latency over throughput, a line per variant in order of load, points labelled by load.
 
-    Repetitions are dots. A ring marks the knee, with bars from the lowest to the highest knee of the repetitions; a
-    curve without a clear knee has none; the caption says why, or from four curves on the table. References (a link's
-    rate, a rated disk) widen the axes to be seen. Panels by the other factors.
+    Repetitions are dots. A ring marks the knee, with bars from the lowest to the highest knee of
+    the repetitions; a curve without a clear knee has none; the caption says why, or from four
+    curves on the table. References (a link's rate, a rated disk) widen the axes to be seen. Panels
+    by the other factors.
     """
     labels = {
         table: named_text(curves.tables, table)
@@ -98,7 +101,8 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
 
 
 def _columns(tables: Sequence[Key]) -> int | None:
-    """Panels abreast, as other charts have them: the levels of the last factor, where they make a whole grid with the others."""
+    """Panels abreast, as other charts have them: the levels of the last factor, where they make a
+    whole grid with the others."""
     across, down = ({table[part] for table in tables} for part in (slice(-1, None), slice(0, -1)))
     return len(across) if len(down) > 1 and len(tables) == len(across) * len(down) else None
 
@@ -117,7 +121,8 @@ def _reach(curves: Curves, which: str) -> Iterable[float | None]:
 
 
 def _unlike(curves: Curves) -> bool:
-    """Whether panels reach throughputs so different that on one linear axis the slower ones would vanish in a corner."""
+    """Whether panels reach throughputs so different that on one linear axis the slower ones would
+    vanish in a corner."""
     tops: dict[Key, float] = {}
     for curve in curves.curves:
         reached = [point.throughput.value for point in curve.points if point.throughput.value]

@@ -47,8 +47,8 @@ def place(
 ) -> list[Point | None]:
     """For each point (x, y, text) the middle of its label, or None where there is no room.
 
-    A place off the lines is taken before one on a line. Points come first that stand last: at the end of a hockey stick
-    loads differ most in what they cost, so those labels are the ones to keep.
+    A place off the lines is taken before one on a line. Points come first that stand last: at the
+    end of a hockey stick loads differ most in what they cost, so those labels are the ones to keep.
     """
     strokes = [Box.around(x, y, 1.5, 1.5) for line in lines for x, y in _along(line)]
     solid = [*(Box.around(x, y, 5, 5) for x, y, _ in points), *obstacles]

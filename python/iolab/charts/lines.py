@@ -1,7 +1,8 @@
 """Lines with their evidence: every repetition a dot, the estimate a point, its interval a band.
 
-Rows of the data have `kind` (`band`, `bar`, `line`, `dot`, `point`, `cross`), `x`, `y` (`lo`, `hi` for intervals), the
-`group` that colour and shape tell apart, its place `i` along the line, and `panel` in small multiples.
+Rows of the data have `kind` (`band`, `bar`, `line`, `dot`, `point`, `cross`), `x`, `y` (`lo`, `hi`
+for intervals), the `group` that colour and shape tell apart, its place `i` along the line, and
+`panel` in small multiples.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
 def colours(
     groups: Sequence[str], title: str | None, present: Collection[str] | None = None
 ) -> tuple[alt.Color, alt.Stroke, alt.Fill, alt.Shape]:
-    """Channels that tell groups apart, with the same order everywhere; one legend, none for a single group.
+    """Channels that tell groups apart, with the same order everywhere; one legend, none for a
+    single group.
 
     `present` are those that occur where not all do: a variant keeps its colour in every chart.
     """
@@ -147,7 +149,8 @@ def layers(
     title: str | None = None,
     ordinal: bool = False,
 ) -> list[Layer]:
-    """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups beside each other."""
+    """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups beside each
+    other."""
     kinds = {row["kind"] for row in data}
     colour, stroke, fill, shape = colours(groups, title, {row["group"] for row in data})
     place: dict[str, Any] = {"x": x, "y": y}
@@ -162,7 +165,8 @@ def layers(
         if kind in kinds:
             drawn.append(layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", **channels))
 
-    # No order channel here: an area would take it for stacking and fall into single points. It runs along x anyway.
+    # No order channel here: an area would take it for stacking and fall into single points. It runs
+    # along x anyway.
     add(
         "band",
         {"type": "area", "opacity": 0.2, "clip": True},
@@ -195,7 +199,8 @@ def layers(
     point: dict[str, Any] = {"type": "point", "filled": False, "strokeWidth": 1.6, "opacity": 1}
     add("point", point, **place, stroke=stroke, fill=fill, shape=shape, tooltip=tip)
     if any(row.get("hollow") for row in data):
-        # over the filled one in the paper's colour: what only lacks a fill lets lines shine through and looks filled
+        # over the filled one in the paper's colour: what only lacks a fill lets lines shine through
+        # and looks filled
         paper = alt.MarkDef(**{**point, "filled": True}, style="hollow")
         drawn.append(
             layer(

@@ -32,7 +32,8 @@ class LoadAxis:
     """The axis of what was swept.
 
     Attributes:
-        kind: `log2` for positive numbers over at least three doublings, `linear` for other numbers, `ordinal` for the
+        kind: `log2` for positive numbers over at least three doublings, `linear` for other numbers,
+        `ordinal` for the
             rest and for a single level.
         levels: in order; each is a tick.
     """
@@ -47,7 +48,8 @@ class LoadAxis:
         return level if isinstance(level, int | float) else key_text(key)
 
     def encode(self, width: int, field: str = "x") -> alt.X:
-        """The altair channel; labels that would collide at this width are turned, or left out where turning is not enough."""
+        """The altair channel; labels that would collide at this width are turned, or left out where
+        turning is not enough."""
         labels = [key_text(key) for key in self.levels]
         angle, overlap = _fit(self._positions(width), labels)
         if self.kind == "ordinal":

@@ -1,4 +1,5 @@
-"""Throughput and latency in one table, `1623 MiB/s @ 45 µs`: what came through, and how long each I/O took for it."""
+"""Throughput and latency in one table, `1623 MiB/s @ 45 µs`: what came through, and how long each
+I/O took for it."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from .tables import Cells, grid_panels, picture
 def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     """A table for each variant (and level of the table factor); colour deepens with throughput.
 
-    One unit of each kind for the whole picture. A place measured on one side only shows a dash for the other; a star
-    marks a SUSPECT value. Raises UsageError where the two comparisons have different axes.
+    One unit of each kind for the whole picture. A place measured on one side only shows a dash for
+    the other; a star marks a SUSPECT value. Raises UsageError where the two comparisons have
+    different axes.
     """
     axes = [(one.rows, one.cols, one.tables) for one in (throughput, latency)]
     if axes[0] != axes[1]:

@@ -1,4 +1,5 @@
-"""A chart as a value: a Vega-Lite specification, the numbers that it draws, and words for what its marks mean."""
+"""A chart as a value: a Vega-Lite specification, the numbers that it draws, and words for what its
+marks mean."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ class Chart:
         name: slug for files and anchors, such as `write-iops-over-numjobs`.
         title: heading in words.
         spec: Vega-Lite 6, its data inline, without colours of its own (`theme` has them).
-        columns, rows: the numbers drawn, in base units and unrounded, beside readable labels; what `to_csv` writes.
-        caption: what the marks mean and what was left out, in whole sentences.
+        columns, rows: the numbers drawn, in base units and unrounded, beside readable labels; what
+        `to_csv` writes. caption: what the marks mean and what was left out, in whole sentences.
     """
 
     name: str
@@ -49,7 +50,8 @@ class Chart:
         return {**self.spec, "config": config}
 
     def svg(self, config: Config = LIGHT) -> str:
-        """The chart as an SVG document, title and description inside. Needs no browser and no network."""
+        """The chart as an SVG document, title and description inside. Needs no browser and no
+        network."""
         return to_svg(self.themed(config), self.title, self.caption)
 
     def png(self, scale: float = 2, config: Config = LIGHT) -> bytes:
@@ -57,7 +59,8 @@ class Chart:
         return to_png(self.themed(config), self.title, self.caption, scale)
 
     def to_csv(self) -> str:
-        """The numbers drawn as CSV (RFC 4180, lines ended by LF): base units, unrounded; an absent value is empty."""
+        """The numbers drawn as CSV (RFC 4180, lines ended by LF): base units, unrounded; an absent
+        value is empty."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -77,7 +80,8 @@ class Chart:
 
 
 def unchecked(make: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Build with altair without checking every piece against the schema: some fifty times faster. Tests check the whole."""
+    """Build with altair without checking every piece against the schema: some fifty times faster.
+    Tests check the whole."""
 
     @wraps(make)
     def made(*args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -90,10 +94,11 @@ def unchecked(make: Callable[_P, _R]) -> Callable[_P, _R]:
 def specify(
     drawing: Drawing, data: Mapping[str, Sequence[Row]], *, title: str, marks: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The specification of an altair chart under a title; `marks` say what its marks mean and stand below the title.
+    """The specification of an altair chart under a title; `marks` say what its marks mean and stand
+    below the title.
 
-    The drawing names its data sets and `data` holds them. Whatever theme is switched on in altair stays outside:
-    appearance belongs to whoever shows the chart.
+    The drawing names its data sets and `data` holds them. Whatever theme is switched on in altair
+    stays outside: appearance belongs to whoever shows the chart.
     """
     spec: dict[str, Any] = drawing.to_dict(validate=False)
     heading: dict[str, Any] = {"text": title}
@@ -108,7 +113,8 @@ def specify(
 
 
 def wrap(phrases: Iterable[str], width: int = 105) -> list[str]:
-    """Phrases in lines of at most `width` letters, joined by dots; no phrase is torn unless longer than a line."""
+    """Phrases in lines of at most `width` letters, joined by dots; no phrase is torn unless longer
+    than a line."""
     lines: list[str] = []
     for phrase in phrases:
         if lines and len(lines[-1]) + len(phrase) + 3 <= width:

@@ -25,14 +25,17 @@ VARIANT = "variant"
 
 @unchecked
 def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
-    """The metric against the comparison's row factor: a line per variant, in panels by column and table factors.
+    """The metric against the comparison's row factor: a line per variant, in panels by column and
+    table factors.
 
-    `lines` names one of these factors instead: then its levels are the lines and the variants are panels. Where there is
-    one variant alone, a column factor of at most seven levels is taken for the lines unasked; `variant` declines.
+    `lines` names one of these factors instead: then its levels are the lines and the variants are
+    panels. Where there is one variant alone, a column factor of at most seven levels is taken for
+    the lines unasked; `variant` declines.
 
-    Every repetition is a dot, estimates are joined by a line, the band is each estimate's own interval. SUSPECT is
-    hollow; an INVALID run is a cross outside the line (at the lower edge where its value is unknown); a segment is
-    dashed where an offered rate was not reached. A place that was not measured is bridged by the line, not filled in.
+    Every repetition is a dot, estimates are joined by a line, the band is each estimate's own
+    interval. SUSPECT is hollow; an INVALID run is a cross outside the line (at the lower edge where
+    its value is unknown); a segment is dashed where an offered rate was not reached. A place that
+    was not measured is bridged by the line, not filled in.
 
     Raises UsageError where `lines` is none of the factors that split the chart.
     """

@@ -19,8 +19,8 @@ class Panels:
     """How a chart is divided.
 
     Attributes:
-        labels: headings in order, which rows name in their field `panel`; a single empty one means no division.
-        columns: panels side by side; width, height: pixels of one panel.
+        labels: headings in order, which rows name in their field `panel`; a single empty one means
+        no division. columns: panels side by side; width, height: pixels of one panel.
     """
 
     labels: tuple[str, ...]
@@ -34,14 +34,16 @@ class Panels:
         return self.labels not in ((), ("",))
 
     def draw(self, layers: Sequence[Layer], *, own_axes: bool = False) -> Drawing:
-        """The layers over the data set `rows`, in panels with the same scales; `own_axes` repeats axes in every panel."""
+        """The layers over the data set `rows`, in panels with the same scales; `own_axes` repeats
+        axes in every panel."""
         source = alt.NamedData(name=ROWS)
         if not self.divided:
             return alt.TopLevelLayerSpec(
                 data=source, layer=list(layers), width=self.width, height=self.height
             )
         more: dict[str, Any] = {}
-        # Without axes of their own the last panels of an unfilled row hang above an axis that isn't theirs.
+        # Without axes of their own the last panels of an unfilled row hang above an axis that isn't
+        # theirs.
         if own_axes or len(self.labels) % self.columns:
             more["resolve"] = alt.Resolve(axis=alt.AxisResolveMap(x="independent"))
         lines = (
@@ -65,7 +67,8 @@ class Panels:
 
 
 def panels(labels: Sequence[str], *, columns: int | None = None) -> Panels:
-    """The division into these headings; `columns` where it follows from the data (a grid of tables and columns)."""
+    """The division into these headings; `columns` where it follows from the data (a grid of tables
+    and columns)."""
     count = max(len(labels), 1)
     side, width, height = _SIZES.get(
         count, (3 if count <= 9 else 4, 230 if count <= 9 else 180, 190)

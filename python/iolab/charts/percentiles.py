@@ -1,4 +1,5 @@
-"""The latency's distribution up to its far tail: pooled over repetitions, with what repetitions say about its certainty."""
+"""The latency's distribution up to its far tail: pooled over repetitions, with what repetitions say
+about its certainty."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ STANDARD = (
     99.9995,
     99.9999,
 )
-"""Per cents that every curve holds as far as its count allows: those that fio prints, and the tail beyond."""
+"""Per cents that every curve holds as far as its count allows: those that fio prints, and the tail
+beyond."""
 
 BEYOND = 10
 """I/Os that must lie beyond a percentile for it to be drawn; with fewer it is an anecdote."""
@@ -50,7 +52,8 @@ class Tail:
     """One variant's latencies at one place, read at some per cents.
 
     Attributes:
-        percents: ascending, below 100; values, lows, highs: seconds, None where there is none (lows and highs: a single
+        percents: ascending, below 100; values, lows, highs: seconds, None where there is none (lows
+        and highs: a single
             repetition); all of shape (n,).
         count: I/Os pooled; repetitions: runs they came from.
     """
@@ -65,7 +68,8 @@ class Tail:
 
 
 def tail(variant: str, histograms: Sequence[Histogram], *, confidence: float = 0.95) -> Tail:
-    """Pool one variant's histograms (one per repetition, same grid) and read them at every per cent their count allows.
+    """Pool one variant's histograms (one per repetition, same grid) and read them at every per cent
+    their count allows.
 
     Raises ValueError for histograms of different grids.
     """
@@ -102,7 +106,8 @@ def tail(variant: str, histograms: Sequence[Histogram], *, confidence: float = 0
 
 
 def percents_for(count: int) -> list[float]:
-    """Per cents that `count` I/Os can answer, ascending: at least `BEYOND` of them lie beyond each, or it is the median."""
+    """Per cents that `count` I/Os can answer, ascending: at least `BEYOND` of them lie beyond each,
+    or it is the median."""
     if count < 1:
         return []
     between = [100 * (1 - 10 ** (-step / _STEPS)) for step in range(1, 7 * _STEPS)]
@@ -123,7 +128,8 @@ def percentiles(
     confidence: float = 0.95,
     name: str = "",
 ) -> Chart:
-    """Latency against percentile, a line per variant; the axis gives every decade of the tail the same room.
+    """Latency against percentile, a line per variant; the axis gives every decade of the tail the
+    same room.
 
     Args:
         tails: of one place of the sweep, the baseline's first (see `tail`).

@@ -32,7 +32,8 @@ def to_svg(spec: Mapping[str, Any], title: str, caption: str) -> str:
 
 
 def to_png(spec: Mapping[str, Any], title: str, caption: str, scale: float) -> bytes:
-    """The picture as PNG with the textual chunks Title, Description and Software (PNG specification, 11.3.4)."""
+    """The picture as PNG with the textual chunks Title, Description and Software (PNG
+    specification, 11.3.4)."""
     png: bytes = vl_convert.vegalite_to_png(
         _drawable(spec), vl_version=_VEGA_LITE, scale=scale, allowed_base_urls=[]
     )
@@ -43,7 +44,8 @@ def to_png(spec: Mapping[str, Any], title: str, caption: str, scale: float) -> b
 
 
 def _drawable(spec: Any) -> Any:
-    """The same with names of others spelt: vl-convert ends the process where a text holds a control character."""
+    """The same with names of others spelt: vl-convert ends the process where a text holds a control
+    character."""
     if isinstance(spec, str):
         return spec if spec.isprintable() else "\n".join(map(visible, spec.split("\n")))
     if isinstance(spec, dict):

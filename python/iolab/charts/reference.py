@@ -24,7 +24,8 @@ class Reference:
         label: what it is, such as `10 GbE link`.
         value: in the base unit of the axis it stands on.
         axis: `x` or `y`.
-        unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s does not belong on an axis of IOPS).
+        unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s does
+        not belong on an axis of IOPS).
     """
 
     label: str
@@ -34,7 +35,8 @@ class Reference:
 
 
 def parse_reference(text: str) -> Reference:
-    """`10 GbE link=1192MiB/s` as a reference: throughputs and rates stand on the x axis of a hockey stick, times on y.
+    """`10 GbE link=1192MiB/s` as a reference: throughputs and rates stand on the x axis of a hockey
+    stick, times on y.
 
     Raises UsageError for what is no `label=quantity`.
     """
@@ -94,7 +96,8 @@ def floor_layer(floor: tuple[float, float], y: ValueAxis, channel: alt.Y) -> lis
 def reference_layers(
     references: Sequence[Reference], x: ValueAxis, y: ValueAxis, horizontal: alt.X, vertical: alt.Y
 ) -> list[Layer]:
-    """A dotted rule and its label for each reference; the label stands inside the plot at the rule's far end."""
+    """A dotted rule and its label for each reference; the label stands inside the plot at the
+    rule's far end."""
     drawn = []
     for reference in references:
         upright = reference.axis == "x"

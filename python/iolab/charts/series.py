@@ -1,4 +1,5 @@
-"""What one run did second by second: rates, latencies and devices on one time axis, gaps and stalls marked."""
+"""What one run did second by second: rates, latencies and devices on one time axis, gaps and stalls
+marked."""
 
 from __future__ import annotations
 
@@ -36,13 +37,15 @@ def series(
     """Series of one run, a panel for each unit, over seconds since the window's start.
 
     Args:
-        lines: in order of drawing; nan stands for a second that nothing is known of: the line breaks there and the gap
+        lines: in order of drawing; nan stands for a second that nothing is known of: the line
+        breaks there and the gap
             is hatched where no line of the panel has a value.
         stalls: spans (start, end) in seconds in which no byte moved, shaded in every panel.
-        marked: (second, label) of what was done meanwhile: a rule in every panel, its label in the uppermost.
+        marked: (second, label) of what was done meanwhile: a rule in every panel, its label in the
+        uppermost.
 
-    Panels share the time axis. More than `MOST_POINTS` readings are thinned to the lowest and highest of each bucket,
-    and the chart says so; its CSV has them all.
+    Panels share the time axis. More than `MOST_POINTS` readings are thinned to the lowest and
+    highest of each bucket, and the chart says so; its CSV has them all.
     """
     units = list(dict.fromkeys(one.unit for one in lines))
     times = [float(time) for one in lines for time in one.time if math.isfinite(time)]
@@ -191,7 +194,8 @@ def _panel(
 
 
 def _title(lines: Sequence[Series]) -> str:
-    """What the panel's lines have in common: the metric's title for one, the names' last word for several."""
+    """What the panel's lines have in common: the metric's title for one, the names' last word for
+    several."""
     if len(lines) == 1:
         metric = find(lines[0].name)
         return metric.title if metric else lines[0].name
@@ -230,7 +234,8 @@ def _line(one: Series, y: ValueAxis) -> Iterable[Drawn]:
 
 
 def _thin(one: Series) -> list[tuple[float, float]]:
-    """The readings, or the lowest and highest of each bucket where there are too many; a bucket of nan stays a gap."""
+    """The readings, or the lowest and highest of each bucket where there are too many; a bucket of
+    nan stays a gap."""
     times, values = np.asarray(one.time, float), np.asarray(one.values, float)
     size = math.ceil(2 * len(times) / MOST_POINTS)
     if size <= 2:
@@ -248,7 +253,8 @@ def _thin(one: Series) -> list[tuple[float, float]]:
 
 
 def _gaps(lines: Sequence[Series]) -> list[Span]:
-    """Spans in which no line of the panel has a value, as readings without one and as holes in time."""
+    """Spans in which no line of the panel has a value, as readings without one and as holes in
+    time."""
     known = sorted(
         {
             float(time)

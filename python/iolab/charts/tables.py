@@ -31,7 +31,8 @@ def grid_panels(comparison: Comparison, variants: Sequence[str]) -> dict[tuple[K
 def picture(
     comparison: Comparison, cells: Cells, labels: Sequence[str], colour: alt.Color, lines: int = 1
 ) -> Drawing:
-    """Cells with fields `row`, `col`, `panel`, `line1` (and `line2`), `score`, drawn as tables side by side."""
+    """Cells with fields `row`, `col`, `panel`, `line1` (and `line2`), `score`, drawn as tables side
+    by side."""
     rows = [key_text(key) for key in comparison.row_levels] or [""]
     cols = [key_text(key) for key in comparison.col_levels] or [""]
     longest = max(

@@ -1,11 +1,15 @@
-"""How charts look, apart from what they say: two Vega configurations, for light paper and for dark screens.
+"""How charts look, apart from what they say: two Vega configurations, for light paper and for dark
+screens.
 
-A chart's specification holds no colour for text, grid or background and no palette; all of that comes from here, so
-whoever shows a chart switches its appearance by handing over the other configuration.
+A chart's specification holds no colour for text, grid or background and no palette; all of that
+comes from here, so whoever shows a chart switches its appearance by handing over the other
+configuration.
 
-The categorical palette starts from Okabe and Ito, "Color Universal Design" (2008), whose hues are told apart with any
-common colour vision. Their brightness is adjusted so that each stands out from the background by at least 3:1 (WCAG
-2.1, success criterion 1.4.11). A variant has a shape of its own as well; a dash always means an offered rate not reached.
+The categorical palette starts from Okabe and Ito, "Color Universal Design" (2008), whose hues are
+told apart with any common colour vision. Their brightness is adjusted so that each stands out from
+the background by at least 3:1 (WCAG
+2.1, success criterion 1.4.11). A variant has a shape of its own as well; a dash always means an
+offered rate not reached.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ Config = dict[str, Any]
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
-"""Point shapes in order of the variants; seven of them against eight colours, so that 56 pairs differ."""
+"""Point shapes in order of the variants; seven of them against eight colours, so that 56 pairs
+differ."""
 
 _LIGHT_PALETTE = (
     "#0072B2",

@@ -20,7 +20,8 @@ _FACTOR = re.compile(r"\S+ = ")
 
 
 def panel_labels(comparison: Comparison) -> tuple[dict[tuple[Key, Key], str], int | None]:
-    """Headings of the (table, column) pairs that were measured, in order, and the columns of a whole grid of them."""
+    """Headings of the (table, column) pairs that were measured, in order, and the columns of a
+    whole grid of them."""
     measured = {(cell.table, cell.col) for cell in comparison.cells}
     names = (*comparison.tables, *comparison.cols)
     labels = {
@@ -44,7 +45,8 @@ def fixed(comparison: Comparison) -> list[str]:
 
 
 def quantity(estimate: Estimate, base: str) -> str:
-    """`1.62 k/s [1.58, 1.66]`: an estimate in its own readable unit, with its interval where it has one."""
+    """`1.62 k/s [1.58, 1.66]`: an estimate in its own readable unit, with its interval where it has
+    one."""
     if estimate.value is None:
         return "no value"
     symbol, scale = readable_unit([estimate.value], base)
@@ -82,7 +84,8 @@ def left_out(estimate: Estimate) -> list[tuple[float | None, str]]:
 
 
 def shown_unit(comparison: Comparison) -> tuple[str, float] | None:
-    """Unit in which the comparison asks its values to be written, as (symbol, scale); None leaves the choice."""
+    """Unit in which the comparison asks its values to be written, as (symbol, scale); None leaves
+    the choice."""
     if comparison.shown_unit is None:
         return None
     asked = unit(comparison.shown_unit)
@@ -107,7 +110,8 @@ def sentences(phrases: Iterable[str]) -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its start, the rest as it is; a percentile (`p99`) keeps its letter."""
+    """The text with a capital at its start, the rest as it is; a percentile (`p99`) keeps its
+    letter."""
     return text if _PERCENTILE.match(text) else text[:1].upper() + text[1:]
 
 

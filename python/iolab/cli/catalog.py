@@ -1,4 +1,5 @@
-"""`iolab catalog`: what there is to name: terms, metrics, units, formats, gates, targets, workloads, sources, hosts."""
+"""`iolab catalog`: what there is to name: terms, metrics, units, formats, gates, targets,
+workloads, sources, hosts."""
 
 from __future__ import annotations
 
@@ -36,9 +37,11 @@ KINDS = (
 @click.argument("path", metavar="[PATH]", type=PATH, required=False)
 @format_option("text", "json")
 def command(kind: str | None, path: Path | None, style: str) -> None:
-    """List what a study, an import, a comparison or a query can name, and the terms used. Without KIND, list the kinds.
+    """List what a study, an import, a comparison or a query can name, and the terms used. Without
+    KIND, list the kinds.
 
-    With a PATH, `statistics` says what that recording or trace can answer; without, what could be recorded here.
+    With a PATH, `statistics` says what that recording or trace can answer; without, what could be
+    recorded here.
     """
     from ..errors import UsageError
 
@@ -78,7 +81,8 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
 
 
 def _studies() -> list[dict[str, Any]]:
-    """Studies and published tables that came with iolab; `run` and `import --table` take their names anywhere."""
+    """Studies and published tables that came with iolab; `run` and `import --table` take their
+    names anywhere."""
     from .installation import shipped
 
     base = shipped(Path("studies"))
@@ -275,9 +279,6 @@ def _units() -> list[dict[str, Any]]:
 
 
 def _plugins(kind: str) -> list[dict[str, Any]]:
-    from ..registry import load, names
+    from ..registry import names, summary
 
-    return [
-        {"name": name, "about": (load(kind, name).__doc__ or "").strip().splitlines()[0]}
-        for name in names(kind)
-    ]
+    return [{"name": name, "about": summary(kind, name)} for name in names(kind)]

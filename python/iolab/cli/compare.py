@@ -116,10 +116,12 @@ def command(
     confidence: float,
     style: str,
 ) -> None:
-    """Compare every variant with the baseline. Of several fio results each is a variant, named after its file.
+    """Compare every variant with the baseline. Of several fio results each is a variant, named
+    after its file.
 
-    The values are geometric means over blocks; a change stands with its interval and its test: q is Benjamini-Hochberg's
-    over the whole sweep, and ~ means undecided. docs/method/comparison.md says how it is done and why.
+    The values are geometric means over blocks; a change stands with its interval and its test: q is
+    Benjamini-Hochberg's over the whole sweep, and ~ means undecided. docs/method/comparison.md says
+    how it is done and why.
     """
     from ..compare.axes import parse_where, select
     from ..compare.compare import compare

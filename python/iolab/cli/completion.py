@@ -1,4 +1,5 @@
-"""`iolab completion`: the script that lets a shell complete commands, options and names, and where those names come from."""
+"""`iolab completion`: the script that lets a shell complete commands, options and names, and where
+those names come from."""
 
 from __future__ import annotations
 
@@ -15,9 +16,11 @@ VARIABLE = "_IOLAB_COMPLETE"
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> None:
-    """Print the completion script of a shell: commands, options, and names of statistics, metrics, devices and rigs.
+    """Print the completion script of a shell: commands, options, and names of statistics, metrics,
+    devices and rigs.
 
-    A package installs it below share/; in an environment of Python it is loaded by the shell's start file.
+    A package installs it below share/; in an environment of Python it is loaded by the shell's
+    start file.
     """
     tell(*script(shell).strip("\n").split("\n"))
 
@@ -30,7 +33,8 @@ def script(shell: str) -> str:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    # not by source(), which starts a bash to look at its version: a package is built where none may be
+    # not by source(), which starts a bash to look at its version: a package is built where none may
+    # be
     made = kind(group, {}, "iolab", VARIABLE)
     return str(made.source_template % made.source_vars())
 
@@ -57,7 +61,8 @@ def complete_statistics(ctx: click.Context, param: click.Parameter, incomplete: 
 
 
 def complete_devices(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of the block devices of this machine, `sda`, or `/dev/sda` where that is what was begun."""
+    """Names of the block devices of this machine, `sda`, or `/dev/sda` where that is what was
+    begun."""
     before = "/dev/" if incomplete.startswith("/") else ""
     return [
         f"{before}{path.name}"

@@ -1,4 +1,5 @@
-"""`iolab doctor`: what this machine can do, what is missing, and what dead processes of iolab left on it."""
+"""`iolab doctor`: what this machine can do, what is missing, and what dead processes of iolab left
+on it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _SYS_BLOCK = Path("/sys/block")
 )
 @format_option("text", "json")
 def command(cleans: bool, style: str) -> int:
-    """Check what this machine can measure and record, and what killed iolab processes left on it, each with its remedy.
+    """Check what this machine can measure and record, and what killed iolab processes left on it,
+    each with its remedy.
 
     Changes nothing without --clean. Exit code 1 if something could not be removed.
     """
@@ -130,8 +132,9 @@ def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop device whose file lies in a directory that bears iolab's mark. results: the results directory whose record, made by this user,
-    has that directory; None where it is not found. used_by: why it is no leftover, empty where no study runs."""
+    """A loop device whose file lies in a directory that bears iolab's mark. results: the results
+    directory whose record, made by this user, has that directory; None where it is not found.
+    used_by: why it is no leftover, empty where no study runs."""
 
     node: str
     file: Path
@@ -177,8 +180,8 @@ def _loops() -> list[_Loop]:
 
 
 def _results_of(file: Path) -> Path | None:
-    """The results directory that has a file's directory on record, and a lock by which it is known whether its study runs. A record of
-    another user is none: root removes nothing at its word."""
+    """The results directory that has a file's directory on record, and a lock by which it is known
+    whether its study runs. A record of another user is none: root removes nothing at its word."""
     from ..results.evidence.lock import FILE as LOCK_FILE
     from ..targets.made import SUFFIX
 
@@ -196,8 +199,9 @@ def _results_of(file: Path) -> Path | None:
 
 
 def _clean_loops(host: Host) -> tuple[list[str], list[str]]:
-    """Do for the results directories of killed studies what --resume does first: undo their records, each by its mark. Returns the devices
-    that are gone, and what could not be removed, in words."""
+    """Do for the results directories of killed studies what --resume does first: undo their
+    records, each by its mark. Returns the devices that are gone, and what could not be removed, in
+    words."""
     from ..errors import IolabError
     from ..results.evidence.lock import lock
     from ..targets.made import clean_leftovers

@@ -1,4 +1,5 @@
-"""What `iolab doctor` looks at beside the probe: programs, rights, kernel, clock and room, each with its remedy."""
+"""What `iolab doctor` looks at beside the probe: programs, rights, kernel, clock and room, each
+with its remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _FILES = 1024
 
 
 def checks(host: Host) -> list[dict[str, Any]]:
-    """Everything that can be looked at without changing anything: `name`, `ok`, `found`, `remedy` (empty where ok)."""
+    """Everything that can be looked at without changing anything: `name`, `ok`, `found`, `remedy`
+    (empty where ok)."""
     return [
         _root(),
         _fio(host),

@@ -1,4 +1,5 @@
-"""What the paths of commands name: traces, recordings, and the recordings of results; and spans of their time."""
+"""What the paths of commands name: traces, recordings, and the recordings of results; and spans of
+their time."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 def open_path(
     path: Path, kind: str | None = None, columns: str | None = None, where: Where | None = None
 ) -> Trace | Recording:
-    """A trace, a recording, or the one recording of a results directory. Errors as `open_events` has them."""
+    """A trace, a recording, or the one recording of a results directory. Errors as `open_events`
+    has them."""
     from ..errors import UsageError
     from ..recording.base.layout import is_recording
     from ..recording.read.open import open_events
@@ -41,7 +43,8 @@ def name_of(path: Path) -> str:
 def span_of(
     opened: Sequence[Trace | Recording], start: str | None, end: str | None
 ) -> tuple[int | None, int | None]:
-    """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it together."""
+    """(from, until) in ns of `--from` and `--to`, on the clock of what was opened, all of it
+    together."""
     from ..errors import UsageError
     from ..statistics.language.times import is_after_start, parse_moment
     from .record_words import lasting

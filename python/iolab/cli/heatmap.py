@@ -1,4 +1,5 @@
-"""`iolab heatmap`: what the I/O of a trace or recording looks like over time: latency, offset or size."""
+"""`iolab heatmap`: what the I/O of a trace or recording looks like over time: latency, offset or
+size."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".html")
 COLUMNS = {".png": 2000, ".svg": 2000, ".html": 2000}
-"""Columns of time that are counted; pictures join them until they fit, a page shows them all when it is zoomed."""
+"""Columns of time that are counted; pictures join them until they fit, a page shows them all when
+it is zoomed."""
 
 
 @click.command("heatmap")
@@ -140,10 +142,11 @@ def command(
     theme: Literal["light", "dark"] | None,
     screen: Literal["truecolor", "256", "grey", "text"] | None,
 ) -> None:
-    """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour says how many.
+    """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour
+    says how many.
 
-    Each PATH is a recording, or a trace of any known format, found by content (gzip, xz and zstd are unpacked); `-` is standard
-    input. Several are added up, as the logs of several jobs are.
+    Each PATH is a recording, or a trace of any known format, found by content (gzip, xz and zstd
+    are unpacked); `-` is standard input. Several are added up, as the logs of several jobs are.
     """
     from ..errors import UsageError
     from ..recording.base.conditions import parse_where
@@ -280,7 +283,8 @@ def _view(
 def _spans(
     made: list[Events], other: list[Events], start: str | None, end: str | None
 ) -> dict[int, tuple[int | None, int | None]]:
-    """The span of time asked for, by the place of each set: two that are compared each count from their own start."""
+    """The span of time asked for, by the place of each set: two that are compared each count from
+    their own start."""
     return {
         id(each): span
         for group in (made, other)
@@ -336,7 +340,8 @@ def _unmatched(
     source: str | None,
     spans: dict[int, tuple[int | None, int | None]],
 ) -> HeatCounts:
-    """Counts with notes on names in conditions that a recording doesn't have, where nothing met the conditions."""
+    """Counts with notes on names in conditions that a recording doesn't have, where nothing met the
+    conditions."""
     from ..recording.read.trace import Trace
     from ..statistics.ask.query import told_unmatched
 
@@ -359,13 +364,15 @@ def _maps(
     parts: bool,
     before: bool,
 ) -> list[Named]:
-    """Counts of each set of traces added up, all on the same columns and buckets; with `parts`, also whose they are. `before`: whether maps
-    begin with the time that was asked about; those that are compared begin with their first I/O, where no beginning was asked for."""
+    """Counts of each set of traces added up, all on the same columns and buckets; with `parts`,
+    also whose they are. `before`: whether maps begin with the time that was asked about; those that
+    are compared begin with their first I/O, where no beginning was asked for."""
     from ..heatmap.figure import Named
     from ..recording.base.counts import merge
     from ..recording.read.trace import counts_alike
 
-    # offsets have equal buckets, so a range has to be known when they are counted; latency and size are cut afterwards
+    # offsets have equal buckets, so a range has to be known when they are counted; latency and size
+    # are cut afterwards
     low, high = (view.low, view.high) if y == "offset" else (None, None)
 
     def read(

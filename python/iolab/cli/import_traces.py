@@ -10,7 +10,8 @@ from .output import say
 
 
 def are_traces(paths: Sequence[Path], described: bool) -> bool:
-    """Whether paths are traces: said so (`described` by format or columns), standard input, or found by content."""
+    """Whether paths are traces: said so (`described` by format or columns), standard input, or
+    found by content."""
     from .show_trace import is_trace
 
     return bool(paths) and all(

@@ -1,4 +1,5 @@
-"""`iolab import`: other people's results become results that can be shown, compared and reported, and traces a recording."""
+"""`iolab import`: other people's results become results that can be shown, compared and reported,
+and traces a recording."""
 
 from __future__ import annotations
 
@@ -80,14 +81,16 @@ def command(
     host: str,
     output: Path,
 ) -> None:
-    """Import fio results (a directory, a tar or zip archive, single files), a published table, or traces of I/O.
+    """Import fio results (a directory, a tar or zip archive, single files), a published table, or
+    traces of I/O.
 
-    Results are found by content. The layout of their paths is inferred and printed, so that it can be repeated or corrected
-    with --layout. Each measurement becomes a run: sections of a file that ran one after another are runs of their own. What
-    became of every file is counted on stderr. The files are kept as evidence, and everything is derived from them as for runs
-    made here. A damaged file costs its run, which is shown as INVALID with the reason. Published numbers stay UNJUDGED.
-    Several fio results are a variant each. Traces of any known format become one recording, with every event as it is; `-`
-    is standard input.
+    Results are found by content. The layout of their paths is inferred and printed, so that it can
+    be repeated or corrected with --layout. Each measurement becomes a run: sections of a file that
+    ran one after another are runs of their own. What became of every file is counted on stderr. The
+    files are kept as evidence, and everything is derived from them as for runs made here. A damaged
+    file costs its run, which is shown as INVALID with the reason. Published numbers stay UNJUDGED.
+    Several fio results are a variant each. Traces of any known format become one recording, with
+    every event as it is; `-` is standard input.
     """
     from ..errors import UsageError
 

@@ -1,4 +1,5 @@
-"""Of what this installation is made: the commit and the probe it was built with, and the studies, tables and schemas that came along."""
+"""Of what this installation is made: the commit and the probe it was built with, and the studies,
+tables and schemas that came along."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _CLONE = _PACKAGE.parent.parent
 
 
 def shipped(name: Path) -> Path | None:
-    """Where a file lies that came with iolab (`studies/quickstart.toml`, `schemas/study.schema.json`); None where there is no such."""
+    """Where a file lies that came with iolab (`studies/quickstart.toml`,
+    `schemas/study.schema.json`); None where there is no such."""
     if (
         name.is_absolute()
         or ".." in name.parts
@@ -29,7 +31,8 @@ def shipped(name: Path) -> Path | None:
 
 
 def commit() -> str:
-    """Commit that this was built of, `+` behind it where files were changed; empty where nobody knows."""
+    """Commit that this was built of, `+` behind it where files were changed; empty where nobody
+    knows."""
     try:
         built = json.loads((_PACKAGE / "_build.json").read_text("utf-8"))
         return f"{built['commit'][:12]}{'+' if built['changes'] and built['commit'] else ''}"
@@ -59,7 +62,8 @@ def commit() -> str:
 
 
 def describe() -> str:
-    """Version, commit, and the probe's version and SHA-256: `iolab 0.2.0, commit 1a2b..., probe 0.2.0 (sha256 3c4d...)`."""
+    """Version, commit, and the probe's version and SHA-256: `iolab 0.2.0, commit 1a2b..., probe
+    0.2.0 (sha256 3c4d...)`."""
     from ..errors import IolabError
     from ..recorder.program import probe_path
 

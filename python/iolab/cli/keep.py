@@ -44,10 +44,12 @@ def _statistics(*, required: bool) -> Callable[[Decorated], Decorated]:
 
 @click.group("keep")
 def command() -> None:
-    """Keep statistics of a recording longer than its events: per second for 7 days, per minute for 14, per hour for 90 by default.
+    """Keep statistics of a recording longer than its events: per second for 7 days, per minute for
+    14, per hour for 90 by default.
 
-    What iolab query and the browser ask is answered from them where the events are gone. It works on a recording that is being made
-    and on one at rest. iolab record keeps a few from the start. docs/guides/keeping.md has more.
+    What iolab query and the browser ask is answered from them where the events are gone. It works
+    on a recording that is being made and on one at rest. iolab record keeps a few from the start.
+    docs/guides/keeping.md has more.
     """
 
 
@@ -93,7 +95,8 @@ def add(
 @_statistics(required=False)
 @format_option("text", "json")
 def pause(directory: Path, statistics: tuple[str, ...], style: str) -> None:
-    """Pause statistics until they are resumed; without a name, all of them. The time between shows as a gap."""
+    """Pause statistics until they are resumed; without a name, all of them. The time between shows
+    as a gap."""
     from ..statistics.kept.manage import pause as paused
 
     _changed(paused(directory, statistics), style)
@@ -133,10 +136,11 @@ def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
 def prune(
     directory: Path, statistics: tuple[str, ...], before: str, tier: str, yes: bool, style: str
 ) -> None:
-    """Delete the data of kept statistics before a time; without a name, of all statistics. Events are not deleted.
+    """Delete the data of kept statistics before a time; without a name, of all statistics. Events
+    are not deleted.
 
-    It says what would be deleted, and asks. With --tier 1s or 1m, the hour that is not over goes once it is: its longer sums are made of
-    the shorter ones.
+    It says what would be deleted, and asks. With --tier 1s or 1m, the hour that is not over goes
+    once it is: its longer sums are made of the shorter ones.
     """
     from ..errors import UsageError
     from ..statistics.kept.manage import listed, to_prune
@@ -176,7 +180,8 @@ def prune(
 
 
 def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool) -> None:
-    """Say what is to be deleted, and ask unless `yes`. Abort where the answer is no, UsageError where nobody can be asked."""
+    """Say what is to be deleted, and ask unless `yes`. Abort where the answer is no, UsageError
+    where nobody can be asked."""
     from ..errors import UsageError
 
     if not deleted:
@@ -240,7 +245,8 @@ def limits(
 ) -> None:
     """Show the limits of size and age of kept statistics; with options, change them.
 
-    What is older than a tier goes for good. Beyond a limit statistics are suspended, one after the other; iolab keep resume goes on.
+    What is older than a tier goes for good. Beyond a limit statistics are suspended, one after the
+    other; iolab keep resume goes on.
     """
     from ..statistics.kept.limits import Wanted, limit
     from ..statistics.kept.limits import limits as held

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ..server.alerts.commands import Commands
 
 STARTS_WITHIN = 30.0
-"""Seconds until a recording is there, or none comes. Another host takes longer: it must be reached first."""
+"""Seconds until a recording is there, or none comes. Another host takes longer: it must be reached
+first."""
 STARTS_FAR_WITHIN = 120.0
 ENDS_WITHIN = 60.0
 
@@ -66,10 +67,12 @@ def command(
     alert_commands: Path | None,
     **asked: Any,
 ) -> int:
-    """Record I/O and show it live in a browser. Needs root on the recorded machine: sudo iolab live.
+    """Record I/O and show it live in a browser. Needs root on the recorded machine: sudo iolab
+    live.
 
-    The recorder is a process of its own, as by iolab record, whose options these are; what serves has given up root, and may end or lag
-    without any harm to the recording. Prints one address with its token; Ctrl-C ends both. iolab view shows the recording afterwards.
+    The recorder is a process of its own, as by iolab record, whose options these are; what serves
+    has given up root, and may end or lag without any harm to the recording. Prints one address with
+    its token; Ctrl-C ends both. iolab view shows the recording afterwards.
     """
     from ..recorder.privilege import become, caller
     from ..recorder.session import preload

@@ -1,8 +1,8 @@
 """`iolab`: the command line. The only place that prints and exits.
 
-Data goes to stdout, words to stderr. Exit codes: 0 done; 1 something failed; 2 the command line or what it names is
-wrong; 3 a file or results directory can't be used; 4 the study file is wrong; 5 a run failed; 130 interrupted. A reader that closes the
-pipe early (head, less) is no failure: 0.
+Data goes to stdout, words to stderr. Exit codes: 0 done; 1 something failed; 2 the command line or
+what it names is wrong; 3 a file or results directory can't be used; 4 the study file is wrong; 5 a
+run failed; 130 interrupted. A reader that closes the pipe early (head, less) is no failure: 0.
 """
 
 from __future__ import annotations
@@ -58,13 +58,15 @@ COMMANDS = {
         "List terms (glossary), metrics, statistics, units, formats, gates, targets...",
     ),
 }
-"""Command to its module in `cli`, the heading it stands under, and what it does, so that `--help` loads no command."""
+"""Command to its module in `cli`, the heading it stands under, and what it does, so that `--help`
+loads no command."""
 
 HEADINGS = {"make": "Measure", "look": "Analyze", "tend": "Maintain"}
 
 
 class _PipeClosedError(Exception):
-    """A pipe was closed by its reader. No OSError: click would end the program on it with an exit code of its own."""
+    """A pipe was closed by its reader. No OSError: click would end the program on it with an exit
+    code of its own."""
 
 
 @contextlib.contextmanager
@@ -137,18 +139,21 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     help="Show the version, the commit and the build of the probe.",
 )
 def group(debug: bool) -> None:
-    """A storage performance laboratory: A/B studies of real storage under real load, judged, compared and reported."""
+    """A storage performance laboratory: A/B studies of real storage under real load, judged,
+    compared and reported."""
 
 
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    # a command makes many objects that live until its end and few cycles: a collection each 700 objects costs up to 15 % of a report
+    # a command makes many objects that live until its end and few cycles: a collection each 700
+    # objects costs up to 15 % of a report
     gc.set_threshold(100_000)
     sys.exit(run(sys.argv[1:] if args is None else args))
 
 
 def run(args: list[str]) -> int:
-    """Run the command line; returns the exit code. An error becomes a line on stderr, or more of a study, unless `--debug` is given."""
+    """Run the command line; returns the exit code. An error becomes a line on stderr, or more of a
+    study, unless `--debug` is given."""
     from ..errors import IolabError, StudyError
 
     debug = "--debug" in args
@@ -200,7 +205,8 @@ def run(args: list[str]) -> int:
 
 
 def _flush() -> None:
-    """What is still held back is written here, not by the interpreter as it ends; a reader that is gone doesn't change the exit code."""
+    """What is still held back is written here, not by the interpreter as it ends; a reader that is
+    gone doesn't change the exit code."""
     if sys.stdout is None:
         return
     try:
@@ -210,8 +216,9 @@ def _flush() -> None:
 
 
 def _reader_gone() -> bool:
-    """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it then, and that is no failure.
-    Where nobody reads the words to stderr either, they are for nobody, but that tells nothing of what was to be done."""
+    """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it
+    then, and that is no failure. Where nobody reads the words to stderr either, they are for
+    nobody, but that tells nothing of what was to be done."""
     gone = [
         stream
         for stream in (sys.stdout, sys.stderr)

@@ -21,7 +21,8 @@ PATH = click.Path(path_type=Path)
 
 
 class _ShippedPath(click.Path):
-    """A path; where nothing lies there, the file of that name that came with iolab: `studies/quickstart.toml`."""
+    """A path; where nothing lies there, the file of that name that came with iolab:
+    `studies/quickstart.toml`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
@@ -58,7 +59,8 @@ def format_option(*names: str) -> Callable[[Decorated], Decorated]:
 
 
 def open_results(*paths: Path) -> Opened:
-    """Open results, or fio results of which each is a variant, with a bar on stderr while evidence is read."""
+    """Open results, or fio results of which each is a variant, with a bar on stderr while evidence
+    is read."""
     from ..api import open_results as opened
 
     return opened(*paths, progress=draw_bar)
@@ -90,7 +92,8 @@ def seconds_of(text: str, flag: str) -> float:
 
 
 def limit_of(text: str, flag: str) -> int:
-    """A size up to which something is kept, and beyond which it is deleted; UsageError names the flag, also where a unit was forgotten."""
+    """A size up to which something is kept, and beyond which it is deleted; UsageError names the
+    flag, also where a unit was forgotten."""
     from ..errors import UsageError
     from ..recording.write.writer import SEAL_BYTES
 

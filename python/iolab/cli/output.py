@@ -1,8 +1,9 @@
 """The one door to the terminal: data to stdout, words to stderr.
 
-Names of others may hold what moves a terminal's cursor, writes its title or turns the order of letters: it gets them spelt. JSON spells
-them wherever it goes, which means the same; text, Markdown and benchstat's format too, as people read them. CSV that goes elsewhere than to
-a terminal is exact.
+Names of others may hold what moves a terminal's cursor, writes its title or turns the order of
+letters: it gets them spelt. JSON spells them wherever it goes, which means the same; text, Markdown
+and benchstat's format too, as people read them. CSV that goes elsewhere than to a terminal is
+exact.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def tell(*lines: str) -> None:
 
 
 def tell_as(style: str, text: str) -> None:
-    """What is written in a format to stdout, its line ends with it; `csv` is exact unless a terminal shows it."""
+    """What is written in a format to stdout, its line ends with it; `csv` is exact unless a
+    terminal shows it."""
     if style == "json":
         text = visible_json(text)
     elif style in _READ_BY_PEOPLE or (sys.stdout is not None and sys.stdout.isatty()):
@@ -43,8 +45,8 @@ def tell_json(data: Mapping[str, Any]) -> None:
 
 
 def tell_drawn(lines: Sequence[str], *, coloured: bool | None = None) -> None:
-    """A map to stdout, with the colours it was drawn in; `coloured` None leaves them out where no terminal shows it. Who draws it spells
-    what others named."""
+    """A map to stdout, with the colours it was drawn in; `coloured` None leaves them out where no
+    terminal shows it. Who draws it spells what others named."""
     click.echo("\n".join(lines), color=coloured)
 
 
@@ -63,7 +65,8 @@ def redraw(text: str) -> None:
 
 @contextlib.contextmanager
 def speaking() -> Iterator[None]:
-    """Whatever is written to stderr: where that can't be, for its reader is gone or its disk is full, nothing ends by it."""
+    """Whatever is written to stderr: where that can't be, for its reader is gone or its disk is
+    full, nothing ends by it."""
     try:
         yield
     except OSError:

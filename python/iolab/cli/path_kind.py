@@ -1,4 +1,5 @@
-"""The kind of file or directory that a path is, and which commands take it: for a path that was given to the wrong command."""
+"""The kind of file or directory that a path is, and which commands take it: for a path that was
+given to the wrong command."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ _STUDY_TABLE = re.compile(r"^\[(?:study|workload|target|variants|factors)\b", re
 def suggest(args: Sequence[str], error: IolabError) -> str | None:
     """One line that says what the path is that `error` is about and which commands take it.
 
-    None where the error is of no path on the command line, the command takes files of that kind, or the kind is not known.
+    None where the error is of no path on the command line, the command takes files of that kind, or
+    the kind is not known.
     """
     if not isinstance(error, FormatError | ResultsError | StudyError | UsageError):
         return None

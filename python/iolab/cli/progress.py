@@ -1,6 +1,7 @@
 """A study's progress on stderr: a live bar on a terminal, a line per run elsewhere.
 
-Beside what is measured now stands what the same cell gave in the block before: the earliest sight of drift.
+Beside what is measured now stands what the same cell gave in the block before: the earliest sight
+of drift.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class Words(Console):
 
 
 class Bar:
-    """Hears a study and shows where it is. Use as a context manager, so that the terminal is left as it was."""
+    """Hears a study and shows where it is. Use as a context manager, so that the terminal is left
+    as it was."""
 
     def __init__(
         self, console: Console | None = None, *, host: str = "", progress: Progress | None = None
@@ -177,7 +179,8 @@ class Bar:
         expected: float,
         latest: Mapping[str, float] = _NOTHING,
     ) -> None:
-        """The bar moves with time, and never past the end of the run; what the devices do stands beside it."""
+        """The bar moves with time, and never past the end of the run; what the devices do stands
+        beside it."""
         inside = min(seconds, expected)
         live = live_text(latest, self._device_before.get(run.cell.identity()))
         if live:

@@ -1,4 +1,5 @@
-"""`iolab query`: a statistic of a trace or recording: a number over time, a stack of them, or a heat map."""
+"""`iolab query`: a statistic of a trace or recording: a number over time, a stack of them, or a
+heat map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`iolab query --follow`: a line for each column of time as it comes; of a map a row, so that it grows downwards."""
+"""`iolab query --follow`: a line for each column of time as it comes; of a map a row, so that it
+grows downwards."""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ def written(
 
 
 def clock(moment: Moment, interval_ns: int) -> str:
-    """The time of a column's start, UTC; of times that count from a start of their own the seconds since."""
+    """The time of a column's start, UTC; of times that count from a start of their own the seconds
+    since."""
     digits = 0 if interval_ns % 10**9 == 0 else 3
     seconds = moment.t0_ns // 10**9
     part = f".{moment.t0_ns % 10**9 // 10**6:03d}" if digits else ""
@@ -188,7 +190,8 @@ class _Scale:
 
 
 class _Map:
-    """Rows of a map that grows downwards: its values from left to right, on an axis that widens as they come."""
+    """Rows of a map that grows downwards: its values from left to right, on an axis that widens as
+    they come."""
 
     def __init__(self, room: int) -> None:
         self._room = max(20, room)

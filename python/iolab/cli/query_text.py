@@ -1,4 +1,5 @@
-"""Answers of statistics in the terminal: a line of blocks, a table with one for each key, or a heat map."""
+"""Answers of statistics in the terminal: a line of blocks, a table with one for each key, or a heat
+map."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def blocks(values: Floats, most: float) -> str:
 
 
 def _fitting(values: Floats, room: int) -> tuple[Floats, int]:
-    """(values that fit into so many characters, how many columns became one): means of columns that follow each other."""
+    """(values that fit into so many characters, how many columns became one): means of columns that
+    follow each other."""
     import numpy as np
 
     joined = max(1, -(-len(values) // max(1, room)))

@@ -26,7 +26,8 @@ def answer(
     source: str | None,
     top: int | None,
 ) -> Who:
-    """Who is in these values (`10ms..1s`) of a map within a span of time. UsageError where the statistic is no map."""
+    """Who is in these values (`10ms..1s`) of a map within a span of time. UsageError where the
+    statistic is no map."""
     from ..errors import UsageError
     from ..recording.base.conditions import parse_range
     from ..statistics.ask.attribution import TOP, Rectangle, who

@@ -158,12 +158,15 @@ def command(
     leave_out: tuple[int, ...],
     tracefs: str | None,
 ) -> int:
-    """Record I/O as the kernel sees it: which device or file, which process, how long it took. Default: block and counters.
+    """Record I/O as the kernel sees it: which device or file, which process, how long it took.
+    Default: block and counters.
 
-    block: requests to block devices. syscall: reads, writes and syncs of files, by name. counters: of disks, CPUs, memory and
-    network, once a second. block and syscall need root: sudo iolab record. All but the probe runs as the user who called sudo.
-    With --host the probe is brought to another machine and removed afterwards; all else stays here, and needs no root.
-    With -- COMMAND it lasts as long as the command, which runs here and whose exit code is returned. See docs/guides/recording.md.
+    block: requests to block devices. syscall: reads, writes and syncs of files, by name. counters:
+    of disks, CPUs, memory and network, once a second. block and syscall need root: sudo iolab
+    record. All but the probe runs as the user who called sudo. With --host the probe is brought to
+    another machine and removed afterwards; all else stays here, and needs no root. With -- COMMAND
+    it lasts as long as the command, which runs here and whose exit code is returned. See
+    docs/guides/recording.md.
     """
     from ..errors import UsageError
     from ..recorder.settings import DEFAULT_SOURCES, Settings

@@ -1,4 +1,5 @@
-"""Where `iolab record` records: on this machine, with a probe that keeps root, or on another host, with a probe there."""
+"""Where `iolab record` records: on this machine, with a probe that keeps root, or on another host,
+with a probe there."""
 
 from __future__ import annotations
 
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
     from ..recorder.settings import Settings
 
 PATIENCE = 45.0
-"""Seconds without a frame from another host after which its probe counts as dead; ssh tells of a lost connection after 15."""
+"""Seconds without a frame from another host after which its probe counts as dead; ssh tells of a
+lost connection after 15."""
 BEGIN = 90.0
 """Seconds that a probe on another host has to say hello."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for. `left_out`: processes of the machine whose I/O is not recorded; `ring`: bytes."""
+    """What the command line asks for. `left_out`: processes of the machine whose I/O is not
+    recorded; `ring`: bytes."""
 
     settings: Settings
     devices: tuple[str, ...]
@@ -38,7 +41,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Ready:
-    """What a session needs. `origin`: for `recording.json`. `connection`: see `recorder.session.Session`; None for this machine.
+    """What a session needs. `origin`: for `recording.json`. `connection`: see
+    `recorder.session.Session`; None for this machine.
     `pools`: see there as well."""
 
     settings: Settings
@@ -123,7 +127,8 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
 
 
 def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
-    """What runs the shell that asks OpenZFS's pools; None where no counters are recorded. `session`: a command as it is run there."""
+    """What runs the shell that asks OpenZFS's pools; None where no counters are recorded.
+    `session`: a command as it is run there."""
     from ..recorder.pool_counts import SCRIPT
     from ..recorder.settings import COUNTERS
 

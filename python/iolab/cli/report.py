@@ -63,7 +63,8 @@ def command(
     published: Path | None,
     lines: str | None,
 ) -> None:
-    """Write the report: one HTML file that opens from disk without a network, or its charts as SVG or PNG."""
+    """Write the report: one HTML file that opens from disk without a network, or its charts as SVG
+    or PNG."""
     from ..errors import ResultsError, UsageError
 
     if charts is not None and output is not None:

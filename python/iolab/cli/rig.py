@@ -35,7 +35,8 @@ _NAME = click.argument("name", metavar="NAME", default="openzfs")
 
 @click.group("rig")
 def command() -> None:
-    """Disposable virtual machines with disks of a chosen speed: built once, started when needed, then deleted.
+    """Disposable virtual machines with disks of a chosen speed: built once, started when needed,
+    then deleted.
 
     'iolab run STUDY --host rig:NAME' measures on one. See docs/guides/rigs.md.
     """
@@ -89,7 +90,8 @@ def build(rig: str, builds: tuple[str, ...]) -> int:
     help="How to write it.",
 )
 def builds(rig: str, delete: str | None, style: str) -> int:
-    """List builds of your own: sources, patches, version, compiler, and how the sources were configured."""
+    """List builds of your own: sources, patches, version, compiler, and how the sources were
+    configured."""
     from ..hosts.kinds.rig import rig_home
     from ..rigs.builds import delete_build, records
     from ..rigs.recipe import find_rig
@@ -114,7 +116,8 @@ def builds(rig: str, delete: str | None, style: str) -> int:
 @command.command()
 @click.argument("rig", metavar="RIG", default="openzfs", shell_complete=complete_rigs)
 def check(rig: str) -> int:
-    """Check whether a rig is built, or can be built here; changes nothing. Exit code 1 with the reason if it cannot."""
+    """Check whether a rig is built, or can be built here; changes nothing. Exit code 1 with the
+    reason if it cannot."""
     from ..rigs.build import Builder
     from ..rigs.qemu import check_program
     from ..rigs.recipe import find_rig

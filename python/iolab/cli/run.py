@@ -138,8 +138,8 @@ def command(
 ) -> int:
     """Run a study: every cell in every block. The evidence of each run is kept.
 
-    Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept, and --resume continues.
-    docs/reference/study.md lists every key of a study.
+    Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept,
+    and --resume continues. docs/reference/study.md lists every key of a study.
     """
     from ..errors import UsageError
     from ..results.open.multi_host import host_words, read_hosts
@@ -230,7 +230,8 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
 
 
 def _agreed(study: Study, trust: bool) -> bool:
-    """Whether the study's commands may run: --trust, agreed to before, or agreed to now by whoever sits there."""
+    """Whether the study's commands may run: --trust, agreed to before, or agreed to now by whoever
+    sits there."""
     from ..study.trust import described, is_trusted, remember, require_trust, trust_file
 
     if is_trusted(study):

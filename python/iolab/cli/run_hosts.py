@@ -38,7 +38,8 @@ def opened(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
 
 
 def place(study: Path, output: Path | None) -> Path:
-    """Where a study's results go: where a user said, else results/NAME. StudyError where the file can't be read."""
+    """Where a study's results go: where a user said, else results/NAME. StudyError where the file
+    can't be read."""
     from ..study.load import study_name
 
     return output if output is not None else Path("results") / study_name(study)
@@ -47,7 +48,8 @@ def place(study: Path, output: Path | None) -> Path:
 def loaded_on(
     study: Path, hosts: Mapping[str, Host], how: How
 ) -> tuple[dict[str, Study], dict[str, IolabError]]:
-    """The study as it comes out on each host, and why it doesn't on those that can't be reached; StudyError for a wrong one."""
+    """The study as it comes out on each host, and why it doesn't on those that can't be reached;
+    StudyError for a wrong one."""
     from ..errors import RunError
     from ..study.load import load_study
 
@@ -69,7 +71,8 @@ def print_plans(
     hosts: Mapping[str, Host],
     how: How,
 ) -> int:
-    """What would be done on each host; the worst exit code, at least 1 where it couldn't be done on one of them now."""
+    """What would be done on each host; the worst exit code, at least 1 where it couldn't be done on
+    one of them now."""
     from ..run.dry_run import preview
 
     plans: dict[str, Any] = {}

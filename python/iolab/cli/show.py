@@ -1,4 +1,5 @@
-"""`iolab show`: what is in it: runs, verdicts with reasons, metrics, environment; of a recording or trace, its I/Os."""
+"""`iolab show`: what is in it: runs, verdicts with reasons, metrics, environment; of a recording or
+trace, its I/Os."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 @click.option("--runs", "every", is_flag=True, help="A line for each run.")
 @format_option("text", "json")
 def command(path: Path, every: bool, style: str) -> None:
-    """Show what results hold: runs, verdicts with their reasons, metrics, environment. Of a recording or trace of I/O: operations,
-    span, percentiles, losses."""
+    """Show what results hold: runs, verdicts with their reasons, metrics, environment. Of a
+    recording or trace of I/O: operations, span, percentiles, losses."""
     from .show_recording import is_recording, show_recording
     from .show_trace import is_trace, show_trace
 

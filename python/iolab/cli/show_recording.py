@@ -1,4 +1,5 @@
-"""`iolab show RECORDING`: sources, events, span, whose they are, percentiles by operation, losses and gaps, marks, size."""
+"""`iolab show RECORDING`: sources, events, span, whose they are, percentiles by operation, losses
+and gaps, marks, size."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def show_recording(path: Path, style: str) -> None:
 
 
 def as_json(summary: RecordingSummary) -> dict[str, Any]:
-    """`{"schema": 1, "kind": "recording", "events": {"recorded", "lost", ...}, ...}`: times in ns, sizes in bytes."""
+    """`{"schema": 1, "kind": "recording", "events": {"recorded", "lost", ...}, ...}`: times in ns,
+    sizes in bytes."""
     facts = summary.facts
     return {
         "schema": 1,
@@ -253,7 +255,8 @@ def _losses(summary: RecordingSummary) -> list[str]:
 
 
 def _gaps(summary: RecordingSummary) -> list[str]:
-    """What was not recorded, for how long, from when, and why: sources that share a gap in one line."""
+    """What was not recorded, for how long, from when, and why: sources that share a gap in one
+    line."""
     from ..heatmap.ticks import quantity
 
     together: dict[tuple[int, int | None, str], list[str]] = {}

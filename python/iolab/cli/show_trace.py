@@ -1,4 +1,5 @@
-"""`iolab show TRACE`: what a trace of I/O holds: span, operations, percentiles by operation, device and process, losses."""
+"""`iolab show TRACE`: what a trace of I/O holds: span, operations, percentiles by operation, device
+and process, losses."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def tell_summary(
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
-    """`{"schema": 1, "kind": "trace", "path", "format", "events": {...}, ...}`: times in ns, sizes in bytes."""
+    """`{"schema": 1, "kind": "trace", "path", "format", "events": {...}, ...}`: times in ns, sizes
+    in bytes."""
     facts = summary.facts
     return {
         "schema": 1,
@@ -119,8 +121,8 @@ def _lines(summary: Summary) -> list[str]:
 
 
 def sizes(values: Mapping[str, int], bits: int) -> dict[str, int]:
-    """Percentiles of sizes, that are the upper bounds of buckets, as their lower ones: I/Os are of 4 KiB, not of the last byte before
-    the next bucket. The largest is exact."""
+    """Percentiles of sizes, that are the upper bounds of buckets, as their lower ones: I/Os are of
+    4 KiB, not of the last byte before the next bucket. The largest is exact."""
     from .. import _core
 
     return {

@@ -1,4 +1,5 @@
-"""`iolab verify`: read every file of results or a recording, and say which are not what was written, and what is lost by it."""
+"""`iolab verify`: read every file of results or a recording, and say which are not what was
+written, and what is lost by it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ MANY = 1000
 """Files beyond which it is said how far it is."""
 
 FOUND = 1
-"""Exit code where something is not what was written, and was not repaired. A stale cache is no damage: the next command rebuilds it."""
+"""Exit code where something is not what was written, and was not repaired. A stale cache is no
+damage: the next command rebuilds it."""
 
 
 @click.command(
@@ -47,7 +49,8 @@ def command(path: Path, repair: bool, style: str) -> int:
 
 
 def as_json(path: Path, found: Verification) -> dict[str, object]:
-    """`{"schema": 1, "kind": "results" | "recording", "path", "files", "bytes", "unverified", "findings": [...]}`."""
+    """`{"schema": 1, "kind": "results" | "recording", "path", "files", "bytes", "unverified",
+    "findings": [...]}`."""
     return {
         "schema": 1,
         "kind": found.kind,

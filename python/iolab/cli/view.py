@@ -73,10 +73,11 @@ def command(
     token_file: Path | None,
     alert_commands: Path | None,
 ) -> None:
-    """Show recordings, traces and the recordings of results, of each host, in a browser, and to programs.
+    """Show recordings, traces and the recordings of results, of each host, in a browser, and to
+    programs.
 
-    Events are not changed; statistics that are kept of a recording can be, from the page. Worksheets and alerts are saved in the user's own
-    directory.
+    Events are not changed; statistics that are kept of a recording can be, from the page.
+    Worksheets and alerts are saved in the user's own directory.
 
     Prints one address with its token; Ctrl-C ends it. A recording that grows is followed.
     """

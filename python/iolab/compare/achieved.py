@@ -1,4 +1,5 @@
-"""What was asked of the data and what it became: compressibility levels that carry the ratio achieved on the target."""
+"""What was asked of the data and what it became: compressibility levels that carry the ratio
+achieved on the target."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ FACTORS = ("compressibility", "buffer_compress_percentage")
 
 @dataclass(frozen=True)
 class AchievedLevel:
-    """A level of compressibility as asked, with the compression ratio that the target achieved with it."""
+    """A level of compressibility as asked, with the compression ratio that the target achieved with
+    it."""
 
     asked: float
     ratio: float
@@ -30,10 +32,12 @@ class AchievedLevel:
 
 
 def with_achieved(runs: Sequence[Run]) -> list[Run]:
-    """The runs with compressibility levels that name the achieved ratio, where every level of the factor has one.
+    """The runs with compressibility levels that name the achieved ratio, where every level of the
+    factor has one.
 
-    The ratio of a level is the geometric mean over all its runs: it names the axis, so it must be one for all arms. A file
-    system that stores in units (a sector, a record) achieves in steps whatever was asked.
+    The ratio of a level is the geometric mean over all its runs: it names the axis, so it must be
+    one for all arms. A file system that stores in units (a sector, a record) achieves in steps
+    whatever was asked.
     """
     listed = list(runs)
     for factor in FACTORS:
@@ -58,7 +62,8 @@ def with_achieved(runs: Sequence[Run]) -> list[Run]:
 
 
 def _ratios(runs: Sequence[Run], factor: str) -> dict[float, float]:
-    """Asked level to achieved ratio, empty unless every run has the factor as a number and every level was observed."""
+    """Asked level to achieved ratio, empty unless every run has the factor as a number and every
+    level was observed."""
     found: dict[float, list[float]] = {}
     for run in runs:
         level = run.factors.get(factor)

@@ -21,7 +21,8 @@ LOADS = ("numjobs", "iodepth", "threads", "jobs", "rate_iops", "procs")
 
 
 BLOCK_SIZES = {"bs", "blocksize", "block_size", "recordsize"}
-"""Rates at different block sizes are different quantities: tables of their own, and no mean over them."""
+"""Rates at different block sizes are different quantities: tables of their own, and no mean over
+them."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Grid:
 
 
 def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
-    """`media=hdd,ssd` and `disks=4` as a mapping; repeated factors add up. UsageError for what is no `name=level`."""
+    """`media=hdd,ssd` and `disks=4` as a mapping; repeated factors add up. UsageError for what is
+    no `name=level`."""
     found: dict[str, list[str]] = {}
     for text in texts:
         name, equals, levels = text.partition("=")
@@ -61,7 +63,8 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def select(runs: Sequence[Run], where: Where) -> list[Run]:
-    """The runs that meet every condition; UsageError for a factor or a level that isn't there, naming what is."""
+    """The runs that meet every condition; UsageError for a factor or a level that isn't there,
+    naming what is."""
     selected = list(runs)
     for name, wanted in where.items():
         have = {level_text(level) for run in runs if (level := _level(run, name)) is not None}
@@ -89,7 +92,8 @@ def _level(run: Run, name: str) -> Any:
 
 
 def level_text(level: object) -> str:
-    """A level as a user types it: 4, not 4.0; true, as in TOML; a dash for a factor that the cell lacks."""
+    """A level as a user types it: 4, not 4.0; true, as in TOML; a dash for a factor that the cell
+    lacks."""
     if level is None:
         return "—"
     if isinstance(level, bool):
@@ -122,9 +126,11 @@ def unknown_factor(name: str, runs: Sequence[Run]) -> UsageError:
 
 
 def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
-    """Combinations of levels that occur, in order: numbers and sizes (`8k` before `128k`) ascending, other text by the alphabet.
+    """Combinations of levels that occur, in order: numbers and sizes (`8k` before `128k`)
+    ascending, other text by the alphabet.
 
-    Published and imported text keeps its order of appearance, which somebody chose; a study's runs come in seeded order.
+    Published and imported text keeps its order of appearance, which somebody chose; a study's runs
+    come in seeded order.
     """
     order: dict[str, dict[object, float]] = {name: {} for name in names}
     keys: dict[Key, None] = {}
@@ -177,8 +183,9 @@ def choose(
 ) -> Axes:
     """The axes asked for, filled up so that nothing varies unseen.
 
-    Rows left open take the load (or else the factor with most levels), columns the next; every other factor that
-    varies splits the tables, so that unlike things are pooled only when `ignored` says so.
+    Rows left open take the load (or else the factor with most levels), columns the next; every
+    other factor that varies splits the tables, so that unlike things are pooled only when `ignored`
+    says so.
     """
     names = list(dict.fromkeys(name for run in runs for name in run.factors))
     for name in (*(rows or ()), *(cols or ()), *(tables or ()), *ignored):

@@ -17,12 +17,14 @@ from .axes import Axes, key_of
 from .model import Estimate, Key
 
 BlockKey = tuple[object, ...]
-"""What must agree for two runs to be a pair: block, host, levels of ignored factors, and which of equals it is."""
+"""What must agree for two runs to be a pair: block, host, levels of ignored factors, and which of
+equals it is."""
 
 
 @dataclass
 class ArmCell:
-    """Runs of one variant at one place. `valid` maps what makes a pair to (value, run); `left_out` are the others."""
+    """Runs of one variant at one place. `valid` maps what makes a pair to (value, run); `left_out`
+    are the others."""
 
     valid: dict[BlockKey, tuple[float, Run]] = field(default_factory=dict)
     left_out: dict[BlockKey, Run] = field(default_factory=dict)
@@ -40,11 +42,12 @@ class ArmCell:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two arms of one cell: differences (of logarithms, or plain) per block, shape (pairs,), blocks beside them.
+    """Two arms of one cell: differences (of logarithms, or plain) per block, shape (pairs,), blocks
+    beside them.
 
     Attributes:
-        dropped: blocks where one side is INVALID, missing or without the metric; without: those of them that left for the metric alone.
-        zero: whether a value of zero forbids a ratio.
+        dropped: blocks where one side is INVALID, missing or without the metric; without: those of
+        them that left for the metric alone. zero: whether a value of zero forbids a ratio.
     """
 
     differences: NDArray[np.float64]
@@ -78,7 +81,8 @@ def collect(
 
 
 def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> Pairing:
-    """Pairs of blocks that are valid on both sides; a block that lacks one side leaves whole, and is counted."""
+    """Pairs of blocks that are valid on both sides; a block that lacks one side leaves whole, and
+    is counted."""
     first, second = baseline or ArmCell(), variant or ArmCell()
     every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
     common = [key for key in first.valid if key in second.valid]
@@ -121,7 +125,8 @@ def estimate(arm: ArmCell, metric: Metric, confidence: float) -> Estimate:
 def mean_of(
     values: Sequence[float], metric: Metric, confidence: float
 ) -> tuple[float, float | None, float | None]:
-    """Mean of one or more runs with its interval: geometric, or arithmetic where the metric is compared by difference or a value is 0."""
+    """Mean of one or more runs with its interval: geometric, or arithmetic where the metric is
+    compared by difference or a value is 0."""
     if metric.change == "difference" or min(values) <= 0:
         return mean_interval(values, confidence)
     return log_mean_interval(values, confidence)
@@ -133,7 +138,8 @@ def worst(levels: Iterable[Level]) -> Level:
 
 
 def scale_of(metric: Metric) -> Callable[[float], float]:
-    """From a mean of differences to a change: the fraction behind a log ratio, or the difference itself."""
+    """From a mean of differences to a change: the fraction behind a log ratio, or the difference
+    itself."""
     if metric.change == "difference":
         return float
     return lambda value: math.expm1(value)

@@ -1,4 +1,5 @@
-"""The comparison: every variant against the baseline over a sweep, block by block (DESIGN.md, "Measuring honestly")."""
+"""The comparison: every variant against the baseline over a sweep, block by block (DESIGN.md,
+"Measuring honestly")."""
 
 from __future__ import annotations
 
@@ -49,15 +50,17 @@ def compare(
     Args:
         runs: of one results directory, INVALID ones included: they are left out here, and counted.
         baseline: an arm's name; default the first in order of appearance.
-        rows, cols, tables: factors of each axis (see `axes.choose`); ignore: factors to pool within a cell, which is
+        rows, cols, tables: factors of each axis (see `axes.choose`); ignore: factors to pool within
+        a cell, which is
             then named as hidden variation.
         where: conditions on factors, variants or hosts.
-        shown_unit: unit to write values in; default the published one, where all runs are published in the same.
-        notes: what else must be said beside the numbers (see `remarks.study_notes`).
+        shown_unit: unit to write values in; default the published one, where all runs are published
+        in the same. notes: what else must be said beside the numbers (see `remarks.study_notes`).
 
-    Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared by difference);
-    the t interval of their mean pools its variance over the sweep where homogeneous; q is Benjamini-Hochberg's over
-    every cell of the sweep. Metrics whose distribution nothing is assumed of (extremes) are decided by the exact test.
+    Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared
+    by difference); the t interval of their mean pools its variance over the sweep where
+    homogeneous; q is Benjamini-Hochberg's over every cell of the sweep. Metrics whose distribution
+    nothing is assumed of (extremes) are decided by the exact test.
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
@@ -171,7 +174,8 @@ def _baseline(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -
 def _changes(
     pairings: dict[tuple[Place, str], Pairing], metric: Metric, confidence: float, alpha: float
 ) -> dict[tuple[Place, str], Change]:
-    """Changes of every pairing that has one. The A/A arm is a family of its own: it is there to test the test."""
+    """Changes of every pairing that has one. The A/A arm is a family of its own: it is there to
+    test the test."""
     found: dict[tuple[Place, str], Change] = {}
     sizes: dict[tuple[Place, str], MeanInterval] = {}
     for variant in dict.fromkeys(variant for _, variant in pairings):
@@ -225,7 +229,8 @@ def _is_again(variant: str) -> bool:
 
 
 def _tests(changes: dict[tuple[Place, str], Change], again: bool) -> int:
-    """How many tests q is taken over: of all variants together, or of the A/A arm by itself. At least 1."""
+    """How many tests q is taken over: of all variants together, or of the A/A arm by itself. At
+    least 1."""
     return max(
         1,
         sum(
@@ -239,7 +244,8 @@ def _tests(changes: dict[tuple[Place, str], Change], again: bool) -> int:
 def _detectable(
     pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float, tests: int
 ) -> float | None:
-    """The smallest change that a cell of median noise and blocks finds, at the level that one of so many tests must pass."""
+    """The smallest change that a cell of median noise and blocks finds, at the level that one of so
+    many tests must pass."""
     repeated = [
         pairing.differences for pairing in pairings.values() if len(pairing.differences) >= 2
     ]
@@ -252,10 +258,11 @@ def _detectable(
 
 
 def _needed(interval: MeanInterval, tests: int, alpha: float) -> int | None:
-    """Blocks at which a change of this size would be found among that many tests: more than there are, where undecided.
+    """Blocks at which a change of this size would be found among that many tests: more than there
+    are, where undecided.
 
-    A single true change among many must pass the strictest threshold of Benjamini-Hochberg, alpha over all of the tests:
-    the cells of every variant.
+    A single true change among many must pass the strictest threshold of Benjamini-Hochberg, alpha
+    over all of the tests: the cells of every variant.
     """
     if interval.sd is None or not math.isfinite(interval.sd) or interval.mean == 0:
         return None

@@ -1,4 +1,5 @@
-"""Throughput against latency as values: what the hockey stick draws and the report's knee table says.
+"""Throughput against latency as values: what the hockey stick draws and the report's knee table
+says.
 
 Rates, throughputs and latencies are in the metrics' base units (1/s or B/s, and seconds).
 """
@@ -21,8 +22,8 @@ class CurvePoint:
     Attributes:
         load: level of the load factor.
         throughput, latency: geometric means over the runs that count, with their own intervals.
-        level: the worst verdict among those runs; saturated: whether one of them missed its offered rate.
-        n: runs that count.
+        level: the worst verdict among those runs; saturated: whether one of them missed its offered
+        rate. n: runs that count.
     """
 
     load: float
@@ -42,7 +43,8 @@ class Curve:
         knee: over the repetitions that cover all levels, or why there is no clear one.
         usl: the Universal Scalability Law through every run that counts, or why there is no fit.
         left_out: runs that were INVALID, or without one of the two metrics.
-        incomplete: repetitions that lack a level, and so give neither a knee nor a pair at equal load.
+        incomplete: repetitions that lack a level, and so give neither a knee nor a pair at equal
+        load.
     """
 
     variant: str
@@ -60,11 +62,13 @@ class Matched:
 
     Attributes:
         at: the common throughput (or latency).
-        baseline, variant: the other quantity there, interpolated between measured points: geometric means over the
+        baseline, variant: the other quantity there, interpolated between measured points: geometric
+        means over the
             blocks in which both reach `at`, or read from the mean curves where no block does.
-        change: variant over baseline, minus one, with an interval from those blocks; it has no interval and counts
-            no pair where it comes from the mean curves. It has no q and is never `decided`: points along a curve are
-            a picture of one finding, which the cells of the comparison decide.
+        change: variant over baseline, minus one, with an interval from those blocks; it has no
+        interval and counts
+            no pair where it comes from the mean curves. It has no q and is never `decided`: points
+            along a curve are a picture of one finding, which the cells of the comparison decide.
     """
 
     at: float
@@ -78,8 +82,10 @@ class EqualLoad:
     """A variant against the baseline at equal throughput and at equal latency.
 
     Attributes:
-        latency_at: latency at a few throughputs that both curves reach; throughput_at: throughput at a few latencies
-            that both have. Empty where the curves have no such range in common: nothing is extrapolated.
+        latency_at: latency at a few throughputs that both curves reach; throughput_at: throughput
+        at a few latencies
+            that both have. Empty where the curves have no such range in common: nothing is
+            extrapolated.
     """
 
     variant: str
@@ -94,11 +100,12 @@ class Curves:
 
     Attributes:
         operation: `read`, `write`...; load: the factor that rises along a curve.
-        tables: names of the other factors that vary, what a comparison has in its columns last; table_levels: their
+        tables: names of the other factors that vary, what a comparison has in its columns last;
+        table_levels: their
             combinations, in order.
         fixed: factors with a single level.
-        curves: in order of table, then variant, the baseline's first; equal: likewise, without the baseline.
-        confidence: of every interval. warnings: what holds for all of them.
+        curves: in order of table, then variant, the baseline's first; equal: likewise, without the
+        baseline. confidence: of every interval. warnings: what holds for all of them.
     """
 
     operation: str

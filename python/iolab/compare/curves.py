@@ -1,4 +1,5 @@
-"""Throughput against latency per variant: curves, their knees, scalability, and comparisons at equal load."""
+"""Throughput against latency per variant: curves, their knees, scalability, and comparisons at
+equal load."""
 
 from __future__ import annotations
 
@@ -50,14 +51,17 @@ def curves(
     confidence: float = CONFIDENCE,
     notes: Sequence[Warning] = (),
 ) -> Curves:
-    """Throughput-against-latency curves of every variant and every combination of the other factors.
+    """Throughput-against-latency curves of every variant and every combination of the other
+    factors.
 
     Args:
         runs: of one results directory, INVALID ones included: they are left out here, and counted.
         operation: `read`, `write`...; default the one that most runs observed.
-        load: the factor that rises along a curve; default the one of `axes.LOADS` with most numeric levels, or else
+        load: the factor that rises along a curve; default the one of `axes.LOADS` with most numeric
+        levels, or else
             any factor with most.
-        throughput: `iops` or `bw`, default the first of them that was observed; latency: `lat.mean`, `clat.p99`...: the
+        throughput: `iops` or `bw`, default the first of them that was observed; latency:
+        `lat.mean`, `clat.p99`...: the
             metrics' names without their operation.
         baseline: an arm's name; default the first in order of appearance.
         notes: what else must be said beside the curves (see `remarks.study_notes`).
@@ -166,7 +170,8 @@ def _point(
 def _repetitions(
     gathered: _Gathered, loads: Sequence[float], rate: Metric, delay: Metric
 ) -> tuple[dict[Repetition, Line], frozenset[Repetition]]:
-    """(throughput, latency) of each repetition that covers all loads, and the repetitions that do not."""
+    """(throughput, latency) of each repetition that covers all loads, and the repetitions that do
+    not."""
     by_repetition: dict[Repetition, dict[float, list[Run]]] = {}
     for level in loads:
         for run in gathered.valid[level]:
@@ -196,7 +201,8 @@ def _usl(runs: Sequence[tuple[float, Run]], load: str, rate: Metric) -> UslFit |
 def _observed(
     runs: Sequence[Run], operation: str | None, throughput: str | None, latency: str
 ) -> tuple[str, str]:
-    """The operation and the throughput that most runs observed together with the latency, within what was asked for."""
+    """The operation and the throughput that most runs observed together with the latency, within
+    what was asked for."""
     if operation is not None and operation not in OPERATIONS:
         raise UsageError(f"unknown operation '{operation}'", hint=f"one of {', '.join(OPERATIONS)}")
     rates = THROUGHPUTS if throughput is None else (throughput,)

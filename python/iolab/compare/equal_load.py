@@ -1,4 +1,5 @@
-"""Two arms where they do the same work, or wait the same time: pairs of interpolated values, block by block."""
+"""Two arms where they do the same work, or wait the same time: pairs of interpolated values, block
+by block."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ Read = Callable[[Sequence[float], Sequence[float], float], float | None]
 
 @dataclass(frozen=True)
 class BlockCurves:
-    """One arm: a curve per repetition that covers all loads, the repetitions that lack one, and the curve of means."""
+    """One arm: a curve per repetition that covers all loads, the repetitions that lack one, and the
+    curve of means."""
 
     complete: Mapping[Repetition, Line]
     partial: frozenset[Repetition]
@@ -39,7 +41,8 @@ class BlockCurves:
 def equal_load(
     baseline: BlockCurves, variant: BlockCurves, name: str, table: Key, confidence: float
 ) -> EqualLoad:
-    """Latency at equal throughput and throughput at equal latency, at round numbers within both curves' range."""
+    """Latency at equal throughput and throughput at equal latency, at round numbers within both
+    curves' range."""
     if not baseline.mean[0] or not variant.mean[0]:
         return EqualLoad(name, table, (), ())
     rates = _round_marks(*_common_range(baseline, variant, 0), np.linspace)
@@ -62,8 +65,8 @@ def _matched(
     better: int,
     confidence: float,
 ) -> Matched | None:
-    """Both arms at one mark; None where neither a block nor the mean curves reach it. `better` is the sign of a change for
-    the better."""
+    """Both arms at one mark; None where neither a block nor the mean curves reach it. `better` is
+    the sign of a change for the better."""
     pairs = []
     for block, line in baseline.complete.items():
         if block in variant.complete:
@@ -104,10 +107,12 @@ def _matched(
 
 
 def _common_range(baseline: BlockCurves, variant: BlockCurves, which: int) -> tuple[float, float]:
-    """Lowest and highest throughput (0) or latency (1) to compare at; low > high where there is none.
+    """Lowest and highest throughput (0) or latency (1) to compare at; low > high where there is
+    none.
 
-    It is what every block reaches in both arms, so that the outcome doesn't choose which blocks count. Where blocks lie so
-    far apart that nothing is left, it is what the middle one reaches; without any whole block, what the mean curves reach.
+    It is what every block reaches in both arms, so that the outcome doesn't choose which blocks
+    count. Where blocks lie so far apart that nothing is left, it is what the middle one reaches;
+    without any whole block, what the mean curves reach.
     """
     shared = [
         _shared(which, baseline.complete[block], variant.complete[block])
@@ -134,7 +139,8 @@ def _improves(value: float, better: int) -> bool | None:
 
 
 def _round_marks(low: float, high: float, spread: Callable[..., Floats]) -> list[float]:
-    """Up to five marks from low to high, rounded to two digits where that leaves them inside; none if low > high."""
+    """Up to five marks from low to high, rounded to two digits where that leaves them inside; none
+    if low > high."""
     if low > high:
         return []
     exact = spread(low, high, POINTS + 2)[1:-1].tolist()

@@ -1,7 +1,8 @@
 """A comparison as values: what renderers and charts draw, and nothing else.
 
-Values are in the metric's base unit. A change is a fraction (0.12 is +12 %) where the metric compares by ratio, and a
-difference in the base unit where it compares by difference (a share of 0.03 is three percentage points).
+Values are in the metric's base unit. A change is a fraction (0.12 is +12 %) where the metric
+compares by ratio, and a difference in the base unit where it compares by difference (a share of
+0.03 is three percentage points).
 """
 
 from __future__ import annotations
@@ -24,12 +25,14 @@ class Estimate:
     """One variant's value in one cell.
 
     Attributes:
-        value: geometric mean over the runs that count (arithmetic for a metric compared by difference), None without any.
-        low, high: its own interval at the comparison's level, None below two runs.
-        values, runs: what it stands on: the values and their runs, in block order.
+        value: geometric mean over the runs that count (arithmetic for a metric compared by
+        difference), None without any. low, high: its own interval at the comparison's level, None
+        below two runs. values, runs: what it stands on: the values and their runs, in block order.
         level: the worst verdict among those runs.
-        left_out: runs that were INVALID, or without this metric; left_out_values: what they observed (None where
-            they did not), in the same order, so that charts can show what was refused; may be empty.
+        left_out: runs that were INVALID, or without this metric; left_out_values: what they
+        observed (None where
+            they did not), in the same order, so that charts can show what was refused; may be
+            empty.
     """
 
     value: float | None
@@ -48,15 +51,18 @@ class Change:
 
     Attributes:
         value: the estimate; low, high: its interval, None where there is none (one pair).
-        pairs: blocks that count; dropped: blocks that left because one side was INVALID, missing or without the metric;
+        pairs: blocks that count; dropped: blocks that left because one side was INVALID, missing or
+        without the metric;
             without: those of them that left for the metric alone.
         df: degrees of freedom of the interval; pooled: whether its variance is the sweep's.
-        p: of the t test; p_exact: of the exact test, from six pairs on; q: Benjamini-Hochberg over the sweep.
-        decided: whether q is at most the comparison's alpha.
-        improves: whether the direction of the estimate is the metric's better one; None without direction.
-        blocks_needed: blocks at which a change as large as the estimate would be found with 80 % power among the tests that
+        p: of the t test; p_exact: of the exact test, from six pairs on; q: Benjamini-Hochberg over
+        the sweep. decided: whether q is at most the comparison's alpha.
+        improves: whether the direction of the estimate is the metric's better one; None without
+        direction. blocks_needed: blocks at which a change as large as the estimate would be found
+        with 80 % power among the tests that
             q is taken over, where undecided.
-        excluded: the interval's far end as a size: a change beyond it, up or down, is excluded. None without interval.
+        excluded: the interval's far end as a size: a change beyond it, up or down, is excluded.
+        None without interval.
     """
 
     value: float
@@ -78,7 +84,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Cell:
-    """One variant at one place of one table. `change` is None for the baseline itself and where no ratio exists.
+    """One variant at one place of one table. `change` is None for the baseline itself and where no
+    ratio exists.
 
     Attributes:
         footnotes: codes into `Comparison.footnotes`.
@@ -126,15 +133,17 @@ class Comparison:
     """Every variant against the baseline over a sweep.
 
     Attributes:
-        rows, cols, tables: factor names of each axis; *_levels: their levels in order (missing cells are simply absent).
-        cells: in table, row, column, variant order, the baseline's first.
+        rows, cols, tables: factor names of each axis; *_levels: their levels in order (missing
+        cells are simply absent). cells: in table, row, column, variant order, the baseline's first.
         fixed: factors with a single level, which head the table instead of an axis.
         footnotes: code to text, in order of first use.
-        noise_floor: of an A/A arm: the range of change seen where nothing differs, as (lowest, highest).
-        confidence: of every interval; alpha: of decisions after Benjamini-Hochberg.
-        detectable: smallest change that the blocks of a typical cell find with 80 % power among the tests that q is taken
+        noise_floor: of an A/A arm: the range of change seen where nothing differs, as (lowest,
+        highest). confidence: of every interval; alpha: of decisions after Benjamini-Hochberg.
+        detectable: smallest change that the blocks of a typical cell find with 80 % power among the
+        tests that q is taken
             over: half of the cells need less. None below two blocks.
-        shown_unit: unit in which to write values where one was asked for or published; None chooses a readable one.
+        shown_unit: unit in which to write values where one was asked for or published; None chooses
+        a readable one.
     """
 
     metric: Metric
@@ -168,7 +177,8 @@ class Comparison:
 
     @property
     def again(self) -> tuple[int, int]:
-        """(false alarms, cells) of the A/A arm: decided changes where nothing differs, of those that could be decided."""
+        """(false alarms, cells) of the A/A arm: decided changes where nothing differs, of those
+        that could be decided."""
         found = [
             cell.change
             for cell in self.cells

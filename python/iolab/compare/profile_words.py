@@ -1,4 +1,5 @@
-"""Profiles in words: how much was sampled, how much of it was idle, kernel or user; the same wherever a profile is shown."""
+"""Profiles in words: how much was sampled, how much of it was idle, kernel or user; the same
+wherever a profile is shown."""
 
 from __future__ import annotations
 

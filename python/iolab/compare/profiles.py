@@ -1,7 +1,8 @@
-"""Profiles of the variants of a cell beside each other: one tree of functions with the samples of each, and what differs between two.
+"""Profiles of the variants of a cell beside each other: one tree of functions with the samples of
+each, and what differs between two.
 
-Shares are of the samples in which a CPU had something to do, so that profiles of unequal length and load can be held beside each other. One
-profile is one capture: differences are shown, not tested.
+Shares are of the samples in which a CPU had something to do, so that profiles of unequal length and
+load can be held beside each other. One profile is one capture: differences are shown, not tested.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from ..results.open.profiles import Profile
 from .axes import level_text
 
 LEAST_SHARE = 0.002
-"""Parts below that share in every profile are left out of the tree: a pixel or two of a screen's width."""
+"""Parts below that share in every profile are left out of the tree: a pixel or two of a screen's
+width."""
 
 MOST_FUNCTIONS = 15
 """Functions listed by how far their own shares differ."""
@@ -30,9 +32,10 @@ class Part:
     """A function where it was called from, or a process where it has no parent.
 
     Attributes:
-        name: without the mark of kernels' functions; parent: place of the part that it lies in, None for a process.
-        kernel: whether it is the kernel's.
-        samples: of each profile, in it or in what it calls. shares: of the samples of each profile that were busy.
+        name: without the mark of kernels' functions; parent: place of the part that it lies in,
+        None for a process. kernel: whether it is the kernel's.
+        samples: of each profile, in it or in what it calls. shares: of the samples of each profile
+        that were busy.
     """
 
     name: str
@@ -44,7 +47,8 @@ class Part:
 
 @dataclass(frozen=True)
 class FunctionShares:
-    """A function wherever it was called from: by profile, the share in which a CPU was in it itself."""
+    """A function wherever it was called from: by profile, the share in which a CPU was in it
+    itself."""
 
     name: str
     kernel: bool
@@ -56,8 +60,8 @@ class CellProfiles:
     """Profiles of one cell, those of the baseline first.
 
     Attributes:
-        parts: parents before their children, siblings by samples, most first: the same order for every profile.
-        functions: every function with samples of its own.
+        parts: parents before their children, siblings by samples, most first: the same order for
+        every profile. functions: every function with samples of its own.
     """
 
     factors: Factors
@@ -91,7 +95,8 @@ class CellProfiles:
 def cells_of(
     profiles: Sequence[Profile], baseline: str | None, variants: Sequence[str]
 ) -> list[CellProfiles]:
-    """Profiles by cell, in order of their runs; within a cell the baseline first, then the other variants in their order."""
+    """Profiles by cell, in order of their runs; within a cell the baseline first, then the other
+    variants in their order."""
     order = [name for name in [baseline, *variants] if name is not None]
     groups: dict[tuple[str, str], list[Profile]] = {}
     for each in profiles:
@@ -136,7 +141,8 @@ def _cell(profiles: Sequence[Profile]) -> CellProfiles:
 
 
 def _lay(root: _Branch, totals: Sequence[int], parts: list[Part]) -> None:
-    """All below a branch; a list of branches in place of recursion, as perf's stacks are 127 frames deep and more."""
+    """All below a branch; a list of branches in place of recursion, as perf's stacks are 127 frames
+    deep and more."""
     waiting: list[tuple[_Branch, int | None]] = [(root, None)]
     while waiting:
         above, place = waiting.pop()
@@ -173,7 +179,8 @@ def _frames(stack: str) -> list[str]:
 
 
 def change(part: Part | FunctionShares, before: int, after: int) -> float:
-    """How much more of the busy time it takes in the second profile than in the first: 0.01 is a point of per cent."""
+    """How much more of the busy time it takes in the second profile than in the first: 0.01 is a
+    point of per cent."""
     return part.shares[after] - part.shares[before]
 
 

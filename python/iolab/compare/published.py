@@ -22,7 +22,8 @@ Place = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike a measured variant and a published one order the cells that both have. `correlation`: None where it means nothing."""
+    """How alike a measured variant and a published one order the cells that both have.
+    `correlation`: None where it means nothing."""
 
     metric: Metric
     variant: str
@@ -42,7 +43,8 @@ class Published:
     """A published table, to be held beside measured runs. `about`: what it says of itself.
 
     Args:
-        path: the file; after it, as in `TABLE.csv:disks=1,2`, the levels of factors that alone are taken.
+        path: the file; after it, as in `TABLE.csv:disks=1,2`, the levels of factors that alone are
+        taken.
 
     UsageError, FormatError where it can't be read, or has no such level.
     """
@@ -66,7 +68,8 @@ class Published:
     def agreements(self, runs: Sequence[Run], metric: str) -> list[Agreement]:
         """For each measured variant and each published one, over the cells that both have.
 
-        Raises UsageError where the cells can't be told to be the same: a published factor that varies wasn't swept, or another one was.
+        Raises UsageError where the cells can't be told to be the same: a published factor that
+        varies wasn't swept, or another one was.
         """
         self._check(runs)
         found = []
@@ -88,7 +91,8 @@ class Published:
         return found
 
     def beside(self, runs: Sequence[Run]) -> list[Run]:
-        """The measured runs, and the published cells that were measured, as variants named `project (published)`; to be compared."""
+        """The measured runs, and the published cells that were measured, as variants named `project
+        (published)`; to be compared."""
         self._check(runs)
         measured = {self._place(run) for run in runs}
         swept = {
@@ -120,8 +124,8 @@ class Published:
         return [*own, *theirs]
 
     def noted(self, comparison: Comparison, runs: Sequence[Run]) -> Comparison:
-        """The comparison with what its runs and the published cells have in common, as a note; unchanged where that metric wasn't
-        published."""
+        """The comparison with what its runs and the published cells have in common, as a note;
+        unchanged where that metric wasn't published."""
         if comparison.metric.name not in self.metrics():
             return comparison
         found = self.agreements(runs, comparison.metric.name)
@@ -172,6 +176,7 @@ class Published:
 
 
 def _split(given: Path) -> tuple[Path, list[str]]:
-    """`dir/TABLE.csv:disks=1:bs=8k` as the file and its conditions; a file that has such a name is itself."""
+    """`dir/TABLE.csv:disks=1:bs=8k` as the file and its conditions; a file that has such a name is
+    itself."""
     name, *conditions = given.name.split(":")
     return (given, []) if not conditions or given.exists() else (given.with_name(name), conditions)

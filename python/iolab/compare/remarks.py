@@ -20,7 +20,8 @@ Place = tuple[Key, Key, Key]
 def footnotes_of(
     arm: ArmCell, pairing: Pairing | None, metric: Metric, notes: dict[str, str]
 ) -> tuple[str, ...]:
-    """Codes of what a reader must know of one cell; their texts are added to `notes`, with an example each."""
+    """Codes of what a reader must know of one cell; their texts are added to `notes`, with an
+    example each."""
     codes: dict[str, None] = {}
 
     def say(code: str, text: str) -> None:
@@ -140,7 +141,8 @@ def warnings_of(
 def study_notes(
     standing: Standing | None, imported: Mapping[str, Any] | None = None
 ) -> tuple[Warning, ...]:
-    """What is missing of the study that the runs are of, and in which of fio's options the variants of imported runs differ."""
+    """What is missing of the study that the runs are of, and in which of fio's options the variants
+    of imported runs differ."""
     missing = (
         () if standing is None else tuple(Warning("unfinished", text) for text in standing.words())
     )
@@ -178,7 +180,8 @@ def _environment(runs: Sequence[Run]) -> list[Warning]:
 
 
 def _devices(runs: Sequence[Run]) -> list[Warning]:
-    """Devices that held up their peers in some runs: such a target isn't the same as one without them."""
+    """Devices that held up their peers in some runs: such a target isn't the same as one without
+    them."""
     slow: dict[str, int] = {}
     for run in runs:
         for reason in run.verdict.reasons:

@@ -26,8 +26,9 @@ def summaries(
 ) -> tuple[Summary, ...]:
     """Per table, column and variant: the mean over rows, its interval over blocks.
 
-    The interval comes from one mean per block over the common cells, because cells of one block share its luck; with a
-    single block there is none. Nothing is summed up over block sizes, or over a single cell.
+    The interval comes from one mean per block over the common cells, because cells of one block
+    share its luck; with a single block there is none. Nothing is summed up over block sizes, or
+    over a single cell.
     """
     if BLOCK_SIZES & set(axes.rows):
         return ()

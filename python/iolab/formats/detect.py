@@ -24,14 +24,16 @@ _NAMES = (
     (re.compile(r"diskstats"), "diskstats"),
     (re.compile(r"\.json$"), "fio-json"),
 )
-"""What a name hints at, the most particular first; asked only of formats that the content left undecided."""
+"""What a name hints at, the most particular first; asked only of formats that the content left
+undecided."""
 
 
 def detect(data: bytes, file_name: str) -> str | None:
     """The name of the format of a file that begins with `data`, or None when no format takes it.
 
-    The first format whose content check says yes wins; formats of third parties are asked after the built-in ones.
-    Of those that can't tell, the one that the file's name hints at is taken, so that an empty `fio.json` is still fio's.
+    The first format whose content check says yes wins; formats of third parties are asked after the
+    built-in ones. Of those that can't tell, the one that the file's name hints at is taken, so that
+    an empty `fio.json` is still fio's.
     """
     head = data[:_HEAD]
     built_in = registry.built_in("format")
@@ -39,7 +41,8 @@ def detect(data: bytes, file_name: str) -> str | None:
     hints = [name for name in (file_name.removesuffix(".log"),) if name in built_in]
     hints += [name for pattern, name in _NAMES if pattern.search(file_name)]
     undecided: list[str] = []
-    # contents exclude each other, so asking the likely format first changes no answer and spares the others' looks
+    # contents exclude each other, so asking the likely format first changes no answer and spares
+    # the others' looks
     found = _ask(dict.fromkeys([*hints, *built_in]), head, file_name, undecided)
     if found is None:
         hinted = next((name for name in hints if name in undecided), None)

@@ -1,1 +1,2 @@
-"""Heat maps of I/O: counts in; pictures, characters or a page's data out. Light: nothing of altair or scipy."""
+"""Heat maps of I/O: counts in; pictures, characters or a page's data out. Light: nothing of altair
+or scipy."""

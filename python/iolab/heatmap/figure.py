@@ -23,7 +23,8 @@ LINE_STEPS = 100
 
 @dataclass(frozen=True)
 class Layout:
-    """Room that a renderer has: cells across at most, pixels up for a map, and how many of them a row is at least."""
+    """Room that a renderer has: cells across at most, pixels up for a map, and how many of them a
+    row is at least."""
 
     columns: int
     height: int
@@ -35,11 +36,12 @@ class Panel:
     """One map, ready to draw.
 
     Attributes:
-        label: what it is of; heading: with its counts; y, unit: what stands on the axis, "ns" or "B".
-        frame, cells, scale: where, how many and which level; signed: a difference, second minus first.
-        gaps: spans of columns without I/O where some was due, in columns; unrecorded: spans in which nothing was recorded.
-        lost: records lost by column; lines: name to a value for each column, nan where there is none.
-        notes: what is not shown and what was lost; weight: what a cell holds; at: a value near which its axis has a mark.
+        label: what it is of; heading: with its counts; y, unit: what stands on the axis, "ns" or
+        "B". frame, cells, scale: where, how many and which level; signed: a difference, second
+        minus first. gaps: spans of columns without I/O where some was due, in columns; unrecorded:
+        spans in which nothing was recorded. lost: records lost by column; lines: name to a value
+        for each column, nan where there is none. notes: what is not shown and what was lost;
+        weight: what a cell holds; at: a value near which its axis has a mark.
     """
 
     label: str
@@ -103,10 +105,11 @@ def panels(
     percentiles: bool = False,
     difference: bool = False,
 ) -> list[Panel]:
-    """Panels of maps of one kind of y on common axes and one scale of colour; with `difference` of two, theirs last.
+    """Panels of maps of one kind of y on common axes and one scale of colour; with `difference` of
+    two, theirs last.
 
-    Offsets are addresses and get no percentiles. Raises UsageError for percentiles of time spent or bytes, FormatError where
-    nothing is left to draw.
+    Offsets are addresses and get no percentiles. Raises UsageError for percentiles of time spent or
+    bytes, FormatError where nothing is left to draw.
     """
     counts = [each.counts for each in maps]
     if percentiles and counts[0].weight != "count":
@@ -169,7 +172,8 @@ def panels(
 
 
 def _lines(counts: HeatCounts, factor: int, across: int) -> tuple[dict[str, Floats], str]:
-    """Percentiles and mean for each column, from spans long enough that a line can be followed; and how long they are."""
+    """Percentiles and mean for each column, from spans long enough that a line can be followed; and
+    how long they are."""
     joined = -(-across // LINE_STEPS)
     spans = overlays.lines(counts.coarser(columns=factor * joined), -(-across // joined))
     pace = f"lines of each {quantity(counts.interval_ns * factor * joined, 'ns')}"

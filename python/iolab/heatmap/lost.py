@@ -1,4 +1,5 @@
-"""What was lost and where nothing was recorded, by column of a drawing: counted apart from the I/Os, drawn under them."""
+"""What was lost and where nothing was recorded, by column of a drawing: counted apart from the
+I/Os, drawn under them."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ class Lost:
     """Records lost, by column of the drawing.
 
     Attributes:
-        columns: (column, records), ascending; 0 records where something was lost and nobody knows how much.
-        kinds: (kind, records) of all of them together.
+        columns: (column, records), ascending; 0 records where something was lost and nobody knows
+        how much. kinds: (kind, records) of all of them together.
     """
 
     columns: tuple[tuple[int, int], ...] = ()
@@ -28,7 +29,8 @@ class Lost:
         return bool(self.columns)
 
     def levels(self) -> dict[int, float]:
-        """Column to its height in the strip, above 0 and up to 1: by the logarithm of the records, an unknown number lowest."""
+        """Column to its height in the strip, above 0 and up to 1: by the logarithm of the records,
+        an unknown number lowest."""
         most = math.log2(1 + max((records for _, records in self.columns), default=0))
         return {
             column: 0.3 + 0.7 * (math.log2(1 + records) / most if most else 0.0)
@@ -62,7 +64,8 @@ NOTHING_LOST = Lost()
 
 
 def lost_of(counts: HeatCounts, columns: int, factor: int = 1) -> Lost:
-    """The losses of a map in a drawing of `columns` columns, each `factor` of the map's. What lies beside the drawing is left out."""
+    """The losses of a map in a drawing of `columns` columns, each `factor` of the map's. What lies
+    beside the drawing is left out."""
     inside = [
         (column // factor, kind, records)
         for column, kind, records in counts.lost_at

@@ -1,8 +1,9 @@
-"""From counts to cells: which part of y is shown, in which rows and columns. Every count lies in one cell, or is counted
-as above or below.
+"""From counts to cells: which part of y is shown, in which rows and columns. Every count lies in
+one cell, or is counted as above or below.
 
-Three spaces follow each other: *values* (ns or bytes, the buckets' bounds), *positions* (0 at the bottom of the map to
-1 at its top, along a linear or logarithmic scale), and *pixels* (or characters) of whoever draws.
+Three spaces follow each other: *values* (ns or bytes, the buckets' bounds), *positions* (0 at the
+bottom of the map to 1 at its top, along a linear or logarithmic scale), and *pixels* (or
+characters) of whoever draws.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ _LEAST_SPAN = 4.0
 """A logarithmic axis that follows the data spans at least this factor."""
 
 _ROOM = 2**0.5
-"""Left free below and above sizes on a logarithmic axis: they are few and exact, so that the first and the last are lines of their own."""
+"""Left free below and above sizes on a logarithmic axis: they are few and exact, so that the first
+and the last are lines of their own."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What is asked for: the scale of y, the share of I/Os to leave above the map, a range of y, the scale of colour, and the share of
-    sizes to leave below a logarithmic map, which a handful of tiny ones would stretch."""
+    """What is asked for: the scale of y, the share of I/Os to leave above the map, a range of y,
+    the scale of colour, and the share of sizes to leave below a logarithmic map, which a handful of
+    tiny ones would stretch."""
 
     y_scale: YScale
     crop: float = 0.0
@@ -73,9 +76,9 @@ class Cells:
     """Rows and columns of counts.
 
     Attributes:
-        column_ns: length of a column; edges: bounds of the rows in values, ascending, one more than rows.
-        counts: shape (rows, columns), row 0 being the lowest; signed where it is a difference.
-        above, below: what lies outside the frame.
+        column_ns: length of a column; edges: bounds of the rows in values, ascending, one more than
+        rows. counts: shape (rows, columns), row 0 being the lowest; signed where it is a
+        difference. above, below: what lies outside the frame.
     """
 
     column_ns: int
@@ -88,8 +91,9 @@ class Cells:
 def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
     """The frame that suits all these maps together, so that they can be compared.
 
-    A range wins over a crop; a crop leaves at most that share of all counts above, and ends with a whole bucket, as a tail does below.
-    A time of which it is known that nothing happened has an empty one. FormatError where nothing is left to show.
+    A range wins over a crop; a crop leaves at most that share of all counts above, and ends with a
+    whole bucket, as a tail does below. A time of which it is known that nothing happened has an
+    empty one. FormatError where nothing is left to show.
     """
     held = [each for each in maps if len(each.count)]
     if not held and all(
@@ -164,7 +168,8 @@ def _empty_frame(counts: HeatCounts, view: View) -> Frame:
 def cells_of(
     counts: HeatCounts, frame: Frame, *, columns: int, factor: int, height: float, least: float
 ) -> Cells:
-    """Cells of one map: `factor` columns in one, buckets joined until a row is `least` of `height` pixels high."""
+    """Cells of one map: `factor` columns in one, buckets joined until a row is `least` of `height`
+    pixels high."""
     coarse = counts.coarser(columns=factor)
     grid = coarse.grid
     first, last = grid.index(frame.low if frame.low >= 1 else 0), grid.index(frame.high - 1)
@@ -186,9 +191,11 @@ def cells_of(
 
 
 def joined_rows(edges: Sequence[float], least: float) -> list[int]:
-    """First bucket of each row: buckets between these edges (pixels, ascending) join until a row is `least` high.
+    """First bucket of each row: buckets between these edges (pixels, ascending) join until a row is
+    `least` high.
 
-    What remains at the top joins the last row. The page does the same while it is zoomed (`web/src/canvas/rows.ts`).
+    What remains at the top joins the last row. The page does the same while it is zoomed
+    (`web/src/canvas/rows.ts`).
     """
     starts, start = [0], edges[0]
     for bucket in range(1, len(edges) - 1):
@@ -203,10 +210,11 @@ def joined_rows(edges: Sequence[float], least: float) -> list[int]:
 def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
     """Runs of columns (first, one past the last) without a single I/O where ten were due.
 
-    Due at the rate of what came before or after, whichever is less, over four times the run's length but at least 20
-    columns. By chance that happens less than once in 20 000 times (Poisson), so there the recording or the storage stood
-    still. A map under conditions has none: an empty column there says only that nothing met them. One of bytes has none
-    either: a column without bytes may hold I/Os that move none.
+    Due at the rate of what came before or after, whichever is less, over four times the run's
+    length but at least 20 columns. By chance that happens less than once in 20 000 times (Poisson),
+    so there the recording or the storage stood still. A map under conditions has none: an empty
+    column there says only that nothing met them. One of bytes has none either: a column without
+    bytes may hold I/Os that move none.
     """
     if (
         counts.conditional
@@ -231,7 +239,8 @@ def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
 
 
 def fullest(maps: Sequence[Cells]) -> float:
-    """The highest whole value of the row that holds most in maps of the same rows, at least 1: the marks of an axis begin there."""
+    """The highest whole value of the row that holds most in maps of the same rows, at least 1: the
+    marks of an axis begin there."""
     row = int(np.argmax(sum(np.abs(each.counts).sum(axis=1) for each in maps)))
     return max(1.0, float(maps[0].edges[row + 1]) - 1)
 

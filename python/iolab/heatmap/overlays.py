@@ -1,4 +1,5 @@
-"""Percentiles and mean over time, from the buckets of each column: counted anew for every length of column, never averaged."""
+"""Percentiles and mean over time, from the buckets of each column: counted anew for every length of
+column, never averaged."""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ def names(percentiles: Sequence[float] = PERCENTILES) -> list[str]:
 
 
 def lines(counts: HeatCounts, columns: int, percentiles: Sequence[float] = PERCENTILES) -> Floats:
-    """Value of each percentile, then the mean, by column; shape (len(percentiles) + 1, columns), nan where nothing happened.
+    """Value of each percentile, then the mean, by column; shape (len(percentiles) + 1, columns),
+    nan where nothing happened.
 
-    A percentile is the largest value of the bucket that holds the I/O of rank `ceil(q n)`, as in the native core; the
-    mean takes each bucket at its middle. Both are within the grid's bound of the true value.
+    A percentile is the largest value of the bucket that holds the I/O of rank `ceil(q n)`, as in
+    the native core; the mean takes each bucket at its middle. Both are within the grid's bound of
+    the true value.
     """
     found = np.full((len(percentiles) + 1, columns), np.nan)
     if not len(counts.count):

@@ -19,7 +19,8 @@ _HATCH = 8
 
 
 def colours(panel: Panel, theme: Theme) -> Pixels:
-    """A colour for each cell, background where there is none; shape (rows, columns, 3), row 0 the lowest."""
+    """A colour for each cell, background where there is none; shape (rows, columns, 3), row 0 the
+    lowest."""
     level = panel.levels
     empty = np.isnan(level)
     known = np.where(empty, 0, level)
@@ -38,13 +39,15 @@ def colours(panel: Panel, theme: Theme) -> Pixels:
 
 
 def row_of_pixel(panel: Panel, height: int) -> npt.NDArray[np.int64]:
-    """The row that each pixel shows, pixel 0 at the bottom. Rows at least a pixel high have at least one each."""
+    """The row that each pixel shows, pixel 0 at the bottom. Rows at least a pixel high have at
+    least one each."""
     edges = np.floor(panel.frame.position(panel.cells.edges) * height + 0.5)
     return np.clip(np.searchsorted(edges, np.arange(height), side="right") - 1, 0, len(edges) - 2)
 
 
 def draw(panel: Panel, theme: Theme, width: int, height: int) -> Pixels:
-    """The map as pixels, shape (height, width, 3), row 0 at the top; idle spans are shaded, unrecorded ones hatched."""
+    """The map as pixels, shape (height, width, 3), row 0 at the top; idle spans are shaded,
+    unrecorded ones hatched."""
     across = np.arange(width) * panel.columns // width
     image = colours(panel, theme)[row_of_pixel(panel, height)[::-1]][:, across]
     diagonal = (np.arange(width)[None, :] + np.arange(height)[:, None]) % _HATCH < 2
@@ -61,7 +64,8 @@ def draw(panel: Panel, theme: Theme, width: int, height: int) -> Pixels:
 
 
 def png(pixels: Pixels) -> bytes:
-    """Pixels of shape (height, width, 3) as a PNG file; a palette where 256 colours are enough, which they usually are."""
+    """Pixels of shape (height, width, 3) as a PNG file; a palette where 256 colours are enough,
+    which they usually are."""
     height, width, _ = pixels.shape
     packed = pixels.astype(np.uint32) @ np.array([65536, 256, 1], dtype=np.uint32)
     used, place = np.unique(packed, return_inverse=True)
@@ -84,7 +88,8 @@ def png(pixels: Pixels) -> bytes:
 
 
 def repacked(picture: bytes, texts: Mapping[str, str]) -> bytes:
-    """The same PNG, compressed well (a sixth of what the renderer writes), with texts as uncompressed iTXt chunks."""
+    """The same PNG, compressed well (a sixth of what the renderer writes), with texts as
+    uncompressed iTXt chunks."""
     parts, data, place = [picture[:8]], b"", 8
     while place < len(picture):
         length, kind = struct.unpack(">I4s", picture[place : place + 8])

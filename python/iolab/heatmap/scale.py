@@ -1,8 +1,8 @@
-"""From a count to a level of colour: by rank, logarithm or proportion. A scale is a value: once made it stays, so that
-two maps share one and a moving map does not flicker.
+"""From a count to a level of colour: by rank, logarithm or proportion. A scale is a value: once
+made it stays, so that two maps share one and a moving map does not flicker.
 
-The page makes its own scale for what is visible; the same rules stand in `web/src/canvas/scale.ts`, and both are held
-to `tests/vectors/heatmap.json`.
+The page makes its own scale for what is visible; the same rules stand in `web/src/canvas/scale.ts`,
+and both are held to `tests/vectors/heatmap.json`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ KINDS: tuple[Kind, ...] = ("rank", "log", "linear")
 
 @dataclass(frozen=True)
 class Scale:
-    """Levels between 0 (fewest) and 1 (most) at the counts that the scale was made of; interpolated between them."""
+    """Levels between 0 (fewest) and 1 (most) at the counts that the scale was made of; interpolated
+    between them."""
 
     kind: Kind
     counts: Floats
     levels: Floats
 
     def level(self, counts: npt.ArrayLike) -> Floats:
-        """The level of each count; of its magnitude where it is signed. Zero has none (nan): it is background, never a colour."""
+        """The level of each count; of its magnitude where it is signed. Zero has none (nan): it is
+        background, never a colour."""
         size = np.abs(np.asarray(counts, dtype=float))
         if not len(self.counts):
             return np.full(size.shape, np.nan)
@@ -45,8 +47,9 @@ class Scale:
 def scale_of(maps: Iterable[npt.ArrayLike], kind: Kind) -> Scale:
     """The scale of what all these cells show together; empty cells do not count.
 
-    rank: the share of cells with fewer, those with as many counted half, stretched to 0..1 (histogram equalisation,
-    as in datashader's eq_hist); log: between the logarithms of the fewest and the most; linear: proportional to the most.
+    rank: the share of cells with fewer, those with as many counted half, stretched to 0..1
+    (histogram equalisation, as in datashader's eq_hist); log: between the logarithms of the fewest
+    and the most; linear: proportional to the most.
     """
     cells = np.concatenate(
         [np.zeros(0), *(np.abs(np.asarray(each, dtype=float)).ravel() for each in maps)]

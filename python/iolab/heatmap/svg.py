@@ -1,4 +1,5 @@
-"""Maps as an SVG document, and that as a PNG: axes, legend and words as vectors, the cells as one picture without smoothing."""
+"""Maps as an SVG document, and that as a PNG: axes, legend and words as vectors, the cells as one
+picture without smoothing."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def _strip_height(panel: Panel) -> int:
 
 
 def _strip(panel: Panel, theme: Theme, top: int) -> str:
-    """A bar for each column in which records were lost, and what it is beside it; nothing where none were."""
+    """A bar for each column in which records were lost, and what it is beside it; nothing where
+    none were."""
     if not panel.lost:
         return ""
     wide = WIDTH / panel.columns

@@ -1,4 +1,5 @@
-"""Maps as characters: two cells to a character where there are colours, one of growing density where there are none."""
+"""Maps as characters: two cells to a character where there are colours, one of growing density
+where there are none."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _CUBE = np.array([0, 95, 135, 175, 215, 255])
 
 
 def mode_of(environment: Mapping[str, str], tty: bool) -> Mode:
-    """What the terminal can show: NO_COLOR (no-color.org), a pipe and dumb terminals get characters."""
+    """What the terminal can show: NO_COLOR (no-color.org), a pipe and dumb terminals get
+    characters."""
     term = environment.get("TERM", "")
     if environment.get("NO_COLOR") or not tty or term in ("", "dumb"):
         return "text"
@@ -46,7 +48,8 @@ def theme_of(environment: Mapping[str, str]) -> Theme:
 
 
 def layout_of(width: int, height: int, count: int, mode: Mode) -> Layout:
-    """Room for each of `count` maps on a screen of so many characters, axes and words being taken off."""
+    """Room for each of `count` maps on a screen of so many characters, axes and words being taken
+    off."""
     lines = max(4, height // max(1, count) - 5)
     return Layout(max(10, width - _GUTTER - 1), lines if mode == "text" else 2 * lines, 1)
 
@@ -71,7 +74,8 @@ def draw(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]:
 
 
 def _strip(panel: Panel, mode: Mode, theme: Theme) -> list[str]:
-    """The line of columns in which records were lost: the taller, the more; no line where none were."""
+    """The line of columns in which records were lost: the taller, the more; no line where none
+    were."""
     if not panel.lost:
         return []
     levels = panel.lost.levels()

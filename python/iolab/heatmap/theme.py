@@ -1,8 +1,9 @@
 """Colours of maps: for light paper and for dark screens, told apart with any common colour vision.
 
-A sequential palette is monotone in lightness, so that order survives every colour vision and a grey print; its end for
-few counts still stands out from the background, which is zero's alone. The diverging palette runs from blue (fewer)
-to orange (more), the pair that red-green blindness leaves apart.
+A sequential palette is monotone in lightness, so that order survives every colour vision and a grey
+print; its end for few counts still stands out from the background, which is zero's alone. The
+diverging palette runs from blue (fewer) to orange (more), the pair that red-green blindness leaves
+apart.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ STEPS = 256
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', 'Liberation Sans', Arial, sans-serif"
 
 SHADE = 0.06
-"""How much of the text's colour is in a shaded ground, as on the page (`web/src/canvas/frame.ts`)."""
+"""How much of the text's colour is in a shaded ground, as on the page (`web/src/canvas/frame.ts`).
+"""
 
 Palette = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours as `#rrggbb`; the palettes are anchors between which colours are interpolated in linear light."""
+    """Colours as `#rrggbb`; the palettes are anchors between which colours are interpolated in
+    linear light."""
 
     name: str
     background: str
@@ -46,7 +49,8 @@ class Theme:
 
     @cached_property
     def shade(self) -> str:
-        """The ground where nothing happened though something was due: a little of the text's colour on the background."""
+        """The ground where nothing happened though something was due: a little of the text's colour
+        on the background."""
         ground, ink = rgb(self.background), rgb(self.text)
         return "#" + "".join(
             f"{round(under + SHADE * (over - under)):02x}"

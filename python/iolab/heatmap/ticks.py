@@ -1,7 +1,7 @@
 """Marks on an axis of nanoseconds or bytes, and single values in readable units.
 
-The page draws its own axes while it is zoomed, so the same rules stand in `web/src/canvas/ticks.ts`; both are held to
-`tests/vectors/heatmap.json`.
+The page draws its own axes while it is zoomed, so the same rules stand in
+`web/src/canvas/ticks.ts`; both are held to `tests/vectors/heatmap.json`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Tick:
 
 
 def quantity(value: float, unit: str, digits: int = 4) -> str:
-    """A value of nanoseconds ("ns"), bytes ("B") or a bare count ("") in its readable unit: 45300 ns is `45.3 µs`."""
+    """A value of nanoseconds ("ns"), bytes ("B") or a bare count ("") in its readable unit: 45300
+    ns is `45.3 µs`."""
     ladder = _LADDERS[unit]
     symbol, scale = next(
         ((symbol, scale) for symbol, scale in reversed(ladder) if abs(value) >= scale), ladder[0]
@@ -61,9 +62,11 @@ def linear_ticks(low: float, high: float, most: int, unit: str) -> list[Tick]:
 
 
 def log_ticks(low: float, high: float, most: int, unit: str, at: float = 1) -> list[Tick]:
-    """At most `most` marks at powers of ten (of two for bytes), finer ones between where there is room; each in its own unit.
+    """At most `most` marks at powers of ten (of two for bytes), finer ones between where there is
+    room; each in its own unit.
 
-    Where not every power has room, that below `at` has. A span of less than two such marks is as good as linear and gets linear marks.
+    Where not every power has room, that below `at` has. A span of less than two such marks is as
+    good as linear and gets linear marks.
     """
     if not high > low:
         return []
@@ -99,7 +102,8 @@ def _log(value: float, base: float) -> float:
 
 
 def _steps(unit: str, least: float) -> list[float]:
-    """Steps of the unit's ladder from `least` on, ascending: enough of them for any axis that fits `most` marks."""
+    """Steps of the unit's ladder from `least` on, ascending: enough of them for any axis that fits
+    `most` marks."""
     if unit == "B":
         power = math.floor(math.log2(max(least, 1)))
         return [2.0**exponent for exponent in range(max(0, power), power + 4)]
@@ -116,7 +120,8 @@ def _steps(unit: str, least: float) -> list[float]:
 
 
 def _unit_of(step: float, high: float, unit: str) -> tuple[str, float]:
-    """The unit for all marks: the largest not above the axis' end in which the step is short to write."""
+    """The unit for all marks: the largest not above the axis' end in which the step is short to
+    write."""
     ladder = _LADDERS[unit]
     short = {"ns": 100.0, "B": 4.0, "": 1.0}[unit]
     chosen = ladder[0]

@@ -1,6 +1,8 @@
-"""The form in which heat maps go to a page: counts, bounds, finished lines and colours. The page joins cells and picks colours.
+"""The form in which heat maps go to a page: counts, bounds, finished lines and colours. The page
+joins cells and picks colours.
 
-The service, the report and the page of `iolab heatmap -o x.html` send these models; `group_of` makes them of counts.
+The service, the report and the page of `iolab heatmap -o x.html` send these models; `group_of`
+makes them of counts.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from .model import View, frame_of, gaps
 from .theme import Palette, Theme
 
 CELLS = 150_000
-"""A map with more cells than this is given to the page one or two steps coarser; lines are made before that."""
+"""A map with more cells than this is given to the page one or two steps coarser; lines are made
+before that."""
 
 CROPS = (0.0, 0.0001, 0.001, 0.01, 0.05)
 """Shares of I/Os that can be left above a map."""
@@ -37,7 +40,8 @@ Numbers: TypeAlias = Annotated[list[int], Field(json_schema_extra={"tsType": "Ar
 
 
 class SparseCounts(Model):
-    """Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to `starts[c + 1]`."""
+    """Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to
+    `starts[c + 1]`."""
 
     starts: Numbers
     rows: Numbers
@@ -59,8 +63,9 @@ class DimensionParts(Model):
 
 
 class LossesOfKind(Model):
-    """What was lost of a kind: records that were dropped, those that could not be read, or starts and completions without their other
-    half. `count`: how many in all, as far as anybody knows; `columns`: (column, how many), ascending, 0 where nobody knows."""
+    """What was lost of a kind: records that were dropped, those that could not be read, or starts
+    and completions without their other half. `count`: how many in all, as far as anybody knows;
+    `columns`: (column, how many), ascending, 0 where nobody knows."""
 
     kind: Literal["lost", "damaged", "unpaired"]
     count: int
@@ -68,15 +73,17 @@ class LossesOfKind(Model):
 
 
 class OverlayLevel(Model):
-    """Percentiles and mean where `joined` columns are one: a row of values for each of the group's `lines`, null where nothing was."""
+    """Percentiles and mean where `joined` columns are one: a row of values for each of the group's
+    `lines`, null where nothing was."""
 
     joined: int
     values: list[list[float | None]]
 
 
 class HeatMapCounts(Model):
-    """One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those in which nothing was recorded; `lost`
-    is what was lost in these columns, by kind; `begins` says when, where that is known."""
+    """One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those
+    in which nothing was recorded; `lost` is what was lost in these columns, by kind; `begins` says
+    when, where that is known."""
 
     label: str
     begins: str
@@ -92,10 +99,12 @@ class HeatMapCounts(Model):
 
 
 class HeatMapGroup(Model):
-    """Maps of one y on common axes: `bounds` are the rows' bounds in `unit`, one more than rows; `low`..`high` is shown at first.
+    """Maps of one y on common axes: `bounds` are the rows' bounds in `unit`, one more than rows;
+    `low`..`high` is shown at first.
 
-    `least` is where a logarithmic axis begins; `crops` are (share left above, where the map then ends). `lines` name the overlays;
-    of two maps the page shows the difference, second minus first, where `difference` says so.
+    `least` is where a logarithmic axis begins; `crops` are (share left above, where the map then
+    ends). `lines` name the overlays; of two maps the page shows the difference, second minus first,
+    where `difference` says so.
     """
 
     y: Literal["latency", "offset", "size", "queue", "utilization"]
@@ -118,7 +127,8 @@ class HeatMapGroup(Model):
 
 
 class ThemeColours(Model):
-    """Colours for canvases; palettes are `rrggbb` after each other, from few to many, or far fewer to far more."""
+    """Colours for canvases; palettes are `rrggbb` after each other, from few to many, or far fewer
+    to far more."""
 
     background: str
     text: str
@@ -171,9 +181,10 @@ def group_of(
     """Maps of one y on common axes. FormatError where nothing is left to draw.
 
     Args:
-        steps: how many steps coarser than counted the buckets are at least. joined: columns that the finest percentiles are of, 0 for
-            no percentiles at all. written: what stands in the group for the cells of each map followed by those of its parts; left out, the
-            numbers themselves.
+        steps: how many steps coarser than counted the buckets are at least. joined: columns that
+        the finest percentiles are of, 0 for
+            no percentiles at all. written: what stands in the group for the cells of each map
+            followed by those of its parts; left out, the numbers themselves.
     """
     full = [named.counts for named in maps]
     over_time = [_over_time(each) for each in full]

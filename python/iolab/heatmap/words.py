@@ -27,7 +27,8 @@ SIGNS = {"shaded": "no I/O, though some was due", "hatched": "not recorded"}
 """What stretches of a map without I/O are drawn as, and what that says."""
 
 _EPOCH = 10**17
-"""Later than this (March 1973) a time in ns counts from 1970; earlier ones count from the trace's own start."""
+"""Later than this (March 1973) a time in ns counts from 1970; earlier ones count from the trace's
+own start."""
 
 
 def number(value: float) -> str:
@@ -46,7 +47,8 @@ def records(count: int) -> str:
 
 
 def halves(count: int) -> str:
-    """Starts whose completion is not there, or the reverse, as those under way when a recording begins."""
+    """Starts whose completion is not there, or the reverse, as those under way when a recording
+    begins."""
     if count == 1:
         return "1 unmatched issue or completion event"
     return f"{number(count)} unmatched issue or completion events"
@@ -62,7 +64,8 @@ def lost(kind: LostKind, count: int) -> str:
 
 
 def amount(counts: HeatCounts, value: float) -> str:
-    """A cell's worth: I/Os (of utilization: readings), the time spent in them, or the bytes that they moved."""
+    """A cell's worth: I/Os (of utilization: readings), the time spent in them, or the bytes that
+    they moved."""
     return (
         _counted(counts, round(value))
         if counts.weight == "count"

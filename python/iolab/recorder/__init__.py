@@ -1,1 +1,2 @@
-"""Recording: the probe's frames taken in by one writer, without root, under a budget, until it is told to stop."""
+"""Recording: the probe's frames taken in by one writer, without root, under a budget, until it is
+told to stop."""

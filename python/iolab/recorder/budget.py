@@ -48,7 +48,8 @@ class BudgetKeeper:
         self._spent.clear()
 
     def excess(self, running: Collection[str]) -> Excess | None:
-        """What is over the budget now; None while a window isn't full, or nothing is. Counters cost next to nothing and stay."""
+        """What is over the budget now; None while a window isn't full, or nothing is. Counters cost
+        next to nothing and stay."""
         if len(self._spent) < 2:
             return None
         first, last = self._spent[0], self._spent[-1]

@@ -47,7 +47,8 @@ def check_program(name: str) -> None:
 
 
 class Command:
-    """A program with the recorder's standard streams and process group, so that a Ctrl-C at the terminal reaches it by itself.
+    """A program with the recorder's standard streams and process group, so that a Ctrl-C at the
+    terminal reaches it by itself.
 
     It gets SIGTERM when the recorder is killed.
     """
@@ -83,7 +84,8 @@ class Command:
 
 
 def _before(parent: int) -> Callable[[], None]:
-    """In the child: no niceness of the recorder's is inherited that it took on later, and SIGTERM when the recorder dies."""
+    """In the child: no niceness of the recorder's is inherited that it took on later, and SIGTERM
+    when the recorder dies."""
 
     def prepare() -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))

@@ -1,9 +1,10 @@
 """How a running recording is spoken to: a socket in its directory, a JSON object a line each way.
 
-Words: `status`; `cut` (seals what came up to now; with `label` it leaves a mark of that name); `mark` (`label`, `from_ns`, `until_ns`,
-`link`, `facts`; `own`: by the recording's time, as `now_ns` of an answer); `take` (`path`: a recording on the same file system, whose
-segments move into this one; `label`, `from_ns`, `until_ns` by the recording's time: what they are of, in place of what it holds of that
-label); `stop`. An answer has `ok`, and `error` where that is false.
+Words: `status`; `cut` (seals what came up to now; with `label` it leaves a mark of that name);
+`mark` (`label`, `from_ns`, `until_ns`, `link`, `facts`; `own`: by the recording's time, as `now_ns`
+of an answer); `take` (`path`: a recording on the same file system, whose segments move into this
+one; `label`, `from_ns`, `until_ns` by the recording's time: what they are of, in place of what it
+holds of that label); `stop`. An answer has `ok`, and `error` where that is false.
 Only the recorder's own user and root are heard.
 """
 
@@ -99,7 +100,8 @@ class Control:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._listener.setblocking(False)
         try:
-            # whoever holds the recording's lock is the only one: a socket that is there was left by a kill
+            # whoever holds the recording's lock is the only one: a socket that is there was left by
+            # a kill
             with contextlib.suppress(FileNotFoundError):
                 self._path.unlink()
             with _short(directory) as name:
@@ -175,7 +177,8 @@ def _connect(channel: socket.socket, name: str, timeout: float) -> None:
 
 
 def say(directory: Path, words: Mapping[str, Any], *, timeout: float = 10.0) -> dict[str, Any]:
-    """Say something to the recorder of a recording; its answer. RunError where there is none, or it can't do it."""
+    """Say something to the recorder of a recording; its answer. RunError where there is none, or it
+    can't do it."""
     where = directory / NAME
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
@@ -200,7 +203,8 @@ def say(directory: Path, words: Mapping[str, Any], *, timeout: float = 10.0) -> 
 
 
 def end_recorder(directory: Path, timeout: float) -> dict[str, Any]:
-    """Have the recorder of a recording end, and wait until it has; its last status. RunError where none is there, or it doesn't end."""
+    """Have the recorder of a recording end, and wait until it has; its last status. RunError where
+    none is there, or it doesn't end."""
     status = say(directory, {"word": "status"})
     say(directory, {"word": "stop"})
     limit = time.monotonic() + timeout
@@ -220,7 +224,8 @@ def end_recorder(directory: Path, timeout: float) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _short(directory: Path) -> Any:
-    """A name of the socket that fits into the 108 bytes of an address (unix(7)), however deep the directory lies."""
+    """A name of the socket that fits into the 108 bytes of an address (unix(7)), however deep the
+    directory lies."""
     number = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{number}/{NAME}"

@@ -1,4 +1,5 @@
-"""Which block devices are meant: names as users type them to the kernel's numbers, partitions to their disks."""
+"""Which block devices are meant: names as users type them to the kernel's numbers, partitions to
+their disks."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class RecordedDevice:
 
     Attributes:
         name: kernel name of the disk, `nvme0n1`; number: its `major:minor`.
-        said: what a user should know, such as that a partition stands for its disk; empty where there is nothing.
+        said: what a user should know, such as that a partition stands for its disk; empty where
+        there is nothing.
     """
 
     name: str
@@ -28,7 +30,8 @@ class RecordedDevice:
 def find_devices(host: Host, named: list[str] | tuple[str, ...]) -> list[RecordedDevice]:
     """The devices of those names, each disk once; UsageError for a name that is none.
 
-    A name is a kernel name (`sda`, `dm-0`), a path (`/dev/sda`, `/dev/disk/by-id/...`, `/dev/mapper/...`) or `major:minor`.
+    A name is a kernel name (`sda`, `dm-0`), a path (`/dev/sda`, `/dev/disk/by-id/...`,
+    `/dev/mapper/...`) or `major:minor`.
     """
     found: dict[str, RecordedDevice] = {}
     for name in named:
@@ -39,7 +42,8 @@ def find_devices(host: Host, named: list[str] | tuple[str, ...]) -> list[Recorde
 
 
 def devices_behind(host: Host, mount: str) -> list[RecordedDevice]:
-    """The disk of the file system that is mounted at, or holds, a path; none where it has no block device (tmpfs, btrfs, networks)."""
+    """The disk of the file system that is mounted at, or holds, a path; none where it has no block
+    device (tmpfs, btrfs, networks)."""
     number = _mount_number(text_or_none(host, "/proc/self/mountinfo") or "", host.resolve(mount))
     if number is None or not host.is_directory(f"/sys/dev/block/{number}"):
         return []
@@ -82,7 +86,8 @@ def _known(host: Host) -> str:
 
 
 def _mount_number(mountinfo: str, path: str) -> str | None:
-    """`major:minor` of the longest mount point that holds a path; of equal ones the last (proc_pid_mountinfo(5))."""
+    """`major:minor` of the longest mount point that holds a path; of equal ones the last
+    (proc_pid_mountinfo(5))."""
     best: tuple[int, str] | None = None
     for line in mountinfo.splitlines():
         fields = line.split(" ")

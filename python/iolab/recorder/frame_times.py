@@ -1,4 +1,5 @@
-"""Frames by the recording's own time: a probe that begins after the clock was set back goes on where the one before it was."""
+"""Frames by the recording's own time: a probe that begins after the clock was set back goes on
+where the one before it was."""
 
 from __future__ import annotations
 
@@ -16,14 +17,17 @@ _TIMES = {
     "loss": ("from_ns", "until_ns"),
     "process": ("first_ns",),
 }
-"""Fields of a frame that are times. A tick's clocks stay as they are: they tell how the machine's is set."""
+"""Fields of a frame that are times. A tick's clocks stay as they are: they tell how the machine's
+is set."""
 
 
 def moved_by(before: Begun, begun: Begun, until_ns: int) -> int:
-    """By how many ns the times of a probe are to be moved ahead, so that none lies before `until_ns`, up to where there is something.
+    """By how many ns the times of a probe are to be moved ahead, so that none lies before
+    `until_ns`, up to where there is something.
 
     Args:
-        before: how the probe before it began, by the recording's time. begun: how this one did, by the machine's.
+        before: how the probe before it began, by the recording's time. begun: how this one did, by
+        the machine's.
     """
     step, early = before.set_by(begun.monotonic_ns, begun.realtime_ns), until_ns - begun.from_ns
     return max(early, -step) if early > 0 else 0

@@ -81,11 +81,13 @@ class Intake:
 
     @property
     def until_ns(self) -> int:
-        """Up to where there is something: the last second that is whole, or the last event after it."""
+        """Up to where there is something: the last second that is whole, or the last event after
+        it."""
         return max(self._status.until_ns, self._last_ns)
 
     def begin(self) -> None:
-        """Another probe's frames follow: its names and counts begin anew, what the one before counted stays."""
+        """Another probe's frames follow: its names and counts begin anew, what the one before
+        counted stays."""
         self._names, self._last_ns = {}, 0
         self._lost_before = {
             name: self._lost_before.get(name, 0) + self._lost.get(name, 0)
@@ -95,7 +97,8 @@ class Intake:
         self._cpu_before, self._cpu = self._cpu_before + self._cpu, 0
 
     def take(self, frame: Mapping[str, Any]) -> None:
-        """One frame. ValueError, KeyError or TypeError where it is not what its kind should be; the sink's errors where it can't write."""
+        """One frame. ValueError, KeyError or TypeError where it is not what its kind should be; the
+        sink's errors where it can't write."""
         kind = frame["kind"]
         if kind == "events":
             source = str(frame["source"])

@@ -39,8 +39,8 @@ class Outcome:
 
     Attributes:
         reason: `duration`, `command`, `stop` (asked by a user or a word), `failure`.
-        failure: why it ended before its time, None where it did not. exit_code: the command's, None without one.
-        seconds: how long was recorded.
+        failure: why it ended before its time, None where it did not. exit_code: the command's, None
+        without one. seconds: how long was recorded.
     """
 
     status: Status
@@ -55,11 +55,14 @@ class Parts:
     """What a recorder works with.
 
     Attributes:
-        launcher: starts probes. open_sink: called with the first hello: the writer, made only once it is known that there is something
-            to write. clock, wait: time; `wait(files, seconds)` returns once one of the files is readable, or the seconds passed.
+        launcher: starts probes. open_sink: called with the first hello: the writer, made only once
+        it is known that there is something
+            to write. clock, wait: time; `wait(files, seconds)` returns once one of the files is
+            readable, or the seconds passed.
         cpu_ns: CPU time of this process so far. control: makes the control socket; None for none.
-        settled: called once the command was started. cpus: of this machine. cuts: asked for and not done yet.
-        far: whether the probe is on another machine. again: called with the hello of each probe after the first.
+        settled: called once the command was started. cpus: of this machine. cuts: asked for and not
+        done yet. far: whether the probe is on another machine. again: called with the hello of each
+        probe after the first.
     """
 
     launcher: Launcher

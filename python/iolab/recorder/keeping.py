@@ -1,4 +1,5 @@
-"""Keeping statistics while something is recorded: beside the loop, in a thread of its own, so that the probe is always heard."""
+"""Keeping statistics while something is recorded: beside the loop, in a thread of its own, so that
+the probe is always heard."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ LAST_S = 20.0
 
 
 class KeepingSink:
-    """A recording's writer, and beside it the keeper of its statistics, which looks once a second. Closed once, by `close`."""
+    """A recording's writer, and beside it the keeper of its statistics, which looks once a second.
+    Closed once, by `close`."""
 
     def __init__(self, writer: RecordingWriter, noticed: Callable[[str], None]) -> None:
         """`noticed` is told what a user should know, by the thread that calls `tick`."""

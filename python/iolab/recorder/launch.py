@@ -1,4 +1,5 @@
-"""The probe as a process: started (directly, or by the starter once root is given up), read without blocking, ended."""
+"""The probe as a process: started (directly, or by the starter once root is given up), read without
+blocking, ended."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Probe(Protocol):
         ...
 
     def read(self) -> bytes | None:
-        """What came since the last call, at most a megabyte; None where nothing did, b"" once nothing more will."""
+        """What came since the last call, at most a megabyte; None where nothing did, b"" once
+        nothing more will."""
         ...
 
     def words(self) -> list[str]:
@@ -157,7 +159,8 @@ class DirectProbe(_Pipes):
 
 
 class DirectLauncher:
-    """Starts the probe as a child, with this process's rights and, as far as these go, with the niceness that it has now."""
+    """Starts the probe as a child, with this process's rights and, as far as these go, with the
+    niceness that it has now."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = list(command)
@@ -200,10 +203,12 @@ class StartedProbe(_Pipes):
 
 
 class StarterLauncher:
-    """Asks a process that kept root (see `starter`) to start the probe. Made before root is given up."""
+    """Asks a process that kept root (see `starter`) to start the probe. Made before root is given
+    up."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """`command`: the probe's, which is opened once, here, and has to belong to root or to the user who called sudo (RunError)."""
+        """`command`: the probe's, which is opened once, here, and has to belong to root or to the
+        user who called sudo (RunError)."""
         user = caller(os.environ)
         try:
             program = opened(command[0], (0, os.getuid(), *(() if user is None else (user.uid,))))

@@ -1,4 +1,5 @@
-"""What dead probes left on this machine: tracefs instances, whose rings hold memory and whose tracepoints cost every call something."""
+"""What dead probes left on this machine: tracefs instances, whose rings hold memory and whose
+tracepoints cost every call something."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Instances:
 
 
 def check(host: Host, probe: str) -> dict[str, Any]:
-    """What the probe says of a machine: `sources` with `available` and `words`, `tracefs`, `root`, `instances`. RunError where it can't."""
+    """What the probe says of a machine: `sources` with `available` and `words`, `tracefs`, `root`,
+    `instances`. RunError where it can't."""
     return _asked(host, probe, "--check")
 
 
@@ -38,8 +40,8 @@ def instances_of(check: Mapping[str, Any]) -> Instances:
 
 
 def clean(host: Host, probe: str) -> tuple[list[str], list[str]]:
-    """Remove the instances of dead probes. Returns names of those that went, and of those that the kernel keeps, as they are in use.
-    RunError where the probe can't be run."""
+    """Remove the instances of dead probes. Returns names of those that went, and of those that the
+    kernel keeps, as they are in use. RunError where the probe can't be run."""
     found = _asked(host, probe, "--clean")
     removed, kept = ([str(each) for each in found.get(key, ())] for key in ("removed", "kept"))
     return removed, kept

@@ -1,4 +1,5 @@
-"""Marks as they are asked for at the control socket: whatever JSON comes, only what can be kept and read again is let in."""
+"""Marks as they are asked for at the control socket: whatever JSON comes, only what can be kept and
+read again is let in."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _DEEPEST = 16
 
 @dataclass(frozen=True)
 class Mark:
-    """A named span of time; see `recording.writer.RecordingWriter.mark`. `own`: by the recording's own time, not by the machine's clock."""
+    """A named span of time; see `recording.writer.RecordingWriter.mark`. `own`: by the recording's
+    own time, not by the machine's clock."""
 
     label: str
     from_ns: int
@@ -43,7 +45,8 @@ def mark_of(request: Mapping[str, Any]) -> Mark:
 
 
 def _text(name: str, value: Any) -> str:
-    """A text that every reader can take: what is no character, as a name of a file may hold, is spelt."""
+    """A text that every reader can take: what is no character, as a name of a file may hold, is
+    spelt."""
     if not isinstance(value, str):
         raise ValueError(f"{name} is not text")
     return writable(value)
@@ -56,7 +59,8 @@ def _time(name: str, value: Any) -> int:
 
 
 def _sound(value: Any, depth: int = 0) -> Any:
-    """Plain data, its texts as by `_text`; ValueError where it is nested too deep or holds a number that JSON has not."""
+    """Plain data, its texts as by `_text`; ValueError where it is nested too deep or holds a number
+    that JSON has not."""
     if depth > _DEEPEST:
         raise ValueError("facts are nested too deep")
     if isinstance(value, dict):

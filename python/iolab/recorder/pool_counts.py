@@ -1,8 +1,10 @@
-"""What the I/Os of OpenZFS's disks were, from counts since import by powers of two of their latency and size, as `zpool iostat` has them.
+"""What the I/Os of OpenZFS's disks were, from counts since import by powers of two of their latency
+and size, as `zpool iostat` has them.
 
-A shell on the host asks zpool once a second, for without an interval zpool prints counts that are exact, and nothing is lost between two
-readings. Their growth becomes events that stand for many I/Os each. Only disks are taken: what zpool says of pools, mirrors and the like
-is the sum of theirs.
+A shell on the host asks zpool once a second, for without an interval zpool prints counts that are
+exact, and nothing is lost between two readings. Their growth becomes events that stand for many
+I/Os each. Only disks are taken: what zpool says of pools, mirrors and the like is the sum of
+theirs.
 """
 
 from __future__ import annotations
@@ -71,8 +73,9 @@ class Reading:
     """Counts since the pools' import.
 
     Attributes:
-        time_ns: as the machine's clock showed it, then by the recording's time. up_ns: since the machine was started, which nobody sets.
-        disks: vdev to its pool. counts: those that aren't 0.
+        time_ns: as the machine's clock showed it, then by the recording's time. up_ns: since the
+        machine was started, which nobody sets. disks: vdev to its pool. counts: those that aren't
+        0.
     """
 
     time_ns: int
@@ -87,7 +90,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Growth:
-    """What came of two readings: events by source, and the time of which nothing is known, None where all is."""
+    """What came of two readings: events by source, and the time of which nothing is known, None
+    where all is."""
 
     batches: tuple[pa.RecordBatch, ...]
     missed: tuple[int, int] | None = None
@@ -104,7 +108,8 @@ class PoolCounts:
         self._strange: Reading | None = None
 
     def feed(self, data: bytes) -> Iterator[Growth]:
-        """The growth between readings that are whole now; a reading that can't be understood is left out."""
+        """The growth between readings that are whole now; a reading that can't be understood is
+        left out."""
         self._text = (self._text + data)[-LONGEST:]
         *whole, self._text = self._text.split(b"\nend\n")
         for text in whole:
@@ -118,7 +123,8 @@ class PoolCounts:
                 and not reading.follows(before)
                 and not (strange is not None and reading.follows(strange))
             ):
-                # the clock was set, and the recording has not learnt of it yet, or goes on by the new time: the next reading tells
+                # the clock was set, and the recording has not learnt of it yet, or goes on by the
+                # new time: the next reading tells
                 self._strange = reading
                 continue
             self._before, self._strange = reading, None
@@ -175,8 +181,8 @@ def read(text: str) -> Reading | None:
 
 
 def grown(before: Reading, after: Reading) -> tuple[pa.RecordBatch, ...]:
-    """Events for what the counts of each disk grew by, in the middle of the time between. A disk that is new, or whose counts fell because
-    its pool was imported anew, tells nothing yet."""
+    """Events for what the counts of each disk grew by, in the middle of the time between. A disk
+    that is new, or whose counts fell because its pool was imported anew, tells nothing yet."""
     fell = {key[1] for key, count in before.counts.items() if after.counts.get(key, 0) < count}
     known = before.disks.keys() & after.disks.keys() - fell
     growth = {

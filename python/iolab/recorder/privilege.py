@@ -60,7 +60,8 @@ def caller(environment: Mapping[str, str]) -> Caller | None:
 
 
 def become(user: Caller) -> None:
-    """Give up root for good: groups, group, user, all three ids of each; the environment names the user again.
+    """Give up root for good: groups, group, user, all three ids of each; the environment names the
+    user again.
 
     RunError where the kernel doesn't let go of it.
     """

@@ -1,4 +1,5 @@
-"""When a probe began, by its first words, and whether the machine's clock was set since: its times go on as if it had not been."""
+"""When a probe began, by its first words, and whether the machine's clock was set since: its times
+go on as if it had not been."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from ..units import UNITS, format_number
 
 
 def begun_by(hello: Mapping[str, Any]) -> Begun:
-    """When everything was set up, and the clocks by which the probe tells all times. KeyError, ValueError or TypeError where it says
-    neither."""
+    """When everything was set up, and the clocks by which the probe tells all times. KeyError,
+    ValueError or TypeError where it says neither."""
     realtime_ns = int(hello["realtime_ns"])
     return Begun(
         max(realtime_ns, int(hello.get("from_ns", realtime_ns))),

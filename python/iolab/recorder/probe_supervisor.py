@@ -26,8 +26,9 @@ _READS = 16
 class ProbeState(Enum):
     """What the supervisor has and waits for.
 
-    IDLE: no probe and none due, before the first start or while every source is suspended. RUNNING: a probe records. WAITING: no probe,
-    the next start has its time. STOPPING: recording ends, the probe hands over what it has. CLOSED: no probe any more, for good.
+    IDLE: no probe and none due, before the first start or while every source is suspended. RUNNING:
+    a probe records. WAITING: no probe, the next start has its time. STOPPING: recording ends, the
+    probe hands over what it has. CLOSED: no probe any more, for good.
     """
 
     IDLE = auto()
@@ -40,9 +41,10 @@ class ProbeState(Enum):
 class ProbeEvent(Enum):
     """What changes the state.
 
-    START: a probe was started. SUSPEND_ALL: a start was due, but every source is suspended. CHANGE_SOURCES: other sources were suspended or
-    resumed. END: the probe ended as it was asked to. FAIL: it died, can't be reached or can't be started. STOP: recording ends.
-    CLOSE: the probe is let go of at once.
+    START: a probe was started. SUSPEND_ALL: a start was due, but every source is suspended.
+    CHANGE_SOURCES: other sources were suspended or resumed. END: the probe ended as it was asked
+    to. FAIL: it died, can't be reached or can't be started. STOP: recording ends. CLOSE: the probe
+    is let go of at once.
     """
 
     START = auto()
@@ -180,7 +182,8 @@ class ProbeSupervisor:
         return words
 
     def handle_end(self, until_ns: int) -> Iterator[str]:
-        """See to a probe that ended. Yields what befell it, in words; RunError once it is given up for good.
+        """See to a probe that ended. Yields what befell it, in words; RunError once it is given up
+        for good.
 
         Args:
             until_ns: up to where everything is there: gaps begin here.
@@ -200,7 +203,8 @@ class ProbeSupervisor:
         yield from self._after_a_death(probe, reason, until_ns)
 
     def set_suspended(self, suspended: Mapping[str, str]) -> None:
-        """Leave these sources out from now on, each for a reason in words: the probe is ended and begun again."""
+        """Leave these sources out from now on, each for a reason in words: the probe is ended and
+        begun again."""
         self._suspended = dict(suspended)
         if self._probe is not None:
             self._probe.ask_to_stop()
@@ -214,7 +218,8 @@ class ProbeSupervisor:
             self._probe.ask_to_stop()
 
     def record_gap_ends(self, sink: Sink, now_ns: int, *, ended: bool = False) -> None:
-        """Note the gaps that are over: those of all sources but the suspended ones, or of all where recording `ended`."""
+        """Note the gaps that are over: those of all sources but the suspended ones, or of all where
+        recording `ended`."""
         for name, (from_ns, words) in list(self._gaps.items()):
             if ended or name not in self._suspended:
                 del self._gaps[name]
@@ -223,7 +228,8 @@ class ProbeSupervisor:
                 self._new_gaps.discard(name)
 
     def record_gap_starts(self, sink: Sink) -> None:
-        """Note the gaps that began: whatever happens until they are over, nothing is known from there on."""
+        """Note the gaps that began: whatever happens until they are over, nothing is known from
+        there on."""
         for name in sorted(self._new_gaps):
             from_ns, words = self._gaps[name]
             sink.loss("gap", name, from_ns, None, None, words)
@@ -241,7 +247,8 @@ class ProbeSupervisor:
         self._change(ProbeEvent.CLOSE)
 
     def _change(self, event: ProbeEvent, retry_at: float = math.inf) -> None:
-        """Take the transition of an event. `retry_at`: when the next probe is started, where the new state waits for one."""
+        """Take the transition of an event. `retry_at`: when the next probe is started, where the
+        new state waits for one."""
         self.state = TRANSITIONS[self.state].get(event, self.state)
         if self.state is ProbeState.WAITING:
             self._retry_at = retry_at
@@ -294,7 +301,8 @@ class ProbeSupervisor:
             self._new_gaps.add(name)
 
     def _after_its_end(self, until_ns: int) -> None:
-        """It ended as it was asked to: because recording ends, or to be begun again with other sources."""
+        """It ended as it was asked to: because recording ends, or to be begun again with other
+        sources."""
         self._change(ProbeEvent.END, self._clock.monotonic())
         if self.state is not ProbeState.WAITING:
             return
@@ -334,7 +342,8 @@ class ProbeSupervisor:
         yield f"{words}; it is begun again"
 
     def _after_a_loss(self, away: str, until_ns: int) -> Iterator[str]:
-        """The machine that the probe is on is out of reach: tried again until it is reached, and said once."""
+        """The machine that the probe is on is out of reach: tried again until it is reached, and
+        said once."""
         for name in self._settings.sources:
             self._begin_gap(name, until_ns, away)
         self._away += 1

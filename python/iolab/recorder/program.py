@@ -1,4 +1,5 @@
-"""The probe as a program: where it is, how it is called, whether it can record here, and what its exit codes mean."""
+"""The probe as a program: where it is, how it is called, whether it can record here, and what its
+exit codes mean."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def probe_arguments(
 
 
 def checked(host: Host, path: str, sources: Sequence[str]) -> None:
-    """RunError where the probe, at a path of the host, says that it can't record these sources there."""
+    """RunError where the probe, at a path of the host, says that it can't record these sources
+    there."""
     done = host.run([path, "--check"])
     if done.exit_code:
         raise failure(done.exit_code, done.stderr.splitlines())

@@ -1,4 +1,5 @@
-"""The recorder: one plain loop that reads the probe, writes the recording, and answers whoever speaks to it."""
+"""The recorder: one plain loop that reads the probe, writes the recording, and answers whoever
+speaks to it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _GRACE = 5.0
 _LAST_WORDS = 10.0
 """Seconds that a probe has to hand over what it has."""
 _RENEW_AFTER = 10.0
-"""Seconds between two looks at what the clock was set by; one that is set all the time is followed that often."""
+"""Seconds between two looks at what the clock was set by; one that is set all the time is followed
+that often."""
 _SAY_AGAIN = 3600.0
 """Seconds until what is put off for the same reason as before is said again."""
 
@@ -62,7 +64,8 @@ class Recorder:
         self._put_off: dict[str, float] = {}
 
     def stop(self, *, now: bool = False) -> None:
-        """Ask it to stop: once ends it as soon as its command, where there is one, has ended; twice, or `now`, ends the command too.
+        """Ask it to stop: once ends it as soon as its command, where there is one, has ended;
+        twice, or `now`, ends the command too.
 
         Safe in a signal handler.
         """
@@ -183,8 +186,8 @@ class Recorder:
         return hello
 
     def _look_at_clock(self, tick: Mapping[str, Any]) -> None:
-        """The probe's times go on as if the clock had not been set. Where it went ahead, another probe's are right again; where it was set
-        back they would come twice."""
+        """The probe's times go on as if the clock had not been set. Where it went ahead, another
+        probe's are right again; where it was set back they would come twice."""
         step, now = (
             self._time.tick(int(tick["monotonic_ns"]), int(tick["realtime_ns"])),
             self._clock.monotonic(),
@@ -205,7 +208,8 @@ class Recorder:
         self._probe.restart(words)
 
     def _tend(self) -> None:
-        """Have sealed and dropped what is due. What the disk refuses is tried again later: what comes is kept meanwhile."""
+        """Have sealed and dropped what is due. What the disk refuses is tried again later: what
+        comes is kept meanwhile."""
         assert self._sink is not None
         try:
             self._sink.tick(self.status.until_ns)
@@ -262,7 +266,8 @@ class Recorder:
         self._probe.set_suspended(dict(self.status.suspended))
 
     def _cost_ns(self) -> int:
-        """CPU time of probe and recorder, as of this machine's CPUs; of two machines, that of the one which bears more."""
+        """CPU time of probe and recorder, as of this machine's CPUs; of two machines, that of the
+        one which bears more."""
         probe, own = self.status.probe_cpu_ns, self.status.recorder_cpu_ns
         return (
             max(probe * self._parts.cpus // self._probe_cpus, own)
@@ -411,7 +416,8 @@ class Recorder:
             self._sink = None
 
     def _close(self) -> None:
-        """Whatever happened: no probe, no socket, no lock is left, and no command that nobody waits for."""
+        """Whatever happened: no probe, no socket, no lock is left, and no command that nobody waits
+        for."""
         command = self._parts.command
         if command is not None and command.exit_code() is None:
             command.end()

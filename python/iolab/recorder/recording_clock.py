@@ -1,4 +1,5 @@
-"""The recording's own time: it goes on where the machine's clock is set back, and so do the marks that are given by that clock."""
+"""The recording's own time: it goes on where the machine's clock is set back, and so do the marks
+that are given by that clock."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ class OwnTime:
     """The time that a recording's events bear, and how the machine's clock stands to it.
 
     Attributes:
-        begun: how the probe began, by the recording's time. moved_ns: what is added to that probe's own times.
-        ahead_ns: by how much the recording is ahead of the machine's clock, which was set back by so much; 0 where it was not.
+        begun: how the probe began, by the recording's time. moved_ns: what is added to that probe's
+        own times. ahead_ns: by how much the recording is ahead of the machine's clock, which was
+        set back by so much; 0 where it was not.
     """
 
     def __init__(self, clock: Clock, far: bool) -> None:
@@ -38,7 +40,8 @@ class OwnTime:
         self._looked_ns = self.begun.monotonic_ns
 
     def begin_again(self, hello: Mapping[str, Any], until_ns: int) -> Mapping[str, Any]:
-        """Another probe is at work; `until_ns`: up to where there is something. Returns its words by the recording's time."""
+        """Another probe is at work; `until_ns`: up to where there is something. Returns its words
+        by the recording's time."""
         self.moved_ns = moved_by(self.begun, begun_by(hello), until_ns)
         own = moved(hello, self.moved_ns)
         self._begin(begun_by(own))
@@ -46,8 +49,8 @@ class OwnTime:
         return own
 
     def tick(self, monotonic_ns: int, realtime_ns: int) -> int:
-        """Look at the machine's clocks, of one moment. Returns by how much the time of day was set ahead since the probe began, as by
-        `Begun.set_by`."""
+        """Look at the machine's clocks, of one moment. Returns by how much the time of day was set
+        ahead since the probe began, as by `Begun.set_by`."""
         if self._far:
             # a word takes its time: the one that took the least tells best
             self._base_ns = max(
@@ -65,7 +68,8 @@ class OwnTime:
         return self.now_ns() + self._step_ns if self._far else self._clock.realtime_ns()
 
     def of(self, machine_ns: int, before_ns: int | None = None) -> int:
-        """A time that the machine's clock showed. Where it showed it twice, the later one is meant, but none that is yet to come.
+        """A time that the machine's clock showed. Where it showed it twice, the later one is meant,
+        but none that is yet to come.
 
         Args:
             before_ns: the time that is meant lies before this one of the recording.

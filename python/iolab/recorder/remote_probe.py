@@ -1,7 +1,9 @@
-"""The probe on another host: brought there, checked by its hash, its frames read over a session of the same connection.
+"""The probe on another host: brought there, checked by its hash, its frames read over a session of
+the same connection.
 
-Whatever may take long (to connect, to bring the probe there) is done by one thread of its own, so that the recorder hears everybody
-else meanwhile. That thread lives as long as the connection: the kernel ends ssh with the thread that started it.
+Whatever may take long (to connect, to bring the probe there) is done by one thread of its own, so
+that the recorder hears everybody else meanwhile. That thread lives as long as the connection: the
+kernel ends ssh with the thread that started it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _SCRIPT = 'printf "%s\\n" "$0"; "$@"; exit $?'
 
 
 class FarProbe:
-    """A probe there, from when it was asked for: it begins once `begun` or `failed` was called, by another thread."""
+    """A probe there, from when it was asked for: it begins once `begun` or `failed` was called, by
+    another thread."""
 
     pid = 0
 
@@ -120,11 +123,13 @@ class FarProbe:
 
 
 class FarLauncher:
-    """Starts probes on one host, with one fixed command; connects anew where the connection was lost.
+    """Starts probes on one host, with one fixed command; connects anew where the connection was
+    lost.
 
     Attributes:
-        arguments: of the probe, without its path; what works for this machine over there is left out besides.
-        connection: how the host is reached and how its clock stands, as of the latest connection.
+        arguments: of the probe, without its path; what works for this machine over there is left
+        out besides. connection: how the host is reached and how its clock stands, as of the latest
+        connection.
     """
 
     def __init__(self, host: Elsewhere, program: Path, arguments: Sequence[str] = ()) -> None:
@@ -137,7 +142,8 @@ class FarLauncher:
         self._thread.start()
 
     def reach(self, look: Callable[[], object], sources: Sequence[str]) -> None:
-        """Connect, `look` there, bring the probe there, and see that it can record; what goes wrong is raised."""
+        """Connect, `look` there, bring the probe there, and see that it can record; what goes wrong
+        is raised."""
         done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
 
         def attempt() -> None:
@@ -157,7 +163,8 @@ class FarLauncher:
             raise error
 
     def session(self, *words: str) -> list[str]:
-        """Argument list of a further session over the connection, for another thread; OSError while it is lost: only this one mends it."""
+        """Argument list of a further session over the connection, for another thread; OSError while
+        it is lost: only this one mends it."""
         try:
             if self._host.connected:
                 return self._host.session(*words)
@@ -220,7 +227,8 @@ class FarLauncher:
 
 
 def check_far(host: Elsewhere, sources: Collection[str]) -> None:
-    """RunError where these sources can't be recorded there whatever its kernel can: not root, another kind of processor."""
+    """RunError where these sources can't be recorded there whatever its kernel can: not root,
+    another kind of processor."""
     far, here = host.far, os.uname().machine
     if far["machine"] != here and OVERRIDE not in os.environ:
         raise RunError(

@@ -33,11 +33,13 @@ from .status import FILE as STATUS_FILE
 from .zpool_sink import PoolSink
 
 NICENESS = 5
-"""Added to the recorder's own niceness: what is measured goes before it. The probe keeps its own, for it must not come late."""
+"""Added to the recorder's own niceness: what is measured goes before it. The probe keeps its own,
+for it must not come late."""
 
 
 def preload(*more: str) -> None:
-    """Load everything that recording needs, and `more` modules: once root is given up, what only root may read can't be loaded any more."""
+    """Load everything that recording needs, and `more` modules: once root is given up, what only
+    root may read can't be loaded any more."""
     codecs.lookup("ascii")
     for name in ("duckdb", "pyarrow.compute", "pyarrow.ipc", "pyarrow.parquet", *more):
         importlib.import_module(name)
@@ -73,8 +75,9 @@ def open_writer(
     *,
     is_shared: bool = False,
 ) -> RecordingWriter:
-    """The writer: of a new recording, or going on with the one that is there. `clock`: that of the machine that is recorded.
-    is_shared: whether other users may read it, as far as the umask lets them."""
+    """The writer: of a new recording, or going on with the one that is there. `clock`: that of the
+    machine that is recorded. is_shared: whether other users may read it, as far as the umask lets
+    them."""
     if directory.is_dir() and not is_shared:
         keep_private(directory)
     limits = {
@@ -110,7 +113,8 @@ def open_writer(
 
 
 def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> None:
-    """What `recording.json` says of a host elsewhere: how it is reached, and by how much its clock is ahead in this session."""
+    """What `recording.json` says of a host elsewhere: how it is reached, and by how much its clock
+    is ahead in this session."""
     writer.connect(
         {"host": connection["host"], **connection["connection"]},
         {key: connection[key] for key in ("clock_offset_ns", "clock_offset_uncertainty_ns")},
@@ -150,12 +154,13 @@ class Session:
         pools: Callable[[], Sequence[str]] | None = None,
         is_shared: bool = False,
     ) -> None:
-        """`is_shared`: see `open_writer`; names of files and command lines are nobody else's otherwise.
+        """`is_shared`: see `open_writer`; names of files and command lines are nobody else's
+        otherwise.
 
         `origin`: what `recording.json` says of where it comes from, besides `kind`.
 
-        Where another machine is recorded, `clock` has its time of day, and `connection` says how it is reached now. `pools`: see
-        `pools.PoolSink.begin`; None where pools aren't asked for.
+        Where another machine is recorded, `clock` has its time of day, and `connection` says how it
+        is reached now. `pools`: see `pools.PoolSink.begin`; None where pools aren't asked for.
         """
         clock = clock or SystemClock()
         self._settings, self._heard = settings, heard

@@ -15,9 +15,10 @@ class Budget:
     """What recording may cost before the costliest source is suspended.
 
     Attributes:
-        cpu_share: CPU time of probe and recorder together, as a share of all CPUs of the machine; None for any.
-        bytes_per_s: growth of the recording on disk, bytes per second; None for any.
-        window_s: seconds over which both are taken; pause_s: how long a source is suspended at first, twice as long each further time.
+        cpu_share: CPU time of probe and recorder together, as a share of all CPUs of the machine;
+        None for any. bytes_per_s: growth of the recording on disk, bytes per second; None for any.
+        window_s: seconds over which both are taken; pause_s: how long a source is suspended at
+        first, twice as long each further time.
     """
 
     cpu_share: float | None = 0.25
@@ -28,8 +29,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class Retention:
-    """What is kept: the newest segments, up to so many bytes and so many seconds back; None for no limit. Default maps of
-    those that are gone stay for 90 days and take a tenth of the bytes at most (`recording.retention`)."""
+    """What is kept: the newest segments, up to so many bytes and so many seconds back; None for no
+    limit. Default maps of those that are gone stay for 90 days and take a tenth of the bytes at
+    most (`recording.retention`)."""
 
     bytes: int | None = 10 << 30
     age_s: float | None = 7 * 86400.0
@@ -41,10 +43,11 @@ class Settings:
 
     Attributes:
         sources: names among `SOURCES`; duration: seconds, None until something else ends it.
-        tries: how often a probe that died is started again within `calm_s` seconds before recording ends.
-        patience_s: seconds without any frame after which a probe counts as dead. It sends one each second.
-        begin_s: seconds that a probe has to say hello: it sets up tracing first, and elsewhere it is brought there.
-        statistics: kept from the start, beside those that are kept there already; None for the default ones of a new recording.
+        tries: how often a probe that died is started again within `calm_s` seconds before recording
+        ends. patience_s: seconds without any frame after which a probe counts as dead. It sends one
+        each second. begin_s: seconds that a probe has to say hello: it sets up tracing first, and
+        elsewhere it is brought there. statistics: kept from the start, beside those that are kept
+        there already; None for the default ones of a new recording.
     """
 
     sources: tuple[str, ...] = DEFAULT_SOURCES

@@ -11,12 +11,13 @@ from ..clock import Clock
 _SHARE = 0.002
 """Share of the time that looking may take: the more files there are, the more seldom it is done."""
 _SLICE = 0.01
-"""Seconds that it looks at a time: after months there are files enough for seconds, in which the probe would not be heard."""
+"""Seconds that it looks at a time: after months there are files enough for seconds, in which the
+probe would not be heard."""
 
 
 class SizeWatch:
-    """Adds up the files below a directory: once as it is made, then not more often than looking is cheap, and of many files some at
-    a time."""
+    """Adds up the files below a directory: once as it is made, then not more often than looking is
+    cheap, and of many files some at a time."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory, self._clock = directory, clock

@@ -1,10 +1,13 @@
-"""The one part of a recording, besides the probe, that stays root: it starts the probe again when the recorder asks.
+"""The one part of a recording, besides the probe, that stays root: it starts the probe again when
+the recorder asks.
 
-Run as `python -m iolab.recorder.starter FD PROGRAM PROBE ARGUMENT...` with a socket (SOCK_SEQPACKET) at FD and the probe, opened, at
-PROGRAM (see `opened`): that file is what runs, whatever lies at the path PROBE later. It takes one word, `start` with the
-sources to leave out, and starts that one program with those arguments and nothing else; it sends back three pipes, and the exit code
-once the probe ends. The socket's end means that the recorder is gone: the probe, whose pipes ended with it, gets a while to end by
-itself, and is ended otherwise. What may be started was settled before root was given up, so the recorder can ask for nothing more.
+Run as `python -m iolab.recorder.starter FD PROGRAM PROBE ARGUMENT...` with a socket
+(SOCK_SEQPACKET) at FD and the probe, opened, at PROGRAM (see `opened`): that file is what runs,
+whatever lies at the path PROBE later. It takes one word, `start` with the sources to leave out, and
+starts that one program with those arguments and nothing else; it sends back three pipes, and the
+exit code once the probe ends. The socket's end means that the recorder is gone: the probe, whose
+pipes ended with it, gets a while to end by itself, and is ended otherwise. What may be started was
+settled before root was given up, so the recorder can ask for nothing more.
 """
 
 from __future__ import annotations
@@ -131,8 +134,8 @@ def without_sources(command: Sequence[str], left_out: set[str]) -> list[str]:
 
 
 def start_probe(command: Sequence[str], program: int | None = None) -> subprocess.Popen[bytes]:
-    """Start the probe on three pipes, out of reach of a Ctrl-C at the terminal, which is for the recorder to hear. `program`: a
-    descriptor of what is run in place of the path."""
+    """Start the probe on three pipes, out of reach of a Ctrl-C at the terminal, which is for the
+    recorder to hear. `program`: a descriptor of what is run in place of the path."""
     return subprocess.Popen(
         list(command),
         executable=None if program is None else f"/proc/self/fd/{program}",
@@ -147,8 +150,8 @@ def start_probe(command: Sequence[str], program: int | None = None) -> subproces
 
 
 def opened(path: str, trusted: Sequence[int]) -> int:
-    """A descriptor of the program at a path, which root will run. PermissionError where another user than those who are trusted (user
-    numbers), or any user, may write it."""
+    """A descriptor of the program at a path, which root will run. PermissionError where another
+    user than those who are trusted (user numbers), or any user, may write it."""
     program = os.open(
         os.path.realpath(path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     )
@@ -179,7 +182,8 @@ def digest(program: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the socket whose number is the first argument, with the program that the second is, and the command that the others are."""
+    """Serve the socket whose number is the first argument, with the program that the second is, and
+    the command that the others are."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     Starter(socket.socket(fileno=int(arguments[0])), int(arguments[1]), arguments[2:]).serve()

@@ -1,4 +1,5 @@
-"""What a recording says of itself while it grows: counts so far, what they cost, and `status.json` for whoever looks on."""
+"""What a recording says of itself while it grows: counts so far, what they cost, and `status.json`
+for whoever looks on."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ class Status:
 
     Attributes:
         state: `recording`, `waiting` (for a probe to come back), `ended`.
-        seconds: since its start. from_ns: realtime at its start; until_ns: everything up to here was taken in.
-        events, lost: by source, since the start. samples: readings of counters. suspended: sources that are, with the reason.
-        bytes: of the recording on disk.
+        seconds: since its start. from_ns: realtime at its start; until_ns: everything up to here
+        was taken in. events, lost: by source, since the start. samples: readings of counters.
+        suspended: sources that are, with the reason. bytes: of the recording on disk.
         probe_cpu_ns, recorder_cpu_ns: CPU time spent so far. probe_rss_bytes: memory of the probe.
         deaths: how often a probe died. troubles: what befell it, in words, in order.
     """
@@ -55,7 +56,8 @@ class Status:
 
 
 def write_status(directory: Path, status: Status, now_ns: int) -> None:
-    """Replace `status.json`; not made durable, for it says nothing that the recording doesn't hold. A full disk is no harm."""
+    """Replace `status.json`; not made durable, for it says nothing that the recording doesn't hold.
+    A full disk is no harm."""
     with contextlib.suppress(OSError):
         write_atomically(
             directory / FILE,

@@ -1,4 +1,5 @@
-"""What the probe may say in words (frames of JSON): a frame that is whole may still hold nonsense, which goes no further than here."""
+"""What the probe may say in words (frames of JSON): a frame that is whole may still hold nonsense,
+which goes no further than here."""
 
 from __future__ import annotations
 
@@ -85,9 +86,11 @@ _PERHAPS: Mapping[str, Mapping[str, _Test]] = {
 
 
 def checked(frame: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A frame as it came. ValueError in words where one of JSON lacks a field, or has something else in it than it should.
+    """A frame as it came. ValueError in words where one of JSON lacks a field, or has something
+    else in it than it should.
 
-    What may be missing may be null as well, and is missing then. Fields without a meaning here are let through.
+    What may be missing may be null as well, and is missing then. Fields without a meaning here are
+    let through.
     """
     kind = frame["kind"]
     for name, (what, holds) in _NEEDED.get(kind, {}).items():

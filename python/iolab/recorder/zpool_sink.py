@@ -1,4 +1,5 @@
-"""A recording's writer with the I/Os of OpenZFS's disks beside what the probe records: read once a second from a shell on the host."""
+"""A recording's writer with the I/Os of OpenZFS's disks beside what the probe records: read once a
+second from a shell on the host."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ from .intake import Sink
 from .pool_counts import FACTS, LATENCY, PoolCounts
 
 _AGAIN = 15.0
-"""Seconds until a shell that ended by a failure is begun again: the connection to its host may be back."""
+"""Seconds until a shell that ended by a failure is begun again: the connection to its host may be
+back."""
 
 
 class PoolSink:
-    """Hands everything on, and adds events of the pools' disks at each tick. Closed once, by `close`."""
+    """Hands everything on, and adds events of the pools' disks at each tick. Closed once, by
+    `close`."""
 
     def __init__(
         self,
@@ -30,8 +33,8 @@ class PoolSink:
         describe: Callable[[str, Mapping[str, Any]], object],
         own_ns: Callable[[int], int],
     ) -> None:
-        """`begin`: the argument list of a shell that runs `pool_counts.SCRIPT`, on the host that is recorded; `describe` notes what is
-        known of a source; `own_ns`: see `PoolCounts`."""
+        """`begin`: the argument list of a shell that runs `pool_counts.SCRIPT`, on the host that is
+        recorded; `describe` notes what is known of a source; `own_ns`: see `PoolCounts`."""
         self._sink, self._begin, self._describe, self._own_ns = sink, begin, describe, own_ns
         self._counts = PoolCounts(own_ns)
         self._described = False

@@ -34,7 +34,8 @@ MOST_COLUMNS = 6
 """Metrics in the table of runs."""
 
 MOST_READINGS = 600_000
-"""Readings of all series together, about two bytes each in the file; beyond it only sums and means are kept."""
+"""Readings of all series together, about two bytes each in the file; beyond it only sums and means
+are kept."""
 
 MEANINGS = {
     Level.OK: "passed every gate",
@@ -55,10 +56,11 @@ def assemble(
 
     Args:
         results: opened results.
-        base: directory that the report will lie in, for links to evidence; None leaves files named but unlinked.
-        references: rated figures that throughput against latency is held against.
+        base: directory that the report will lie in, for links to evidence; None leaves files named
+        but unlinked. references: rated figures that throughput against latency is held against.
         published: numbers that the cells are held beside.
-        lines: the factor whose levels are lines over the load, with a panel per variant; None: the variants are the lines.
+        lines: the factor whose levels are lines over the load, with a panel per variant; None: the
+        variants are the lines.
     """
     runs = results.runs
     places = {run.id: place for place, run in enumerate(runs)}
@@ -111,7 +113,8 @@ def assemble(
 def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons that the summary speaks of.
 
-    Throughput is left to its table where the rate says the same, and so is the maximum, a single I/O of each run.
+    Throughput is left to its table where the rate says the same, and so is the maximum, a single
+    I/O of each run.
     """
     names = {comparison.metric.name for comparison in comparisons}
 
@@ -126,7 +129,8 @@ def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
-    """A comparison per metric; a metric that cannot be compared (no run that counts has it) is left out."""
+    """A comparison per metric; a metric that cannot be compared (no run that counts has it) is left
+    out."""
     found = []
     for name in names:
         try:
@@ -141,7 +145,8 @@ def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
 
 
 def _elsewhere(results: Source, sections: Sequence[Section]) -> list[str]:
-    """Metrics that were observed and have no section: single devices, plain facts, and what no cell has a value of."""
+    """Metrics that were observed and have no section: single devices, plain facts, and what no cell
+    has a value of."""
     shown = {section.name for section in sections}
     return [name for name in results.metrics() if name not in shown]
 
@@ -183,7 +188,8 @@ def level_counts(runs: Sequence[Run]) -> list[LevelCount]:
 
 
 def _details(results: Source, base: Path | None) -> Details:
-    """Observations and series of every run; single devices' series leave where the file would grow too large."""
+    """Observations and series of every run; single devices' series leave where the file would grow
+    too large."""
     texts, bases = Texts(), TimeBases()
     drawn = [strips(results.series(run.id), bases) for run in results.runs]
     left_out = ""

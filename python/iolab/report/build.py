@@ -28,9 +28,11 @@ def build_report(
         references: rated figures that throughput against latency is held against.
         published: numbers that the cells are held beside.
         lines: the factor whose levels are lines over the load, with a panel per variant.
-        base: directory that the file will be written to; evidence is linked relative to it. Default: the results' own.
+        base: directory that the file will be written to; evidence is linked relative to it.
+        Default: the results' own.
 
-    Raises IolabError where the page's script has not been built (`make setup`), UsageError where `lines` splits no chart.
+    Raises IolabError where the page's script has not been built (`make setup`), UsageError where
+    `lines` splits no chart.
     """
     maps = run_maps(results)
     payload, details = assemble(

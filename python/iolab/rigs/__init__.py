@@ -1,1 +1,2 @@
-"""Rigs: recipes that yield a host. A throw-away virtual machine is built once, started with disks of a chosen speed, and thrown away."""
+"""Rigs: recipes that yield a host. A throw-away virtual machine is built once, started with disks
+of a chosen speed, and thrown away."""

@@ -1,4 +1,5 @@
-"""Where packages come from: the mirror that this machine's own apt uses, read from its sources (sources.list(5))."""
+"""Where packages come from: the mirror that this machine's own apt uses, read from its sources
+(sources.list(5))."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Mirror:
-    """URIs of Debian's archive and, where apt has one, of its security updates; settings for apt.conf."""
+    """URIs of Debian's archive and, where apt has one, of its security updates; settings for
+    apt.conf."""
 
     archive: str
     security: str | None
@@ -77,7 +79,8 @@ def find_mirror(root: Path = Path("/")) -> Mirror:
 
 
 def check_reachable(mirror: Mirror, suite: str) -> None:
-    """RunError where apt itself can't fetch the list of a suite from the mirror now: its proxies and settings count."""
+    """RunError where apt itself can't fetch the list of a suite from the mirror now: its proxies
+    and settings count."""
     with tempfile.TemporaryDirectory(prefix="iolab-rig-") as directory:
         command = [
             _HELPER,

@@ -1,4 +1,5 @@
-"""Making a rig's image: a Debian by debootstrap, the recipe's stages inside it, a file system of it all. What is done stays done."""
+"""Making a rig's image: a Debian by debootstrap, the recipe's stages inside it, a file system of it
+all. What is done stays done."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ from .recipe import Rig, Stage
 
 IMAGE, KERNEL, INITRD, KEY = "image.raw", "vmlinuz", "initrd.img", "id_ed25519"
 OWN_BUILDS, BUILD_FILE = "builds", "build.json"
-"""Builds of the user's own: `builds/NAME/root` is what goes into the image, with what it was made of in `build.json`."""
+"""Builds of the user's own: `builds/NAME/root` is what goes into the image, with what it was made
+of in `build.json`."""
 _ENVIRONMENT = [
     "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
     "LC_ALL=C.UTF-8",
@@ -66,7 +68,8 @@ class Builder:
         self._done: list[Done] = []
 
     def build(self) -> list[Done]:
-        """Do what is missing or has changed; the stages in order. RunError where one fails: the next call goes on with it."""
+        """Do what is missing or has changed; the stages in order. RunError where one fails: the
+        next call goes on with it."""
         if not self.missing():
             return [Done(name, None) for name in self._digests()]
         self._check()
@@ -95,7 +98,8 @@ class Builder:
         return self._tree
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
-        """For as long as this lasts nobody else builds the rig or starts a machine of it; RunError where somebody does already."""
+        """For as long as this lasts nobody else builds the rig or starts a machine of it; RunError
+        where somebody does already."""
         return _locked(self._home / "lock", "is being built by another iolab")
 
     def open_packages(self) -> None:
@@ -112,7 +116,8 @@ class Builder:
         (self._tree / "var/lib/apt/lists/partial").mkdir(parents=True)
 
     def missing(self) -> list[str]:
-        """The stages that a build would do, the first that is missing or has changed and all after it; none where the image is there."""
+        """The stages that a build would do, the first that is missing or has changed and all after
+        it; none where the image is there."""
         names = list(self._digests())
         first = next(
             (
@@ -235,7 +240,8 @@ class Builder:
         self.inside(["sh", f"/rig/{stage.run[0]}", *stage.run[1:]], stage.name)
 
     def _image(self) -> None:
-        """A file system of the tree, the kernel beside it, and the keys by which only this user gets in."""
+        """A file system of the tree, the kernel beside it, and the keys by which only this user
+        gets in."""
         key = self._home / KEY
         if not key.exists():
             self._run(
@@ -346,7 +352,8 @@ class Builder:
         mounts: Mapping[Path, str] | None = None,
         log: Path | None = None,
     ) -> None:
-        """Run a command inside the system, with directories of this machine mounted there; see `_run`."""
+        """Run a command inside the system, with directories of this machine mounted there; see
+        `_run`."""
         words = [word for outer, inner in (mounts or {}).items() for word in (str(outer), inner)]
         self._run(
             [
@@ -366,7 +373,8 @@ class Builder:
         )
 
     def _run(self, command: Sequence[str], what: str, log: Path | None = None) -> None:
-        """RunError where a command fails, with the first error of a compiler, else the last that it said."""
+        """RunError where a command fails, with the first error of a compiler, else the last that it
+        said."""
         path = log or self._log
         environment = {**os.environ, "PATH": _path()}
         with path.open("ab") as file:
@@ -396,7 +404,8 @@ class Builder:
 
 
 def first_error(said: str) -> str:
-    """Why a build failed: that the disk is full, else the compiler's first error with its file and line; empty where neither is said."""
+    """Why a build failed: that the disk is full, else the compiler's first error with its file and
+    line; empty where neither is said."""
     if "No space left on device" in said:
         return "the disk is full (No space left on device)"
     found = re.search(r"^(\S+?:\d+)(?::\d+)?: (?:fatal )?error: (.+)$", said, re.MULTILINE)

@@ -1,7 +1,8 @@
-"""Builds of the user's own in a rig: sources from a tree, a git revision, a tarball or a build of the recipe, with patches on top.
+"""Builds of the user's own in a rig: sources from a tree, a git revision, a tarball or a build of
+the recipe, with patches on top.
 
-`<rig>/builds/NAME/` keeps the sources with their objects, so that building again compiles what has changed, and `root`, which goes
-into the image. `root` is replaced only by a build that is whole.
+`<rig>/builds/NAME/` keeps the sources with their objects, so that building again compiles what has
+changed, and `root`, which goes into the image. `root` is replaced only by a build that is whole.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SCHEMA = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _PATCH = r"\.(?:patch|diff)"
 _USERLAND = ("cmd/", "lib/", "contrib/", "udev/", "etc/")
-"""Directories of OpenZFS of which a build with a package's userland has nothing: a patch to them would have no effect."""
+"""Directories of OpenZFS of which a build with a package's userland has nothing: a patch to them
+would have no effect."""
 _PRODUCTS = (".o", ".ko", ".lo", ".la", ".a", ".so", ".cmd", ".mod", ".order", ".symvers")
 
 
@@ -36,8 +38,8 @@ class BuildRequest:
     """What to build.
 
     Attributes:
-        name: of the build. base: a directory, a tarball, or the name of a build of the recipe. revision: of git, empty for none.
-        patches: applied in order, with -p1.
+        name: of the build. base: a directory, a tarball, or the name of a build of the recipe.
+        revision: of git, empty for none. patches: applied in order, with -p1.
     """
 
     name: str
@@ -58,10 +60,11 @@ class BuildRecord:
     """What a build was made of: `build.json`.
 
     Attributes:
-        sources: as asked for; digest: of all files that were compiled, so that builds with equal digests have the same sources.
-        revision: git's full name of it, empty where the sources come from no commit. patches: name to digest.
-        userland: whose it is, empty where it was built too. version, kernel, compiler, configure: of the build.
-        modules: name to srcversion and build-id; programs: name to build-id. seconds: what the last building took.
+        sources: as asked for; digest: of all files that were compiled, so that builds with equal
+        digests have the same sources. revision: git's full name of it, empty where the sources come
+        from no commit. patches: name to digest. userland: whose it is, empty where it was built
+        too. version, kernel, compiler, configure: of the build. modules: name to srcversion and
+        build-id; programs: name to build-id. seconds: what the last building took.
     """
 
     name: str
@@ -84,7 +87,8 @@ class BuildRecord:
 
 
 def parse_request(text: str) -> BuildRequest:
-    """`NAME=BASE[@REVISION][+PATCH...]`; patches end with .patch or .diff. UsageError where it can't be read."""
+    """`NAME=BASE[@REVISION][+PATCH...]`; patches end with .patch or .diff. UsageError where it
+    can't be read."""
     name, _, rest = text.partition("=")
     base, *patches = _split(rest)
     if not _NAME.fullmatch(name) or not base:
@@ -124,7 +128,8 @@ def records(home: Path) -> Iterator[BuildRecord]:
 
 
 def delete_build(home: Path, name: str) -> None:
-    """Forget a build with its sources; UsageError where there is none of that name. The image has it until it is made anew."""
+    """Forget a build with its sources; UsageError where there is none of that name. The image has
+    it until it is made anew."""
     place = home / OWN_BUILDS / name
     if not _NAME.fullmatch(name) or not place.is_dir():
         there = ", ".join(record.name for record in records(home))
@@ -136,7 +141,8 @@ def delete_build(home: Path, name: str) -> None:
 
 
 class BuildMaker:
-    """Makes builds of the user's own in one rig, whose recipe's stages were done. `said` hears what is being done."""
+    """Makes builds of the user's own in one rig, whose recipe's stages were done. `said` hears what
+    is being done."""
 
     def __init__(self, rig: Rig, builder: Builder, said: Callable[[str], None]) -> None:
         if rig.recipe.builds is None:
@@ -146,7 +152,8 @@ class BuildMaker:
         self._of_recipe = builder.tree / self._recipe.directory.lstrip("/")
 
     def make(self, request: BuildRequest) -> BuildRecord:
-        """Build what has changed. RunError where a patch doesn't apply or the tree doesn't compile: an older build of the name stays."""
+        """Build what has changed. RunError where a patch doesn't apply or the tree doesn't compile:
+        an older build of the name stays."""
         begin = time.monotonic()
         place = self._home / request.name
         place.mkdir(parents=True, exist_ok=True)
@@ -210,7 +217,8 @@ class BuildMaker:
         )
 
     def _fetch(self, request: BuildRequest, fresh: Path, is_known: bool) -> str:
-        """The sources into an empty directory; the git revision they are of, empty where they are of none."""
+        """The sources into an empty directory; the git revision they are of, empty where they are
+        of none."""
         base = Path(request.base)
         if is_known:
             shutil.copytree(self._fetched(request.base), fresh, symlinks=True, dirs_exist_ok=True)
@@ -280,7 +288,8 @@ class BuildMaker:
         return place
 
     def _begin_with_objects_of(self, request: BuildRequest, place: Path) -> None:
-        """A new build of a base that another was made of begins with a copy of its objects: only what differs is compiled."""
+        """A new build of a base that another was made of begins with a copy of its objects: only
+        what differs is compiled."""
         if (place / "source").exists():
             return
         for record in records(self._home.parent):
@@ -339,10 +348,12 @@ class BuildMaker:
 
 
 def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
-    """Make the files of `source` those of `fresh`, and touch none that is equal: make compiles what is newer than its object.
+    """Make the files of `source` those of `fresh`, and touch none that is equal: make compiles what
+    is newer than its object.
 
-    Files that aren't of `fresh` stay (objects), but those that an earlier call put there and that are gone since. In the beginning
-    files keep their time, as rules of autotools compare it; later ones are newer than every object. Returns a digest of all files.
+    Files that aren't of `fresh` stay (objects), but those that an earlier call put there and that
+    are gone since. In the beginning files keep their time, as rules of autotools compare it; later
+    ones are newer than every object. Returns a digest of all files.
     """
     before = json.loads(manifest.read_text("utf-8")) if manifest.exists() else {}
     now: dict[str, str] = {}
@@ -373,7 +384,8 @@ def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
 
 
 def _apply(patch: Path, tree: Path, *, skip_absent: bool) -> None:
-    """Apply a patch; RunError naming the first file on which it fails. `skip_absent`: parts of files that a package's sources lack."""
+    """Apply a patch; RunError naming the first file on which it fails. `skip_absent`: parts of
+    files that a package's sources lack."""
     text = patch.read_text("utf-8", "surrogateescape")
     if skip_absent:
         text = "".join(_present_parts(patch, text, tree))

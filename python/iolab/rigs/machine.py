@@ -32,7 +32,8 @@ from .build import image_version
 from .qemu import Disks, choose_accelerator, command, disk_file
 
 BOOT_SECONDS = {"kvm": 90.0, "tcg": 300.0}
-"""Until ssh answers; an emulated machine needs about half a minute where it has two cores for itself."""
+"""Until ssh answers; an emulated machine needs about half a minute where it has two cores for
+itself."""
 _GRACE = 10.0
 
 
@@ -44,7 +45,8 @@ def up(
     cpus: int | None,
     said: Callable[[str], None],
 ) -> RigState:
-    """Start a machine and wait until it answers; RunError where it doesn't. Nothing is left of one that failed but its logs' last words."""
+    """Start a machine and wait until it answers; RunError where it doesn't. Nothing is left of one
+    that failed but its logs' last words."""
     version = image_version(rig)
     if version is None:
         raise RunError(f"the rig '{rig}' was not built yet", hint=f"sudo iolab rig build {rig}")
@@ -89,7 +91,8 @@ def up(
 
 
 def down(name: str) -> bool:
-    """End a machine and remove its disks; whether it was running. UsageError where there is none of that name."""
+    """End a machine and remove its disks; whether it was running. UsageError where there is none of
+    that name."""
     places = (
         [path for path in cache_home().glob(f"*/{MACHINES}/{name}") if path.is_dir()]
         if name and "/" not in name
@@ -184,7 +187,8 @@ def _start(
 
 
 def _pass_on_niceness(pid: int) -> None:
-    """Where Linux shares time among sessions (sched(7), autogroup), a niceness counts within a session only: the new one gets ours."""
+    """Where Linux shares time among sessions (sched(7), autogroup), a niceness counts within a
+    session only: the new one gets ours."""
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/autogroup").write_text(str(os.getpriority(os.PRIO_PROCESS, 0)), "ascii")
 

@@ -1,4 +1,5 @@
-"""qemu's command line for a rig, and whether KVM works here: having /dev/kvm doesn't mean that a kernel boots with it."""
+"""qemu's command line for a rig, and whether KVM works here: having /dev/kvm doesn't mean that a
+kernel boots with it."""
 
 from __future__ import annotations
 
@@ -22,13 +23,15 @@ PROBE_SECONDS = 40.0
 _OWN_SLOTS, _OWN_THREADS = 24, 32
 """Disks up to these numbers have a slot of the bus, and a thread of qemu, each to itself."""
 _FIRST_SLOT = 0x8
-"""Slots below are left to the other devices; 17 from here on hold the most disks there can be, 8 to a slot."""
+"""Slots below are left to the other devices; 17 from here on hold the most disks there can be, 8 to
+a slot."""
 _PROBE_WORD = "rig-probe: booted"
 
 
 @dataclass(frozen=True)
 class Disks:
-    """Data disks: how many, how large each, and what each may do; None for no limit. `fast`: how many more there are without any."""
+    """Data disks: how many, how large each, and what each may do; None for no limit. `fast`: how
+    many more there are without any."""
 
     count: int
     size_bytes: int
@@ -65,7 +68,8 @@ def check_program() -> None:
 
 
 def choose_accelerator(rig: str) -> Choice:
-    """KVM where a probe booted this rig's kernel with it in time; remembered for this image and this boot of the machine."""
+    """KVM where a probe booted this rig's kernel with it in time; remembered for this image and
+    this boot of the machine."""
     if not os.path.exists("/dev/kvm"):  # noqa: PTH110
         return Choice("tcg", "there is no /dev/kvm here: the CPU is emulated, several times slower")
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
@@ -94,9 +98,11 @@ def choose_accelerator(rig: str) -> Choice:
 def command(
     rig: str, accelerator: str, *, memory_bytes: int, cpus: int, port: int, home: Path, disks: Disks
 ) -> list[str]:
-    """The machine: the image as it is, what is written to it forgotten at its end; data disks of sparse files with limits each.
+    """The machine: the image as it is, what is written to it forgotten at its end; data disks of
+    sparse files with limits each.
 
-    Disks write to the host's page cache and count a flush as done: their speed is what the limits say, not this machine's disk.
+    Disks write to the host's page cache and count a flush as done: their speed is what the limits
+    say, not this machine's disk.
     """
     words = [
         *_base(rig, accelerator, memory_bytes, cpus),
@@ -133,7 +139,8 @@ def command(
 
 
 def _address(place: int, count: int) -> str:
-    """Few disks have a slot of the bus each; more share slots, as functions of one device, with a queue each to spare interrupts."""
+    """Few disks have a slot of the bus each; more share slots, as functions of one device, with a
+    queue each to spare interrupts."""
     if count <= _OWN_SLOTS:
         return ""
     slot, function = divmod(place, 8)
@@ -179,7 +186,8 @@ def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]
 
 
 def _append(accelerator: str, more: str = "") -> str:
-    # Guards against attacks between its own programs cost an emulated CPU much, and guard nothing in a machine that is thrown away.
+    # Guards against attacks between its own programs cost an emulated CPU much, and guard nothing
+    # in a machine that is thrown away.
     slow = " mitigations=off" if accelerator == "tcg" else ""
     return f"root=LABEL=rig rw console=ttyS0 quiet panic=-1 net.ifnames=0 systemd.show_status=0{slow}{more}"
 

@@ -17,7 +17,8 @@ _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 
 class Stage(BaseModel):
-    """A script that runs inside the system that is being made; done once, and again where it or its files change."""
+    """A script that runs inside the system that is being made; done once, and again where it or its
+    files change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -33,7 +34,8 @@ class Stage(BaseModel):
 
 
 class Builds(BaseModel):
-    """How builds of the user's own are made: scripts that run inside the system, with a build's directory mounted at /build."""
+    """How builds of the user's own are made: scripts that run inside the system, with a build's
+    directory mounted at /build."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -107,7 +109,8 @@ def places() -> list[Path]:
 
 
 def find_rig(name: str) -> Rig:
-    """A rig by the name of its directory below `rigs/` (here, or where iolab's sources are), or by the path of its directory."""
+    """A rig by the name of its directory below `rigs/` (here, or where iolab's sources are), or by
+    the path of its directory."""
     for directory in [Path(name)] if "/" in name else [place / name for place in places()]:
         if (directory / FILE).is_file():
             return _read(directory.resolve())

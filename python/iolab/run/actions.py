@@ -1,4 +1,5 @@
-"""What a study does inside a run at given times: commands and marks, beside the running load and never holding it up."""
+"""What a study does inside a run at given times: commands and marks, beside the running load and
+never holding it up."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ from .load_start import age_of_jobs, tells
 
 
 class Actions:
-    """The actions of one run. Polled by the run's loop; times count from the start of the measured window.
+    """The actions of one run. Polled by the run's loop; times count from the start of the measured
+    window.
 
-    The window starts with the load's jobs plus the ramp. Where the host doesn't show when jobs start, they count from the
-    start of the load's program, so that a layout of files comes on top.
+    The window starts with the load's jobs plus the ramp. Where the host doesn't show when jobs
+    start, they count from the start of the load's program, so that a layout of files comes on top.
     """
 
     def __init__(
@@ -49,7 +51,8 @@ class Actions:
             self._origin = self._clock.monotonic() + ramp
 
     def due(self) -> float:
-        """Monotonic second of the next action; infinite where none is left or the window's start isn't known yet."""
+        """Monotonic second of the next action; infinite where none is left or the window's start
+        isn't known yet."""
         return (
             self._origin + self._waiting[0].at
             if self._waiting and self._origin is not None

@@ -1,4 +1,5 @@
-"""Running a study's own commands: each recorded with its exit code and how long it took, its output kept."""
+"""Running a study's own commands: each recorded with its exit code and how long it took, its output
+kept."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from .process_registry import Starts
 
 RECORDS = "hooks.jsonl"
 OUTPUTS = "hooks"
-"""Directory of what the commands wrote; below a run it is a directory so that no output is mistaken for a measurement."""
+"""Directory of what the commands wrote; below a run it is a directory so that no output is mistaken
+for a measurement."""
 LONGEST_WAIT = 0.25
 """Seconds between looks at interrupts."""
 SLOW = 30.0
@@ -33,7 +35,8 @@ _KILLED = 3.0
 
 @dataclass(frozen=True)
 class Running:
-    """A command that was started. `title`: when and for what it runs, in words; `number`: names its output."""
+    """A command that was started. `title`: when and for what it runs, in words; `number`: names its
+    output."""
 
     command: Command
     title: str
@@ -65,7 +68,8 @@ class CommandRunner:
         directory: Path,
         noticed: Callable[[str], None],
     ) -> None:
-        """`starts`: of the study's attempt; `directory`: where commands are started, the study file's own."""
+        """`starts`: of the study's attempt; `directory`: where commands are started, the study
+        file's own."""
         self._host, self._clock, self._journal = host, clock, journal
         self._starts, self._directory, self._noticed = starts, directory.absolute(), noticed
 
@@ -101,7 +105,8 @@ class CommandRunner:
         environment: Mapping[str, str],
         stop: Callable[[], bool],
     ) -> CommandEnd:
-        """Run a command to its end, or end it once `stop` says so. What goes wrong with it is its end, not raised."""
+        """Run a command to its end, or end it once `stop` says so. What goes wrong with it is its
+        end, not raised."""
         try:
             running = self.start(command, title, directory, environment)
         except RunError as error:

@@ -1,5 +1,6 @@
-"""What a study would do, and whether it could, without doing any of it: nothing is written, and nothing is started but commands that only
-tell (`fio --parse-only`, `wipefs --no-act`), and perf for a moment where profiles are wanted."""
+"""What a study would do, and whether it could, without doing any of it: nothing is written, and
+nothing is started but commands that only tell (`fio --parse-only`, `wipefs --no-act`), and perf for
+a moment where profiles are wanted."""
 
 from __future__ import annotations
 
@@ -42,9 +43,10 @@ class Preview:
     """A study as it would be done.
 
     Attributes:
-        plan: the runs in order, with the estimate; commands take time on top that nobody knows beforehand.
-        problems: why it couldn't be done here now, such as a missing program or too little room; all that is known.
-        no_profiles: why the runs that are made for profiles would be left out; None where there are none or they would be made.
+        plan: the runs in order, with the estimate; commands take time on top that nobody knows
+        beforehand. problems: why it couldn't be done here now, such as a missing program or too
+        little room; all that is known. no_profiles: why the runs that are made for profiles would
+        be left out; None where there are none or they would be made.
     """
 
     study: Study

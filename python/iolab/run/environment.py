@@ -1,4 +1,5 @@
-"""`environment.json`: on what a study ran, written once whole, and as a fingerprint beside every run."""
+"""`environment.json`: on what a study ran, written once whole, and as a fingerprint beside every
+run."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ def gather(
 ) -> Facts:
     """Facts of host, targets, tools and source trees.
 
-    A target's part enters the fingerprint only where the study has a single one: targets that differ are what is compared then, not
-    a drift. Settings of disks that all targets share always do. Loop devices are left out of it: their names change by chance.
+    A target's part enters the fingerprint only where the study has a single one: targets that
+    differ are what is compared then, not a drift. Settings of disks that all targets share always
+    do. Loop devices are left out of it: their names change by chance.
 
     Args:
         revisions: name to the path of a git work tree.
@@ -60,7 +62,8 @@ def write_study_environment(directory: Path, found: Facts) -> None:
 
 
 def write_run_environment(run_dir: Path, found: Facts, temperatures: Mapping[str, float]) -> None:
-    """The fingerprint, the few facts that gates need, and how warm it was at the start. Synced with the rest of the run."""
+    """The fingerprint, the few facts that gates need, and how warm it was at the start. Synced with
+    the rest of the run."""
     facts: dict[str, object] = {
         name: found.facts[name] for name in _FACTS_OF_A_RUN if name in found.facts
     }

@@ -45,7 +45,8 @@ _GRAVE = ("emerg", "alert", "crit", "err", "warn")
 
 @dataclass(frozen=True)
 class RunSetting:
-    """What a run is done with. `tools`: name to version; `profiler`: of a run that is made for a profile."""
+    """What a run is done with. `tools`: name to version; `profiler`: of a run that is made for a
+    profile."""
 
     run: PlannedRun
     name: str
@@ -86,10 +87,11 @@ class Executor:
         self._starts, self._waiting, self._noticed = starts, waiting, noticed
 
     def execute(self, setting: RunSetting) -> RunEnd:
-        """Do the run and write its evidence, `run.json` last: a directory without it was never finished.
+        """Do the run and write its evidence, `run.json` last: a directory without it was never
+        finished.
 
-        What goes wrong with the run is its end, recorded, a full disk under the evidence too. OSError is raised where not even
-        `run.json` can be written.
+        What goes wrong with the run is its end, recorded, a full disk under the evidence too.
+        OSError is raised where not even `run.json` can be written.
         """
         self._prepare(setting)
         load = setting.workload.load()
@@ -172,7 +174,8 @@ class Executor:
                 self._tidy(setting)
 
     def _profiled(self, setting: RunSetting, profiler: Profiler, load: Load) -> RunEnd:
-        """A run whose profile is what is wanted of it: without one it failed. A log of every I/O is of no use then."""
+        """A run whose profile is what is wanted of it: without one it failed. A log of every I/O is
+        of no use then."""
         profiler.begin()
         try:
             end = self._in_place(setting, load)

@@ -12,7 +12,8 @@ from ..results.evidence.files import read_plan
 
 
 def warm_up() -> None:
-    """Load what `headline` needs, so that the first run's reading doesn't do it beside the second run's start."""
+    """Load what `headline` needs, so that the first run's reading doesn't do it beside the second
+    run's start."""
     registry.load_all("gate")
     registry.load_all("format")
 

@@ -1,10 +1,12 @@
 """A study's hooks: when each runs, with which words in its environment, and what its failing means.
 
-The levels nest as the runs are ordered: study, then block, then variant (whenever the next run is another variant's), then run.
-Between two variants the target first gives up what would be in the way of their commands (an imported pool); then come `teardown`
-and the hooks after the one, then the hooks before the other and its `setup`.
-A `before` or `setup` that fails fails every run it stands before; an `after` or `teardown` that fails is noted. What was begun is
-ended, also when the study stops early: after-hooks are ended only by a further double Ctrl-C.
+The levels nest as the runs are ordered: study, then block, then variant (whenever the next run is
+another variant's), then run. Between two variants the target first gives up what would be in the
+way of their commands (an imported pool); then come `teardown` and the hooks after the one, then the
+hooks before the other and its `setup`.
+A `before` or `setup` that fails fails every run it stands before; an `after` or `teardown` that
+fails is noted. What was begun is ended, also when the study stops early: after-hooks are ended only
+by a further double Ctrl-C.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def variables(
     target: str | None = None,
     factors: bool = True,
 ) -> dict[str, str]:
-    """`IOLAB_RUN`, `IOLAB_VARIANT`, `IOLAB_BLOCK`, `IOLAB_RUN_DIR`, `IOLAB_TARGET` and `IOLAB_FACTOR_<NAME>`, what is known of them."""
+    """`IOLAB_RUN`, `IOLAB_VARIANT`, `IOLAB_BLOCK`, `IOLAB_RUN_DIR`, `IOLAB_TARGET` and
+    `IOLAB_FACTOR_<NAME>`, what is known of them."""
     found = {
         "IOLAB_RUN": run,
         "IOLAB_VARIANT": cell.variant if cell else None,
@@ -58,7 +61,8 @@ class Hooks:
         release: Callable[[PlannedRun | None], None],
     ) -> None:
         """Args:
-        release: has the target of the run before give up what would be in the way of commands; given the run that comes next.
+        release: has the target of the run before give up what would be in the way of commands;
+        given the run that comes next.
         """
         self._study, self._commands, self._results = study, commands, results
         self._interrupts, self._noticed, self._release = interrupts, noticed, release
@@ -72,7 +76,8 @@ class Hooks:
         return self._before("study", "the study", self._results, variables())
 
     def come_to(self, run: PlannedRun) -> str:
-        """What lies between the run before and this one; why this one can't be done, empty where it can."""
+        """What lies between the run before and this one; why this one can't be done, empty where it
+        can."""
         if run.block != self._block or run.cell.variant != self._variant:
             if run.cell.variant != self._variant:
                 self._leave_variant(run)
@@ -143,7 +148,8 @@ class Hooks:
         return self._study.variant_hooks.get(self._variant or "", ((), ()))
 
     def _of_variant(self) -> dict[str, str]:
-        """A variant stands over many cells, so factors aren't told; the target is, where its options name it."""
+        """A variant stands over many cells, so factors aren't told; the target is, where its
+        options name it."""
         assert self._cell is not None
         named = [getattr(self._cell.target, key, None) for key in ("path", "device")]
         target = next((str(value) for value in named if isinstance(value, str)), None)

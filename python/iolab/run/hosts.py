@@ -1,4 +1,5 @@
-"""A study on several hosts side by side: a loop for each, in a thread of its own; what befalls one does not stop the others."""
+"""A study on several hosts side by side: a loop for each, in a thread of its own; what befalls one
+does not stop the others."""
 
 from __future__ import annotations
 
@@ -48,14 +49,16 @@ def run_on_hosts(
     how: How,
     interrupts: Interrupts | None = None,
 ) -> dict[str, IolabError]:
-    """Do a study on every host, each in `output/<host>`, a whole results directory with its own lock, journal and manifest.
+    """Do a study on every host, each in `output/<host>`, a whole results directory with its own
+    lock, journal and manifest.
 
     Args:
         hosts: by the name of its directory; listeners: one for each.
         interrupts: heard by all; its own unless given.
 
-    Returns what ended the study on a host before it could be done, by host; none for those where its listener has an outcome.
-    Raises UsageError where the directory holds something else, and whatever is a fault of iolab itself, once all have ended.
+    Returns what ended the study on a host before it could be done, by host; none for those where
+    its listener has an outcome. Raises UsageError where the directory holds something else, and
+    whatever is a fault of iolab itself, once all have ended.
     """
     _begin(path, output, hosts, how)
     ends: dict[str, BaseException] = {}

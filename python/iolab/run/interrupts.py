@@ -12,7 +12,8 @@ from typing import Any
 class Interrupts:
     """Counts requests to stop while it is entered, in place of the signals' usual effect.
 
-    Handlers only note the request; the runner's loop looks several times a second. So nothing is torn halfway.
+    Handlers only note the request; the runner's loop looks several times a second. So nothing is
+    torn halfway.
     """
 
     def __init__(self, on_first: Callable[[], None] = lambda: None) -> None:

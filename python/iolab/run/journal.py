@@ -1,6 +1,8 @@
-"""The journal of a study: what was planned, started and how it ended, one JSON line each, on disk before going on.
+"""The journal of a study: what was planned, started and how it ended, one JSON line each, on disk
+before going on.
 
-After a kill the journal tells which run was in flight, and under which process id with which start time.
+After a kill the journal tells which run was in flight, and under which process id with which start
+time.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Journal:
         self.write_all([(event, data)])
 
     def write_all(self, events: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Append events with one wait for the disk. A torn line that a crash left is ended first, so it costs only itself."""
+        """Append events with one wait for the disk. A torn line that a crash left is ended first,
+        so it costs only itself."""
         noted = []
         for event, data in events:
             if event not in EVENTS:

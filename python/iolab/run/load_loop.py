@@ -31,7 +31,8 @@ STUCK = 3.0
 STUCK_EARLY = 10.0
 """The same before its time is over, and while it lays out files: slow devices make it wait too."""
 _GRACE, _PATIENCE, _LOOK = 0.5, 1.0, 0.05
-"""Seconds for ending a load that waits in the kernel: it can't hear, and nobody should wait for it."""
+"""Seconds for ending a load that waits in the kernel: it can't hear, and nobody should wait for it.
+"""
 
 
 class LoadRunner:
@@ -57,7 +58,8 @@ class LoadRunner:
         actions: Actions,
         waiting: Callable[[float, float, Mapping[str, float]], None],
     ) -> RunEnd:
-        """Run the job to its end or its limit. RunError where it can't be started, OSError where evidence can't be written.
+        """Run the job to its end or its limit. RunError where it can't be started, OSError where
+        evidence can't be written.
 
         `directory` bears the run's name.
         """
@@ -132,10 +134,12 @@ class LoadRunner:
     def _watch(
         self, process: Process, limit: float, expected: float, poll: Callable[[float], float]
     ) -> tuple[tuple[Status, str] | None, KernelWait]:
-        """Wait for the load; (status, reason) where it must be ended, None where it ended itself; and what was seen of it.
+        """Wait for the load; (status, reason) where it must be ended, None where it ended itself;
+        and what was seen of it.
 
-        `poll` gets the seconds passed and yields the monotonic second when it wants to be called next at the latest. A load that waits in
-        the kernel without end is told at once; it is ended by the first request to stop, as it would not end by itself.
+        `poll` gets the seconds passed and yields the monotonic second when it wants to be called
+        next at the latest. A load that waits in the kernel without end is told at once; it is ended
+        by the first request to stop, as it would not end by itself.
         """
         begin = self._clock.monotonic()
         due = begin
@@ -174,9 +178,11 @@ class LoadRunner:
             due = poll(passed)
 
     def _ended(self, process: Process, kernel: KernelWait) -> tuple[int | None, str]:
-        """End a load: its exit code, and what to add to the reason where something of it can't be ended. `kernel`: see `_watch`.
+        """End a load: its exit code, and what to add to the reason where something of it can't be
+        ended. `kernel`: see `_watch`.
 
-        Jobs of fio are in groups of their own: they end as their parent tells them, or are looked for by what was seen.
+        Jobs of fio are in groups of their own: they end as their parent tells them, or are looked
+        for by what was seen.
         """
         waits = kernel.seconds(self._clock.monotonic()) > STUCK
         code = process.end(_GRACE, patience=_PATIENCE) if waits else process.end()

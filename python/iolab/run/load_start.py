@@ -1,11 +1,13 @@
-"""When a load really began: laying out files takes unknown time, and comes before its first I/O that counts."""
+"""When a load really began: laying out files takes unknown time, and comes before its first I/O
+that counts."""
 
 from __future__ import annotations
 
 from ..hosts.base.host import Host, text_or_none
 
 _TICKS = 100
-"""Clock ticks per second in /proc, the same on all of Linux's usual machines (sysconf(_SC_CLK_TCK))."""
+"""Clock ticks per second in /proc, the same on all of Linux's usual machines
+(sysconf(_SC_CLK_TCK))."""
 _OWN_THREADS = 2
 """fio's own: the main one and its helper. A third is a job (option `thread`)."""
 
@@ -22,8 +24,9 @@ def tells(host: Host, pid: int) -> bool:
 def age_of_jobs(host: Host, pid: int) -> float | None:
     """Seconds since the first job of a load was started, None while there is none.
 
-    A load lays out its files by itself and then starts its jobs, as processes or threads of its own: what counts is the start time
-    of the oldest of them, exact to a clock tick (proc_pid_stat(5), field 22).
+    A load lays out its files by itself and then starts its jobs, as processes or threads of its
+    own: what counts is the start time of the oldest of them, exact to a clock tick
+    (proc_pid_stat(5), field 22).
     """
     try:
         threads = host.list_directory(f"/proc/{pid}/task")

@@ -1,10 +1,13 @@
-"""fio's log of every I/O, after a run: into the recording, held against what fio counted, summed per second, then removed.
+"""fio's log of every I/O, after a run: into the recording, held against what fio counted, summed
+per second, then removed.
 
-Where a recorder writes the host's recording, it is the only writer: the study seals the events in a recording beside the log, whose
-segments the recorder moves into its own. Otherwise the study writes the host's recording itself, and marks the run in it.
+Where a recorder writes the host's recording, it is the only writer: the study seals the events in a
+recording beside the log, whose segments the recorder moves into its own. Otherwise the study writes
+the host's recording itself, and marks the run in it.
 
-`run.json` is written once all events are sealed there. A study killed before does the run again, in another span of time: what the
-killed attempt left is removed, never counted twice. The log stays until its events were read back.
+`run.json` is written once all events are sealed there. A study killed before does the run again, in
+another span of time: what the killed attempt left is removed, never counted twice. The log stays
+until its events were read back.
 """
 
 from __future__ import annotations
@@ -49,7 +52,8 @@ _OPERATIONS = tuple(_core.trace_ops())
 
 @dataclass
 class _Held:
-    """What the recording holds of a run: I/Os and latency buckets by operation, and sums over time by section."""
+    """What the recording holds of a run: I/Os and latency buckets by operation, and sums over time
+    by section."""
 
     events: dict[str, int] = field(default_factory=dict)
     buckets: dict[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -58,7 +62,8 @@ class _Held:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where events go: the host whose I/Os they are, the recorder that may write its recording, and by how much that is ahead."""
+    """Where events go: the host whose I/Os they are, the recorder that may write its recording, and
+    by how much that is ahead."""
 
     host: str
     recorder: StudyRecorder | None
@@ -67,7 +72,8 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Where a run's events are: the recording, their label there, the run's span by the recording's time; and damaged lines."""
+    """Where a run's events are: the recording, their label there, the run's span by the recording's
+    time; and damaged lines."""
 
     place: Path
     label: str
@@ -85,11 +91,14 @@ def keep_ios(
     recorder: StudyRecorder | None = None,
     ahead_ns: int = 0,
 ) -> None:
-    """Take the logs of a run that finished into the recording of its host; nothing to do where it has none.
+    """Take the logs of a run that finished into the recording of its host; nothing to do where it
+    has none.
 
-    `recorder`: of the study, None without one; `ahead_ns`: by how much its recording is ahead of the clock that told log and window.
+    `recorder`: of the study, None without one; `ahead_ns`: by how much its recording is ahead of
+    the clock that told log and window.
 
-    What goes wrong is no harm to what was measured: it is said, written into `log_ios.json` for the gate, and the logs stay.
+    What goes wrong is no harm to what was measured: it is said, written into `log_ios.json` for the
+    gate, and the logs stay.
     """
     folder = run_dir / FOLDER
     if not folder.is_dir():
@@ -118,7 +127,8 @@ def keep_ios(
 def _taken(
     run_dir: Path, logs: Sequence[IoLog], load: Load, window: tuple[int, int] | None, at: _Place
 ) -> dict[str, Any]:
-    """Ingest, look at what the recording holds, and write the logs per second; what `log_ios.json` says of it."""
+    """Ingest, look at what the recording holds, and write the logs per second; what `log_ios.json`
+    says of it."""
     logs = [log for log in logs if log.path.stat().st_size]
     if not logs:
         return {"problem": "fio logged no I/O"}
@@ -150,7 +160,8 @@ def _taken(
 def _ingested(
     run_dir: Path, logs: Sequence[IoLog], window: tuple[int, int] | None, at: _Place
 ) -> _Kept:
-    """Seal the logs' events in the host's recording. RunError or ResultsError where it can't be written."""
+    """Seal the logs' events in the host's recording. RunError or ResultsError where it can't be
+    written."""
     from ..recording.base.layout import is_recording
     from ..recording.read.trace import Trace
     from ..recording.write.ingest import ingest_run
@@ -212,7 +223,8 @@ def _around(*spans: tuple[int, int] | None) -> tuple[int, int] | None:
 
 
 def _label(writer: RecordingWriter, run: str) -> str:
-    """The run's name; where a killed attempt was marked with it, that with a number, and what the attempt left is removed."""
+    """The run's name; where a killed attempt was marked with it, that with a number, and what the
+    attempt left is removed."""
     from ..recording.read.recording import Recording
 
     taken = {mark["label"] for mark in Recording(writer.directory).marks() if mark["kind"] == "run"}
@@ -231,7 +243,8 @@ def _held(
     every_ms: int,
     ahead_ns: int,
 ) -> _Held:
-    """Read back what was sealed under a label: what is there counts, not what was sent. Sums are by the clock of the log."""
+    """Read back what was sealed under a label: what is there counts, not what was sent. Sums are by
+    the clock of the log."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -286,7 +299,8 @@ def _sections(job: Any, prefixes: Mapping[str, str]) -> Iterator[tuple[str, NDAr
 def _span_ms(
     segments: Sequence[Segment], window: tuple[int, int] | None, ahead_ns: int
 ) -> tuple[int, int]:
-    """From before the first I/O to the last, and the window: milliseconds since the epoch, as fio stamps its logs."""
+    """From before the first I/O to the last, and the window: milliseconds since the epoch, as fio
+    stamps its logs."""
     first = (
         min((each.first_ns for each in segments), default=ahead_ns) - ahead_ns
     ) // 1_000_000 - 1

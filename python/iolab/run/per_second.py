@@ -1,4 +1,5 @@
-"""fio's logs of means over a second, made from single I/Os: rate, bandwidth and latency, as fio writes them itself otherwise."""
+"""fio's logs of means over a second, made from single I/Os: rate, bandwidth and latency, as fio
+writes them itself otherwise."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ _DIRECTIONS = ("read", "write", "trim")
 class Sums:
     """I/Os, bytes and latencies of one section in windows of `every_ms` from `origin_ms` on.
 
-    A last window that `last_ms` cuts by more than a tenth is left out, as fio's own last one may be: who reads such logs tells the length
-    of windows by their distance.
-    Times are milliseconds since the epoch, the finest that fio's logs have. An I/O on a border belongs to the window before it.
+    A last window that `last_ms` cuts by more than a tenth is left out, as fio's own last one may
+    be: who reads such logs tells the length of windows by their distance.
+    Times are milliseconds since the epoch, the finest that fio's logs have. An I/O on a border
+    belongs to the window before it.
     """
 
     origin_ms: int
@@ -44,7 +46,8 @@ class Sums:
 
 
 def second_logs(sections: Mapping[str, Sums], operations: Sequence[str]) -> dict[str, str]:
-    """Text of `<section>_iops.log`, `_bw.log` (KiB/s) and `_lat.log` (ns) for each section; a window without I/O has no row.
+    """Text of `<section>_iops.log`, `_bw.log` (KiB/s) and `_lat.log` (ns) for each section; a
+    window without I/O has no row.
 
     Args:
         sections: prefix of the logs' names to sums. operations: names by the native core's codes.

@@ -18,9 +18,11 @@ _OFFSETS = 4096
 
 
 def read_picture(run_dir: Path, noticed: Callable[[str], None]) -> None:
-    """Say, and write down, which share of the I/Os lies where the picture is lit; nothing where none was drawn.
+    """Say, and write down, which share of the I/Os lies where the picture is lit; nothing where
+    none was drawn.
 
-    The file holds share, area, contrast, correlation (None where there is no such number), I/Os and the rows as they were seen.
+    The file holds share, area, contrast, correlation (None where there is no such number), I/Os and
+    the rows as they were seen.
     """
     found = read_io_log(run_dir)
     if not (run_dir / PICTURE_FILE).is_file() or "label" not in found:

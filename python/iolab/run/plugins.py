@@ -31,7 +31,8 @@ SCRATCH = "scratch"
 
 
 class Equipment:
-    """Targets and workloads of a study's cells. Cells whose target tables are equal share one target."""
+    """Targets and workloads of a study's cells. Cells whose target tables are equal share one
+    target."""
 
     def __init__(
         self,
@@ -80,7 +81,8 @@ class Equipment:
         return self._workloads[id(cell)]
 
     def sources(self, cell: Cell) -> list[Source]:
-        """Fresh sources for one run of the cell, those that have something to read; why others haven't is said once."""
+        """Fresh sources for one run of the cell, those that have something to read; why others
+        haven't is said once."""
         fit = []
         for name, options in self._study.sources.items():
             source = cast(
@@ -100,7 +102,8 @@ class Equipment:
         return fit
 
     def tools(self) -> Mapping[str, str]:
-        """Versions of the programs that the workloads need, all there; then have the jobs tried without I/O.
+        """Versions of the programs that the workloads need, all there; then have the jobs tried
+        without I/O.
 
         RunError where that fails, or where what is to be recorded can't be.
         """
@@ -144,7 +147,8 @@ class Equipment:
         )
 
     def problems(self) -> list[str]:
-        """All by which a run would be refused as things are, in words: tools and jobs, each target, the room of all together."""
+        """All by which a run would be refused as things are, in words: tools and jobs, each target,
+        the room of all together."""
         found = refusals(self.tools)
         for target in self.targets:
             found += target.problems(self.room(target))
@@ -152,7 +156,8 @@ class Equipment:
         return list(dict.fromkeys(found))
 
     def check_images(self) -> None:
-        """RunError where the loop files of all targets don't fit together into a file system; each has its own from the start."""
+        """RunError where the loop files of all targets don't fit together into a file system; each
+        has its own from the start."""
         wanted: dict[str, tuple[str, int]] = {}
         try:
             info = self._host.read_text("/proc/self/mountinfo")

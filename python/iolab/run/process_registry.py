@@ -1,7 +1,9 @@
-"""How a process is known as one that a study started, also where a kill came before the journal could name it.
+"""How a process is known as one that a study started, also where a kill came before the journal
+could name it.
 
-Whatever a study starts bears the results directory and a number in its environment: a word that each attempt at the study draws anew,
-and the place of the start among those on record. So it is known after a kill what a start bears whose line is missing.
+Whatever a study starts bears the results directory and a number in its environment: a word that
+each attempt at the study draws anew, and the place of the start among those on record. So it is
+known after a kill what a start bears whose line is missing.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _ENDS = ("finished", "failed", "interrupted")
 
 
 class Starts:
-    """The starts of one attempt at a study, on one host. Commands and loads start one after the other, so one number is enough."""
+    """The starts of one attempt at a study, on one host. Commands and loads start one after the
+    other, so one number is enough."""
 
     def __init__(self, results: Path, host: Host, journal: Journal) -> None:
         self._results, self._host, self._journal = str(results.absolute()), host, journal
@@ -34,7 +37,8 @@ class Starts:
 
     @property
     def facts(self) -> dict[str, str | None]:
-        """What the journal holds of the attempt before anything is started, for `end_left_running` to go by."""
+        """What the journal holds of the attempt before anything is started, for `end_left_running`
+        to go by."""
         return {"boot": boot_id(self._host), "results": self._results, "attempt": self._attempt}
 
     @property
@@ -43,7 +47,8 @@ class Starts:
         return {MARK: self._results, START: f"{self._attempt}.{self._number}"}
 
     def note(self, event: str, process: Process, **data: Any) -> None:
-        """Put a start on record, on disk before this returns. OSError leaves its number to the next start."""
+        """Put a start on record, on disk before this returns. OSError leaves its number to the next
+        start."""
         self._journal.write(
             event,
             **data,
@@ -62,10 +67,12 @@ def end_left_running(
     host: Host,
     noticed: Callable[[str], None],
 ) -> None:
-    """End what the latest attempt left running: what it has on record as begun and not as ended, and what it began last of all.
+    """End what the latest attempt left running: what it has on record as begun and not as ended,
+    and what it began last of all.
 
-    HungError where something of it can't be ended: what it works on would make whoever touches it wait too.
-    Nothing is ended where the host was booted since, nor where these results are a copy and the study still runs in the original.
+    HungError where something of it can't be ended: what it works on would make whoever touches it
+    wait too. Nothing is ended where the host was booted since, nor where these results are a copy
+    and the study still runs in the original.
 
     Args:
         events: of the journal, in order.
@@ -128,7 +135,8 @@ def end_left_running(
 
 
 def _runs_elsewhere(results: Path, directory: Path) -> bool:
-    """Whether another study than the one here holds the results that were begun there: what it started is not left over."""
+    """Whether another study than the one here holds the results that were begun there: what it
+    started is not left over."""
     with contextlib.suppress(OSError):
         if results.exists() and not results.samefile(directory):
             try:

@@ -1,7 +1,9 @@
-"""Profiles: perf samples the CPUs of the run's host during its steady part; folded stacks and how they came about are the evidence.
+"""Profiles: perf samples the CPUs of the run's host during its steady part; folded stacks and how
+they came about are the evidence.
 
-What perf writes stays on the host, in a directory that is on record before it is made and goes when the run is over. Its text is folded
-here, line by line: some hundred bytes a sample become some a stack.
+What perf writes stays on the host, in a directory that is on record before it is made and goes when
+the run is over. Its text is folded here, line by line: some hundred bytes a sample become some a
+stack.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ _LONGEST = 600.0
 """Seconds that perf may take to turn what it sampled into text."""
 _LOST = re.compile(r"lost (\d+) chunks")
 _OPEN = -1
-"""perf_event_paranoid under which every user may sample all CPUs and the kernel (sysctl/kernel.rst)."""
+"""perf_event_paranoid under which every user may sample all CPUs and the kernel
+(sysctl/kernel.rst)."""
 
 
 class Profiler:
@@ -51,7 +54,8 @@ class Profiler:
         self._made = Made(self._scratch)
 
     def problem(self) -> str | None:
-        """Why this host gives no profile, and what to do, in words; None where it does. Tries it for a moment, keeping nothing."""
+        """Why this host gives no profile, and what to do, in words; None where it does. Tries it
+        for a moment, keeping nothing."""
         where = f"host '{self._host.name}'"
         if self._host.which("perf") is None:
             return (
@@ -95,7 +99,8 @@ class Profiler:
     def collect(
         self, run_dir: Path, load: Load, commands: CommandRunner, interrupts: Interrupts
     ) -> None:
-        """Fold what was sampled into the run's evidence. RunError where there is nothing, or it can't be read."""
+        """Fold what was sampled into the run's evidence. RunError where there is nothing, or it
+        can't be read."""
         after, planned = self._span(load)
         command = [
             "perf",

@@ -18,7 +18,8 @@ class Outcome:
     """How a study ended.
 
     Attributes:
-        directory: the results. finished: runs that ended well, those of earlier attempts too; failed: in this attempt; left: runs
+        directory: the results. finished: runs that ended well, those of earlier attempts too;
+        failed: in this attempt; left: runs
             that are not done.
         interrupted: whether it was asked to stop.
         seconds: wall time.
@@ -33,9 +34,11 @@ class Outcome:
 
 
 class ProgressListener(Protocol):
-    """Hears what happens, in this order: planned, then per run started, waiting..., ended, then outcome; noticed any time.
+    """Hears what happens, in this order: planned, then per run started, waiting..., ended, then
+    outcome; noticed any time.
 
-    A resumed study's plan is the whole one; `planned` is followed by the runs that are missing alone.
+    A resumed study's plan is the whole one; `planned` is followed by the runs that are missing
+    alone.
     """
 
     def planned(self, study: Study, plan: Plan, directory: Path) -> None:
@@ -49,7 +52,8 @@ class ProgressListener(Protocol):
     def waiting(
         self, run: PlannedRun, seconds: float, expected: float, latest: Mapping[str, float]
     ) -> None:
-        """A run goes on: seconds since its start, and how long it is expected to take. Several times a second.
+        """A run goes on: seconds since its start, and how long it is expected to take. Several
+        times a second.
 
         `latest`: the sources' newest readings, such as `device.iops`; empty before there are any.
         """
@@ -63,9 +67,11 @@ class ProgressListener(Protocol):
         left_seconds: float,
         values: Mapping[str, float],
     ) -> None:
-        """A run ended; `reason` says why where it didn't finish. `left_seconds`: estimate for the rest of the study.
+        """A run ended; `reason` says why where it didn't finish. `left_seconds`: estimate for the
+        rest of the study.
 
-        `values`: its main metrics in base units, as they are derived from its evidence; empty where it didn't finish.
+        `values`: its main metrics in base units, as they are derived from its evidence; empty where
+        it didn't finish.
         """
         ...
 

@@ -19,9 +19,11 @@ class RunEnd:
     """How a run ended; `reason` is empty where it finished.
 
     Attributes:
-        exit_code: the load's, None where there was none. window: see `RunPlan`. job, place: what was executed, and where.
-        pid, pid_started: of the load, see `hosts.base.Process`. hung: whether something of it waits in the kernel and couldn't be ended,
-            so that whoever touches its place would wait as well. recording: where its events are, see `recording.StudyRecorder.end`.
+        exit_code: the load's, None where there was none. window: see `RunPlan`. job, place: what
+        was executed, and where. pid, pid_started: of the load, see `hosts.base.Process`. hung:
+        whether something of it waits in the kernel and couldn't be ended,
+            so that whoever touches its place would wait as well. recording: where its events are,
+            see `recording.StudyRecorder.end`.
         tracing: see `tracing.active_tracing`.
     """
 
@@ -50,7 +52,8 @@ def plan_of(
     devices: Sequence[str],
     cold: bool = False,
 ) -> RunPlan:
-    """`run.json` of a run that ended; `cold`: nothing of its files was in the host's memory when it began."""
+    """`run.json` of a run that ended; `cold`: nothing of its files was in the host's memory when it
+    began."""
     extra: dict[str, Any] = {
         "options": dict(load.options),
         "time_based": True,

@@ -1,4 +1,5 @@
-"""The recording of a study: one recorder beside all runs, each run a mark on it, cut at its boundaries."""
+"""The recording of a study: one recorder beside all runs, each run a mark on it, cut at its
+boundaries."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _SETTLE = 30.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is recorded: sources, and the devices and mount points that the study names for them (none: the targets')."""
+    """What is recorded: sources, and the devices and mount points that the study names for them
+    (none: the targets')."""
 
     sources: tuple[str, ...]
     devices: tuple[str, ...]
@@ -65,7 +67,8 @@ class Wanted:
 class StudyRecorder:
     """Begins a recorder once the targets are there, marks each run, ends it.
 
-    The recorder runs on this machine, the `keeper`, wherever the study does; on another host it has a probe over a connection of its own.
+    The recorder runs on this machine, the `keeper`, wherever the study does; on another host it has
+    a probe over a connection of its own.
     """
 
     def __init__(
@@ -89,7 +92,8 @@ class StudyRecorder:
         self._begun_ns = 0
 
     def check(self) -> None:
-        """RunError where nothing can be recorded here: not root, no probe, a kernel that doesn't tell."""
+        """RunError where nothing can be recorded here: not root, no probe, a kernel that doesn't
+        tell."""
         sources = self._wanted.sources
         if self._far is not None:
             check_far(self._far, sources)
@@ -129,7 +133,8 @@ class StudyRecorder:
         words = self.directory.parent / f"{self.directory.name}.log"
         limit = self._clock.monotonic() + (_BEGIN if self._far is None else _BEGIN_FAR)
         while True:
-            # SUDO_UID: where the study runs as root so must its recorder, whose files lie among the study's own
+            # SUDO_UID: where the study runs as root so must its recorder, whose files lie among the
+            # study's own
             self._process = self.keeper.start(
                 command,
                 cwd=self.directory.parent,
@@ -148,7 +153,8 @@ class StudyRecorder:
                 self._noticed(line.removeprefix("note: "))
 
     def begin(self) -> None:
-        """A run's load is about to start: what came before is sealed. A recorder that died since is begun again."""
+        """A run's load is about to start: what came before is sealed. A recorder that died since is
+        begun again."""
         if self._process is not None and (code := self._process.wait(0)) is not None:
             self._noticed(f"the recorder died with exit code {code}; it is begun again")
             try:
@@ -161,11 +167,12 @@ class StudyRecorder:
     def end(
         self, run: str, window: tuple[int, int] | None, facts: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """A run's load ended: its mark, and what `run.json` says of it: where it is, its span, events and losses by source, and
-        in words what interrupted it, if anything did.
+        """A run's load ended: its mark, and what `run.json` says of it: where it is, its span,
+        events and losses by source, and in words what interrupted it, if anything did.
 
-        The span is by the recording's time. Where that was ahead of the clock by which `window` is told, `ahead_ns` says by how much.
-        Trouble is no harm to what was measured: it is said, and the gate sees it.
+        The span is by the recording's time. Where that was ahead of the clock by which `window` is
+        told, `ahead_ns` says by how much. Trouble is no harm to what was measured: it is said, and
+        the gate sees it.
         """
         found: dict[str, Any] = {
             "path": self._link,
@@ -232,7 +239,8 @@ class StudyRecorder:
         return self._process is not None and self._process.wait(0) is None
 
     def take_in(self, origin: Path, label: str, span: tuple[int, int]) -> None:
-        """Have the segments of another recording moved into this one; see `RecordingWriter.take_in`. RunError where it can't be."""
+        """Have the segments of another recording moved into this one; see
+        `RecordingWriter.take_in`. RunError where it can't be."""
         say(
             self.directory,
             {
@@ -308,8 +316,8 @@ class StudyRecorder:
 
 
 def _ahead(window: tuple[int, int] | None, span: tuple[int, int], ahead: Sequence[int]) -> int:
-    """By how much the recording is ahead of the clock that told the window: as at the begin of the run, or as at its end where that alone
-    has the window within the span."""
+    """By how much the recording is ahead of the clock that told the window: as at the begin of the
+    run, or as at its end where that alone has the window within the span."""
     fitting = [
         each
         for each in ahead

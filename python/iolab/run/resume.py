@@ -1,8 +1,10 @@
-"""Going on with a study that ended early: what is there, what is left over, and what must be done again.
+"""Going on with a study that ended early: what is there, what is left over, and what must be done
+again.
 
-The evidence decides, not the journal: a run counts as done when its directory has a `run.json` that says `finished`. Everything
-else of a run (killed in flight, stopped, failed) is set aside under `aside/` and done again under the same number; nothing is
-deleted but what iolab had made for measuring.
+The evidence decides, not the journal: a run counts as done when its directory has a `run.json` that
+says `finished`. Everything else of a run (killed in flight, stopped, failed) is set aside under
+`aside/` and done again under the same number; nothing is deleted but what iolab had made for
+measuring.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ class Past:
         events: of the journal, in order.
         done: number of each finished run to its name.
         planned: number of each run to the name that it was planned under last.
-        host: name of the host that the latest of it was done on, or that it was begun on; None where nothing tells.
+        host: name of the host that the latest of it was done on, or that it was begun on; None
+        where nothing tells.
     """
 
     events: Sequence[Mapping[str, Any]]
@@ -55,7 +58,8 @@ class Past:
 
     @property
     def surroundings(self) -> Mapping[str, Any]:
-        """Tools and fingerprint that the latest runs were planned on; empty where the journal doesn't tell."""
+        """Tools and fingerprint that the latest runs were planned on; empty where the journal
+        doesn't tell."""
         for event in reversed(self.events):
             if "surroundings" in event:
                 found = event["surroundings"]
@@ -76,8 +80,8 @@ def recorded_study(
 ) -> Study:
     """The study as it was begun, from its kept text and changes.
 
-    UsageError where `path` says something else by now, where `changes` differ from those it was begun with, or where these are no
-    results of a run.
+    UsageError where `path` says something else by now, where `changes` differ from those it was
+    begun with, or where these are no results of a run.
     """
     manifest = read_manifest(directory)
     if manifest.origin != "run" or manifest.study is None:
@@ -108,7 +112,8 @@ def recorded_study(
 
 
 def read_past(directory: Path) -> Past:
-    """What is there, by the evidence; a journal that was lost costs the order of events, not the runs."""
+    """What is there, by the evidence; a journal that was lost costs the order of events, not the
+    runs."""
     events = read_journal(directory)[0] if (directory / JOURNAL_FILE).exists() else []
     done, host = {}, None
     for run_dir in (*run_directories(directory), *profile_directories(directory)):
@@ -135,9 +140,11 @@ def _begun_on(directory: Path) -> str | None:
 
 
 def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
-    """UsageError where the study was done on another host until now. `force` goes on, unless something of it is left over there.
+    """UsageError where the study was done on another host until now. `force` goes on, unless
+    something of it is left over there.
 
-    To be called before `clear`: what is on record as made there can't be found from elsewhere, and its record would go.
+    To be called before `clear`: what is on record as made there can't be found from elsewhere, and
+    its record would go.
     """
     if past.host is None or past.host == host.name:
         return
@@ -160,7 +167,8 @@ def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
 def clear(
     directory: Path, past: Past, journal: Journal, host: Host, noticed: Callable[[str], None]
 ) -> None:
-    """End what a killed study left running, remove what its targets left, and set unfinished runs aside.
+    """End what a killed study left running, remove what its targets left, and set unfinished runs
+    aside.
 
     Only what targets have on record is removed; see `starts` for which processes are ended.
     """
@@ -191,12 +199,14 @@ def check_surroundings(
     study: Study,
     force: bool,
 ) -> list[str]:
-    """What changed since the runs that are there were planned, in words; none where all is as it was at any of them.
+    """What changed since the runs that are there were planned, in words; none where all is as it
+    was at any of them.
 
     Args:
         names: of the missing runs, as they come out now.
 
-    Raises UsageError naming it, unless `force`: runs from then on carry another hash, and the environment gate judges them.
+    Raises UsageError naming it, unless `force`: runs from then on carry another hash, and the
+    environment gate judges them.
     """
     known = [event["surroundings"] for event in past.events if "surroundings" in event]
     if (
@@ -218,7 +228,8 @@ def check_surroundings(
 
 
 def drifted(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """`kernel: 6.1 became 6.2` for each of tools and fingerprint that differs; a new or missing fact counts."""
+    """`kernel: 6.1 became 6.2` for each of tools and fingerprint that differs; a new or missing
+    fact counts."""
     found = []
     for part in ("tools", "fingerprint"):
         old, new = before.get(part, {}), now.get(part, {})

@@ -1,9 +1,10 @@
 """Which revision a git work tree has, told without obeying its configuration.
 
-A repository's own configuration and hooks can name programs that git runs, even to say whether a file was changed (`core.fsmonitor`,
-filters of contents, `core.hooksPath`, the transport of a partial clone). So git only resolves names there, which runs nothing. Files
-are compared through an empty repository that borrows the objects, with a copy of the index: no line of the configuration is read
-but a few checked words that say how contents compare.
+A repository's own configuration and hooks can name programs that git runs, even to say whether a
+file was changed (`core.fsmonitor`, filters of contents, `core.hooksPath`, the transport of a
+partial clone). So git only resolves names there, which runs nothing. Files are compared through an
+empty repository that borrows the objects, with a copy of the index: no line of the configuration is
+read but a few checked words that say how contents compare.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ _PATIENCE = 120.0
 
 
 def revision(host: Host, name: str, path: str) -> str:
-    """Commit of a git work tree, with `-dirty` where tracked files were changed; RunError where it can't be told.
+    """Commit of a git work tree, with `-dirty` where tracked files were changed; RunError where it
+    can't be told.
 
-    Files that only a filter of the repository would make equal count as changed once they were touched.
+    Files that only a filter of the repository would make equal count as changed once they were
+    touched.
     """
     answer = host.run(["sh", "-c", _SCRIPT, "sh", path], timeout=_PATIENCE)
     text = answer.stdout.strip()

@@ -1,4 +1,5 @@
-"""The loop over a study's runs: everything checked first, each run journalled, what was made removed at the end."""
+"""The loop over a study's runs: everything checked first, each run journalled, what was made
+removed at the end."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class RunnerOptions:
 
     Attributes:
         resume: go on with what is there. fail_fast: stop at the first run that fails.
-        permissions: what targets may overwrite; its `force` also lets a resumed study go on in another environment.
+        permissions: what targets may overwrite; its `force` also lets a resumed study go on in
+        another environment.
     """
 
     resume: bool = False
@@ -51,7 +53,8 @@ class RunnerOptions:
 
 @dataclass(frozen=True)
 class _Ground:
-    """What runs are done on from here on: names hold the hash of it. `names`: of the missing runs, by number."""
+    """What runs are done on from here on: names hold the hash of it. `names`: of the missing runs,
+    by number."""
 
     environment: Facts
     tools: Mapping[str, str]
@@ -89,8 +92,8 @@ class StudyRunner:
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
         """Check tools, jobs and targets; write what the results are; do the runs that are missing.
 
-        Raises RunError before anything is written where nothing could be measured, UsageError where a study can't be resumed here: it
-        was begun on another host, or in another environment.
+        Raises RunError before anything is written where nothing could be measured, UsageError where
+        a study can't be resumed here: it was begun on another host, or in another environment.
         """
         past = read_past(self._directory) if self._options.resume else NOTHING
         check_host(past, self._host, self._directory, self._options.permissions.force)
@@ -104,7 +107,8 @@ class StudyRunner:
             self._equipment.check_images()
             head = stack.enter_context(ExitStack())
             if not past.begun:
-                # where it is done is on record before anything is made over there, and until all of that is gone
+                # where it is done is on record before anything is made over there, and until all of
+                # that is gone
                 head.push(self._take_back_head)
                 self._write_head(reproduce)
             for target in self._equipment.targets:
@@ -134,7 +138,8 @@ class StudyRunner:
             target.close()
 
     def _release(self, coming: PlannedRun | None) -> None:
-        """Before commands between variants: no target keeps what would be in their way, unless that would wait in the kernel."""
+        """Before commands between variants: no target keeps what would be in their way, unless that
+        would wait in the kernel."""
         if self._hung:
             return
         following = None if coming is None else self._equipment.target(coming.cell)
@@ -145,7 +150,8 @@ class StudyRunner:
                 self._listener.noticed(str(error))
 
     def _plan(self) -> Plan:
-        """All runs. Where the host gives no profile those made for one are left out, and why is said: what is measured needs none."""
+        """All runs. Where the host gives no profile those made for one are left out, and why is
+        said: what is measured needs none."""
         profiler = self._equipment.profiler
         problem = None if profiler is None else profiler.problem()
         if problem is not None:
@@ -182,7 +188,8 @@ class StudyRunner:
         )
 
     def _take_back_head(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Where nothing could be measured at all, nothing is left, unless something is over there still."""
+        """Where nothing could be measured at all, nothing is left, unless something is over there
+        still."""
         if (
             kind is not None
             and issubclass(kind, Exception)
@@ -218,7 +225,8 @@ class StudyRunner:
         planned: Mapping[int, str],
         **data: Any,
     ) -> None:
-        """The event with what runs are done on, and under which names the missing ones are planned by now."""
+        """The event with what runs are done on, and under which names the missing ones are planned
+        by now."""
         self._journal.write_all(
             [
                 (
@@ -392,7 +400,8 @@ class StudyRunner:
         return end
 
     def _look_again(self, missing: Sequence[PlannedRun], ground: _Ground) -> _Ground:
-        """At each block's start: has the environment changed? Runs from here on carry another hash then, and gates see it."""
+        """At each block's start: has the environment changed? Runs from here on carry another hash
+        then, and gates see it."""
         try:
             now = self._ground(missing, self._equipment.versions())
         except (RunError, OSError) as error:

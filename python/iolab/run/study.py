@@ -48,14 +48,16 @@ def run_study(
         clock, host: the system's and this machine unless given (fakes in tests).
         interrupts: Ctrl-C handling; its own unless given.
         changes: what differs from the file; kept with the results, so that `resume` needs none.
-        resume: go on with the results that are there: runs that are missing, failed or were killed are done. Begins where there are none.
-        fail_fast: stop at the first run that fails.
-        destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment that changed, or on another host.
-        trusted: whether the study's commands may run; a text agreed to before needs no leave.
+        resume: go on with the results that are there: runs that are missing, failed or were killed
+        are done. Begins where there are none. fail_fast: stop at the first run that fails.
+        destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment
+        that changed, or on another host. trusted: whether the study's commands may run; a text
+        agreed to before needs no leave.
 
-    Raises StudyError for a wrong study, UsageError where the directory holds results already or can't be resumed, ResultsError where
-    another study writes there, RunError where nothing could be measured at all (no fio, no room, no such target, no room for the
-    results any more). A failing run is recorded and doesn't end the study.
+    Raises StudyError for a wrong study, UsageError where the directory holds results already or
+    can't be resumed, ResultsError where another study writes there, RunError where nothing could be
+    measured at all (no fio, no room, no such target, no room for the results any more). A failing
+    run is recorded and doesn't end the study.
     """
     study = load_study(path, changes, host=host)
     require_trust(study, trusted)

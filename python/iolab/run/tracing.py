@@ -1,6 +1,8 @@
-"""Whether somebody traces the host's kernel while a load runs: events that are written, by whomever, cost every I/O and call some time.
+"""Whether somebody traces the host's kernel while a load runs: events that are written, by
+whomever, cost every I/O and call some time.
 
-Read from tracefs (Documentation/trace/ftrace.rst): the events that are on and the tracer, of the kernel's own buffer and of each instance.
+Read from tracefs (Documentation/trace/ftrace.rst): the events that are on and the tracer, of the
+kernel's own buffer and of each instance.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ _IDLE = ("", "nop")
 
 
 def active_tracing(host: Host, results: str) -> list[str]:
-    """What is traced, a text each: `instance x: 3 events (block:block_rq_issue, ...)`. None where only root may look and this is not root.
+    """What is traced, a text each: `instance x: 3 events (block:block_rq_issue, ...)`. None where
+    only root may look and this is not root.
 
     Args:
         results: the results' directory; what this study itself records into it is no news.

@@ -1,7 +1,9 @@
-"""Whether a load waits in the kernel without end, as on a file system that is frozen or a device that is suspended.
+"""Whether a load waits in the kernel without end, as on a file system that is frozen or a device
+that is suspended.
 
-Such a process is in state D (proc_pid_stat(5)) and nothing ends it, not even SIGKILL, until what it waits for comes. Slow I/O is in the
-same state, but for a moment: a task counts only while the kernel has not run it once between looks.
+Such a process is in state D (proc_pid_stat(5)) and nothing ends it, not even SIGKILL, until what it
+waits for comes. Slow I/O is in the same state, but for a moment: a task counts only while the
+kernel has not run it once between looks.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class KernelWait:
         self._looked = float("-inf")
 
     def seconds(self, now: float) -> float:
-        """How long a task of the load has been waiting by now, a monotonic second; 0 where none is. Looks at most twice a second."""
+        """How long a task of the load has been waiting by now, a monotonic second; 0 where none is.
+        Looks at most twice a second."""
         if now - self._looked >= _EVERY:
             self._looked = now
             found = {}
@@ -40,7 +43,8 @@ class KernelWait:
         return max((now - since for _, since in self._since.values()), default=0.0)
 
     def words(self) -> str:
-        """What waits, and for what, as far as the kernel tells: `process 4711 (state D, in percpu_rwsem_wait)`."""
+        """What waits, and for what, as far as the kernel tells: `process 4711 (state D, in
+        percpu_rwsem_wait)`."""
         for task in sorted(self._since, key=lambda task: self._since[task][1]):
             place = text_or_none(self._host, f"{task}/wchan") or ""
             if place in ("", "0"):
@@ -51,7 +55,8 @@ class KernelWait:
         return f"process {self._pid}"
 
     def remaining(self) -> str:
-        """The words for what waited when it was looked at last and still does; empty where nothing does."""
+        """The words for what waited when it was looked at last and still does; empty where nothing
+        does."""
         self._since = {
             task: found for task, found in self._since.items() if self._asleep(task) is not None
         }

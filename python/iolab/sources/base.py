@@ -1,4 +1,5 @@
-"""What a source is to the runner: something that is polled while a run lasts and leaves a file in its evidence."""
+"""What a source is to the runner: something that is polled while a run lasts and leaves a file in
+its evidence."""
 
 from __future__ import annotations
 
@@ -12,13 +13,16 @@ from ..hosts.base.options import Options
 
 
 class Source(Protocol):
-    """Reads something once in a while. Polled by the runner's own loop: no threads, and a fake clock tests it.
+    """Reads something once in a while. Polled by the runner's own loop: no threads, and a fake
+    clock tests it.
 
     Attributes:
-        readings: how many were taken; lost: how many were due and not taken (the loop came too late, a read failed).
-        trouble: what befell it that a reader of the verdict should know, in words; empty where it lived.
+        readings: how many were taken; lost: how many were due and not taken (the loop came too
+        late, a read failed). trouble: what befell it that a reader of the verdict should know, in
+        words; empty where it lived.
 
-    Its file in the run's directory is `<name>.log`, or begins with its name and a dot: by that the gates know whose it is.
+    Its file in the run's directory is `<name>.log`, or begins with its name and a dot: by that the
+    gates know whose it is.
     """
 
     name: ClassVar[str]
@@ -48,7 +52,8 @@ class Source(Protocol):
         ...
 
     def latest(self) -> Mapping[str, float]:
-        """The newest reading for whoever watches, such as `device.iops` and `device.bw`, base units; empty before the second."""
+        """The newest reading for whoever watches, such as `device.iops` and `device.bw`, base
+        units; empty before the second."""
         ...
 
     def stop(self) -> None:

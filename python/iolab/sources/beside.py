@@ -1,4 +1,5 @@
-"""What the sources have in common that let another program run beside the load and speak into a file."""
+"""What the sources have in common that let another program run beside the load and speak into a
+file."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from ..hosts.base.host import Host, Process
 
 
 class Beside(ABC):
-    """One process, its words in one file, its complaints in a hidden one that is removed where it stays empty.
+    """One process, its words in one file, its complaints in a hidden one that is removed where it
+    stays empty.
 
     Attributes:
         readings: whole readings in the file; lost: readings that were due and are not there.

@@ -1,4 +1,5 @@
-"""Every request to the target's block devices, recorded: `block.log` beside the run, the events in the study's recording."""
+"""Every request to the target's block devices, recorded: `block.log` beside the run, the events in
+the study's recording."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class BlockOptions(CounterOptions):
 
 
 class BlockSource(RecordedSource):
-    """Every request to the target's block devices: latency, queueing, offset, size, who. Needs root."""
+    """Every request to the target's block devices: latency, queueing, offset, size, who. Needs
+    root."""
 
     name: ClassVar[str] = "block"
     options: ClassVar[type[Options]] = BlockOptions

@@ -1,6 +1,8 @@
-"""Counters that the kernel keeps in text files, copied line by line once a second: what such sources have in common.
+"""Counters that the kernel keeps in text files, copied line by line once a second: what such
+sources have in common.
 
-The file, `<source>.log`, holds the kernel's own lines so that any later reader can see more in them than today's:
+The file, `<source>.log`, holds the kernel's own lines so that any later reader can see more in them
+than today's:
 
     # iolab <source> 1
     @ <realtime ns> <monotonic ns>
@@ -32,7 +34,8 @@ class CounterOptions(Options):
 
 
 class CounterSource(ABC):
-    """Readings at fixed times after the start: one that comes late doesn't push the next, one missed is counted."""
+    """Readings at fixed times after the start: one that comes late doesn't push the next, one
+    missed is counted."""
 
     name: ClassVar[str]
     options: ClassVar[type[Options]] = CounterOptions
@@ -53,10 +56,12 @@ class CounterSource(ABC):
 
     @abstractmethod
     def lines(self) -> list[str]:
-        """The lines of one reading, each with its line end. Raises OSError where the kernel doesn't tell."""
+        """The lines of one reading, each with its line end. Raises OSError where the kernel doesn't
+        tell."""
 
     def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
-        """What `live` needs of a reading, by a name of its own; ValueError or LookupError for odd lines."""
+        """What `live` needs of a reading, by a name of its own; ValueError or LookupError for odd
+        lines."""
         return {}
 
     def live(
@@ -104,7 +109,8 @@ class CounterSource(ABC):
     def stop(self) -> None:
         """One more reading, so that the window's last part is covered, then close.
 
-        Not right after another: rates over a sliver of an interval would weigh as much as those over a whole one.
+        Not right after another: rates over a sliver of an interval would weigh as much as those
+        over a whole one.
         """
         if self._file is not None:
             if self._clock.monotonic() - self._last >= self._interval / 2:

@@ -1,6 +1,7 @@
 """Counters of the target's block devices, once a second: `diskstats.log`.
 
-Its lines are those of /proc/diskstats of the target's devices (the kernel's Documentation/admin-guide/iostats.rst).
+Its lines are those of /proc/diskstats of the target's devices (the kernel's
+Documentation/admin-guide/iostats.rst).
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class DiskstatsSource(CounterSource):
         ]
 
     def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
-        """Completed reads and writes (fields 1 and 5) and their sectors (3 and 7), over all devices."""
+        """Completed reads and writes (fields 1 and 5) and their sectors (3 and 7), over all
+        devices."""
         fields = [[int(field) for field in line.split()[3:10]] for line in lines]
         return {
             "ios": sum(one[0] + one[4] for one in fields),

@@ -1,7 +1,7 @@
 """sysstat's iostat beside the run, for studies that want its own columns: `iostat.json`.
 
-Every report is kept, the first one too, which is the mean since boot: readers know it and leave it out. iostat's -y would
-spare it, but breaks the JSON of sysstat up to 12.1.4.
+Every report is kept, the first one too, which is the mean since boot: readers know it and leave it
+out. iostat's -y would spare it, but breaks the JSON of sysstat up to 12.1.4.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class IostatOptions(Options):
 
 
 class IostatSource(Beside):
-    """sysstat's iostat in JSON, a report a second (the one since boot counts as a reading); ended by SIGINT, upon which it closes its
-    brackets."""
+    """sysstat's iostat in JSON, a report a second (the one since boot counts as a reading); ended
+    by SIGINT, upon which it closes its brackets."""
 
     name: ClassVar[str] = "iostat"
     options: ClassVar[type[Options]] = IostatOptions

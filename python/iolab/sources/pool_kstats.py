@@ -1,7 +1,8 @@
-"""Counters of a pool, once a second, from /proc/spl/kstat/zfs/<pool>: `txgs.log`, `dmu_tx_assign.log`, `objset.log`.
+"""Counters of a pool, once a second, from /proc/spl/kstat/zfs/<pool>: `txgs.log`,
+`dmu_tx_assign.log`, `objset.log`.
 
-Lines are the kernel's with the pool's name (of `objset` the data set's) and a tab in front. Names come and go while a run lasts, so a
-reading ends with a line `end`.
+Lines are the kernel's with the pool's name (of `objset` the data set's) and a tab in front. Names
+come and go while a run lasts, so a reading ends with a line `end`.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class _PoolKstat(CounterSource):
 
 
 class DmuTxAssignSource(_PoolKstat):
-    """How long transactions waited to be assigned to a transaction group: counts by powers of two of nanoseconds."""
+    """How long transactions waited to be assigned to a transaction group: counts by powers of two
+    of nanoseconds."""
 
     name: ClassVar[str] = "dmu_tx_assign"
 
@@ -98,10 +100,12 @@ class ObjsetSource(_PoolKstat):
 
 
 class TxgsSource(_PoolKstat):
-    """Transaction groups: dirty bytes, bytes read and written, time open, quiescing, waiting and syncing.
+    """Transaction groups: dirty bytes, bytes read and written, time open, quiescing, waiting and
+    syncing.
 
-    The kernel keeps the last `zfs_txg_history` of them. Each reading has those that were not done at the last one, and the newest done.
-    One that came and went between two readings is counted as lost.
+    The kernel keeps the last `zfs_txg_history` of them. Each reading has those that were not done
+    at the last one, and the newest done. One that came and went between two readings is counted as
+    lost.
     """
 
     name: ClassVar[str] = "txgs"
@@ -134,7 +138,8 @@ class TxgsSource(_PoolKstat):
             for line in self._host.read_text(f"{KSTATS}/{pool}/txgs").splitlines(keepends=True)
             if line[:1].isdecimal()
         ]
-        # a raw kstat has a line of its own numbers above the titles in some releases; groups have twelve fields
+        # a raw kstat has a line of its own numbers above the titles in some releases; groups have
+        # twelve fields
         rows = [(txg, line) for txg, line in rows if len(line.split()) == 12]
         if not rows:
             return []

@@ -1,6 +1,8 @@
-"""Sources whose events go to the study's recording: what a run keeps of them is that they lived, and how many they lost.
+"""Sources whose events go to the study's recording: what a run keeps of them is that they lived,
+and how many they lost.
 
-`<source>.log` has a reading a second of the recorder's own counts; the events are in `recordings/<host>/`, marked with the run's name.
+`<source>.log` has a reading a second of the recorder's own counts; the events are in
+`recordings/<host>/`, marked with the run's name.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from .counters import CounterOptions, CounterSource
 
 STATUS = "status.json"
 _STALE = 2.5
-"""Seconds without a word of the recorder after which it counts as gone. It speaks once a second, and a little later while it seals."""
+"""Seconds without a word of the recorder after which it counts as gone. It speaks once a second,
+and a little later while it seals."""
 
 
 class RecordedSource(CounterSource):
@@ -32,7 +35,8 @@ class RecordedSource(CounterSource):
         self._begun: Mapping[str, object] | None = None
 
     def attach(self, recording: str, keeper: Host | None = None) -> None:
-        """Take readings from the recorder of this recording. `keeper`: whose directory that is, where it isn't the host's own."""
+        """Take readings from the recorder of this recording. `keeper`: whose directory that is,
+        where it isn't the host's own."""
         self._keeper = keeper or self._host
         self._status = f"{recording}/{STATUS}"
 

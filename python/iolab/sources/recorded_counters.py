@@ -1,4 +1,5 @@
-"""The machine's counters into the study's recording, beside I/O: `counters.log` beside the run says that they came."""
+"""The machine's counters into the study's recording, beside I/O: `counters.log` beside the run says
+that they came."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from .recorded import RecordedSource
 
 
 class RecordedCounters(RecordedSource):
-    """Counters of disks, CPUs, memory, network and OpenZFS, once a second, for statistics such as cpu.utilization and arc.hit_ratio."""
+    """Counters of disks, CPUs, memory, network and OpenZFS, once a second, for statistics such as
+    cpu.utilization and arc.hit_ratio."""
 
     name: ClassVar[str] = "counters"
 

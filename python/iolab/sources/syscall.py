@@ -1,4 +1,5 @@
-"""Every read, write and sync of the target's files, recorded: `syscall.log` beside the run, the events in the study's recording."""
+"""Every read, write and sync of the target's files, recorded: `syscall.log` beside the run, the
+events in the study's recording."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class SyscallOptions(CounterOptions):
 
 
 class SyscallSource(RecordedSource):
-    """Every read, write and sync of the target's files: latency, offset, size, process, file. Needs root."""
+    """Every read, write and sync of the target's files: latency, offset, size, process, file. Needs
+    root."""
 
     name: ClassVar[str] = "syscall"
     options: ClassVar[type[Options]] = SyscallOptions

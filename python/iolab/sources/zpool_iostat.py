@@ -1,11 +1,15 @@
-"""`zpool iostat` beside the run: rates and latencies of every vdev, and histograms of latency and of size.
+"""`zpool iostat` beside the run: rates and latencies of every vdev, and histograms of latency and
+of size.
 
-Rates (`zpool-iostat.log`) come of one zpool that reports again and again; -y leaves out the means since boot.
+Rates (`zpool-iostat.log`) come of one zpool that reports again and again; -y leaves out the means
+since boot.
 
-Histograms (`zpool-latency.log`, `zpool-sizes.log`) can't come of it so: with an interval zpool prints counts per second, cut to whole
-numbers, and a lone I/O in 1.001 s is none. Without one it prints the counts since the pool was imported, exactly; so a shell asks for those
-again and again, on a beat of its own, and the differences lose nothing. Rows of zeros alone are left out, but for each vdev's first.
-A reading is written at once: the end of the run, which ends the shell, leaves no half of one.
+Histograms (`zpool-latency.log`, `zpool-sizes.log`) can't come of it so: with an interval zpool
+prints counts per second, cut to whole numbers, and a lone I/O in 1.001 s is none. Without one it
+prints the counts since the pool was imported, exactly; so a shell asks for those again and again,
+on a beat of its own, and the differences lose nothing. Rows of zeros alone are left out, but for
+each vdev's first. A reading is written at once: the end of the run, which ends the shell, leaves no
+half of one.
 """
 
 from __future__ import annotations
@@ -54,7 +58,8 @@ class ZpoolIostatSource(ZpoolProcess):
 
 
 class ZpoolLatencySource(ZpoolProcess):
-    """Every vdev's I/Os by powers of two of their latency, in all and in each queue (`zpool iostat -w`)."""
+    """Every vdev's I/Os by powers of two of their latency, in all and in each queue (`zpool iostat
+    -w`)."""
 
     name: ClassVar[str] = "zpool-latency"
     script = _COUNTS.replace("KIND", "-w")
@@ -62,7 +67,8 @@ class ZpoolLatencySource(ZpoolProcess):
 
 
 class ZpoolSizesSource(ZpoolProcess):
-    """Every vdev's I/Os by powers of two of their size, by themselves and put together (`zpool iostat -r`)."""
+    """Every vdev's I/Os by powers of two of their size, by themselves and put together (`zpool
+    iostat -r`)."""
 
     name: ClassVar[str] = "zpool-sizes"
     script = _COUNTS.replace("KIND", "-r")

@@ -1,4 +1,5 @@
-"""What the sources have in common that let `zpool iostat` run beside the load: one process each, its words in one file."""
+"""What the sources have in common that let `zpool iostat` run beside the load: one process each,
+its words in one file."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""Questions to what was recorded: their names, what can be asked, and the one executor that answers."""
+"""Questions to what was recorded: their names, what can be asked, and the one executor that
+answers."""

@@ -1,8 +1,8 @@
 """The mean of paired differences over blocks, with its interval: what a change of a cell stands on.
 
-Within a block both arms meet the same hour of the same machine, so that the difference of the pair (of logarithms, for
-a ratio) is free of what the blocks have between them. Student's t interval for the mean of the pairs; the variance is
-shared over the sweep's cells where `pooling` allows it.
+Within a block both arms meet the same hour of the same machine, so that the difference of the pair
+(of logarithms, for a ratio) is free of what the blocks have between them. Student's t interval for
+the mean of the pairs; the variance is shared over the sweep's cells where `pooling` allows it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from .arrays import Floats, Values, finite
 from .pooling import pooled_cells
 
 _SAME = 1e-10
-"""Pairs that differ by less than this share of themselves are all equal: it is the rounding of a logarithm."""
+"""Pairs that differ by less than this share of themselves are all equal: it is the rounding of a
+logarithm."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,9 @@ class MeanInterval:
         mean: estimate, nan without pairs.
         low, high: interval at the asked confidence; None below two pairs.
         p: two-sided p value of "the mean is zero"; None below two pairs.
-        n: pairs; df: degrees of freedom of the variance in use (more than n - 1 where pooled); None below two pairs.
-        sd: standard deviation of a pair that the interval stands on; None below two pairs.
-        pooled: whether that is the sweep's and not the cell's own.
+        n: pairs; df: degrees of freedom of the variance in use (more than n - 1 where pooled); None
+        below two pairs. sd: standard deviation of a pair that the interval stands on; None below
+        two pairs. pooled: whether that is the sweep's and not the cell's own.
     """
 
     mean: float
@@ -47,13 +48,15 @@ class MeanInterval:
 def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[MeanInterval]:
     """Two-sided t intervals for the means of all cells of one sweep.
 
-    Pairs that are all equal have no spread to build an interval from. Their interval has no width, and p is 1 for a mean
-    of zero; for another mean it is that of the exact sign test, 2^(1-n), because equal pairs come from a coarse unit
-    and not from the absence of noise, and no distribution can be assumed of them.
+    Pairs that are all equal have no spread to build an interval from. Their interval has no width,
+    and p is 1 for a mean of zero; for another mean it is that of the exact sign test, 2^(1-n),
+    because equal pairs come from a coarse unit and not from the absence of noise, and no
+    distribution can be assumed of them.
 
     Args:
-        samples: one array per cell: differences of logarithms (or plain differences) of its pairs, shape (pairs,).
-        confidence: of each interval, between 0 and 1. It holds cell by cell, not for all cells at once.
+        samples: one array per cell: differences of logarithms (or plain differences) of its pairs,
+        shape (pairs,). confidence: of each interval, between 0 and 1. It holds cell by cell, not
+        for all cells at once.
 
     Raises:
         ValueError: a value is nan or infinite, or the confidence is not between 0 and 1.
@@ -95,7 +98,8 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
 
 
 def _moments(cells: list[Floats], count: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Means (nan without pairs) and sample variances (0 where all pairs are equal, nan below two) of all cells."""
+    """Means (nan without pairs) and sample variances (0 where all pairs are equal, nan below two)
+    of all cells."""
     every = np.concatenate(cells)
     place = np.repeat(np.arange(len(cells)), count)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -7,7 +7,8 @@ import numpy as np
 from .arrays import Values, finite
 
 LEAST_PAIRS = 6
-"""Below six pairs the smallest p value that the test can give is 0.0625: it could never decide at 5 %."""
+"""Below six pairs the smallest p value that the test can give is 0.0625: it could never decide at 5
+%."""
 
 ALL_SIGNS_UP_TO = 16
 """Up to here all 2^n assignments of signs are counted; above, a sample of them."""
@@ -20,10 +21,11 @@ _SEED = 4045
 def sign_flip_p(values: Values) -> float | None:
     """Two-sided p value of "the mean of the pairs is zero" by exchanging the arms within pairs.
 
-    Under the null hypothesis the arms of a pair are exchangeable, so that every assignment of signs to the differences
-    is equally likely; p is the share of assignments whose sum lies at least as far from zero as the one observed. All
-    2^n are counted up to n = 16; above, 100 000 are drawn with a fixed seed and p is (hits + 1) / (draws + 1), which
-    keeps the level (Phipson & Smyth 2010, "Permutation p-values should never be zero").
+    Under the null hypothesis the arms of a pair are exchangeable, so that every assignment of signs
+    to the differences is equally likely; p is the share of assignments whose sum lies at least as
+    far from zero as the one observed. All 2^n are counted up to n = 16; above, 100 000 are drawn
+    with a fixed seed and p is (hits + 1) / (draws + 1), which keeps the level (Phipson & Smyth
+    2010, "Permutation p-values should never be zero").
 
     Args:
         values: paired differences (of logarithms, for a ratio), shape (pairs,).

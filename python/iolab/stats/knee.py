@@ -1,12 +1,15 @@
-"""The knee of a throughput-against-latency curve: up to there more load buys throughput, beyond it buys waiting.
+"""The knee of a throughput-against-latency curve: up to there more load buys throughput, beyond it
+buys waiting.
 
-Kneedle's idea (Satopää, Albrecht, Irwin & Raghavan 2011, "Finding a 'Kneedle' in a Haystack"): scale both axes to
-[0, 1]; the knee is where the curve is farthest from the diagonal. For latency over throughput, which rises and bends
-upwards, that is the largest throughput - latency. Points are taken in order of load, not of throughput, so that a curve
-that turns back beyond saturation needs no special care: its turning part lies above the diagonal.
+Kneedle's idea (Satopää, Albrecht, Irwin & Raghavan 2011, "Finding a 'Kneedle' in a Haystack"):
+scale both axes to [0, 1]; the knee is where the curve is farthest from the diagonal. For latency
+over throughput, which rises and bends upwards, that is the largest throughput - latency. Points are
+taken in order of load, not of throughput, so that a curve that turns back beyond saturation needs
+no special care: its turning part lies above the diagonal.
 
-Kneedle's weakness is kept and told: the axes are scaled by what was measured, so that a sweep that goes much farther
-beyond saturation finds the knee a level later. Knees are compared between arms swept over the same loads.
+Kneedle's weakness is kept and told: the axes are scaled by what was measured, so that a sweep that
+goes much farther beyond saturation finds the knee a level later. Knees are compared between arms
+swept over the same loads.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ SENSITIVITY = 1.0
 """Kneedle's S: the bend must exceed S mean distances between neighbouring points."""
 
 LEAST_THROUGHPUT_GAIN = 0.10
-"""A throughput that varies by less over all loads is saturated throughout, and scaling it would magnify noise."""
+"""A throughput that varies by less over all loads is saturated throughout, and scaling it would
+magnify noise."""
 
 LEAST_LATENCY_RISE = 0.20
 """A latency that varies by less shows no saturation at all."""
@@ -59,9 +63,11 @@ class KneeEstimate:
     """The knee of a variant over its repetitions.
 
     Attributes:
-        load, throughput, latency: medians over the repetitions that have a knee (the lower one for load, which is
+        load, throughput, latency: medians over the repetitions that have a knee (the lower one for
+        load, which is
             always a measured level).
-        load_range, throughput_range, latency_range: smallest and largest over those repetitions; None for a single one,
+        load_range, throughput_range, latency_range: smallest and largest over those repetitions;
+        None for a single one,
             which says nothing about how well the knee is known.
         repetitions: curves looked at; found: those with a knee.
     """
@@ -80,7 +86,8 @@ def knee(throughput: Values, latency: Values) -> Knee | NoKnee:
     """The knee of one curve, or why there is none.
 
     Args:
-        throughput, latency: one per load level in ascending order of load, shape (levels,); above zero, any unit.
+        throughput, latency: one per load level in ascending order of load, shape (levels,); above
+        zero, any unit.
 
     Raises:
         ValueError: lengths differ, or a value is not finite or not above zero.
@@ -119,8 +126,8 @@ def knee_over_repetitions(
 ) -> KneeEstimate | NoKnee:
     """The knee with the range over which the repetitions scatter it.
 
-    Every repetition gives a knee of its own. The range is that of the repetitions and no confidence interval: knees are
-    measured levels, and a handful of them has no distribution to speak of.
+    Every repetition gives a knee of its own. The range is that of the repetitions and no confidence
+    interval: knees are measured levels, and a handful of them has no distribution to speak of.
 
     Args:
         curves: (throughput, latency) of each repetition, all at the same loads.

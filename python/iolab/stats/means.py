@@ -1,7 +1,8 @@
 """The mean of one arm in one cell, with an interval of its own.
 
-These intervals tell how well one arm is known. Whether two arms differ is not read from their overlap: the paired
-interval of the change (`blocks`) is narrower, for it is free of what the blocks have between them.
+These intervals tell how well one arm is known. Whether two arms differ is not read from their
+overlap: the paired interval of the change (`blocks`) is narrower, for it is free of what the blocks
+have between them.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from .arrays import Floats, Values, finite, positive
 
 
 def geometric_mean(values: Values) -> float:
-    """exp of the mean logarithm; nan without values. Raises ValueError unless all are finite and above zero.
+    """exp of the mean logarithm; nan without values. Raises ValueError unless all are finite and
+    above zero.
 
-    It is the mean for which "twice as fast" and "half as fast" cancel (Fleming & Wallace 1986, "How not to lie with
-    statistics").
+    It is the mean for which "twice as fast" and "half as fast" cancel (Fleming & Wallace 1986, "How
+    not to lie with statistics").
     """
     given = positive(values)
     if len(given) < 2:
@@ -39,17 +41,20 @@ def _half_width(values: Floats, confidence: float) -> float | None:
 def log_mean_interval(
     values: Values, confidence: float = 0.95
 ) -> tuple[float, float | None, float | None]:
-    """Geometric mean with its t interval on logarithms: (mean, low, high); low and high None below two values.
+    """Geometric mean with its t interval on logarithms: (mean, low, high); low and high None below
+    two values.
 
     Raises:
-        ValueError: a value is not finite or not above zero, or the confidence is not between 0 and 1.
+        ValueError: a value is not finite or not above zero, or the confidence is not between 0 and
+        1.
     """
     logs = np.log(positive(values))
     half = _half_width(logs, confidence)
     if half is None:
         return geometric_mean(values), None, None
     middle = float(logs.mean())
-    # An interval of two scattered values can leave the range of floats: "nothing is known" is then infinity.
+    # An interval of two scattered values can leave the range of floats: "nothing is known" is then
+    # infinity.
     with np.errstate(over="ignore"):
         return math.exp(middle), float(np.exp(middle - half)), float(np.exp(middle + half))
 

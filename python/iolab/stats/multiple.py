@@ -11,17 +11,19 @@ import numpy as np
 def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     """q values: the smallest false discovery rate at which each test would be called a discovery.
 
-    With alpha as the limit of q, at most a share alpha of what is called different is expected not to be; where nothing
-    differs at all, the chance of a single false alarm in the whole sweep is at most alpha.
+    With alpha as the limit of q, at most a share alpha of what is called different is expected not
+    to be; where nothing differs at all, the chance of a single false alarm in the whole sweep is at
+    most alpha.
 
     Args:
-        p_values: one per test; None where no test was made, which neither counts nor gets a q value.
+        p_values: one per test; None where no test was made, which neither counts nor gets a q
+        value.
 
     Raises:
         ValueError: a p value is not between 0 and 1.
 
-    Source: Benjamini & Hochberg (1995), "Controlling the False Discovery Rate"; holds for independent and for
-    positively dependent tests (Benjamini & Yekutieli 2001).
+    Source: Benjamini & Hochberg (1995), "Controlling the False Discovery Rate"; holds for
+    independent and for positively dependent tests (Benjamini & Yekutieli 2001).
     """
     made = [(p, place) for place, p in enumerate(p_values) if p is not None]
     if any(math.isnan(p) or not 0 <= p <= 1 for p, _ in made):

@@ -1,17 +1,19 @@
 """Which cells of a sweep may share one variance.
 
-Pooling buys degrees of freedom where they are scarce (5 blocks leave 4 to a cell) and costs honesty where the noise
-differs: a noisy cell judged by the quiet ones' variance raises false alarms. So it is done under two conditions, both
-chosen by simulation (`docs/method/comparison.md` has the figures):
+Pooling buys degrees of freedom where they are scarce (5 blocks leave 4 to a cell) and costs honesty
+where the noise differs: a noisy cell judged by the quiet ones' variance raises false alarms. So it
+is done under two conditions, both chosen by simulation (`docs/method/comparison.md` has the
+figures):
 
-1. The sweep passes a test of homogeneity: the score test against random variances, sum of df/2 (s²/pooled - 1)². It
-   looks at variances that are too large, because those are what makes pooling dangerous; Bartlett's test reacts as much
-   to small ones, and the cells left to themselves after such a rejection are those whose variance chance made too
-   small. Like Bartlett's it reacts to heavy tails, under which pooling is wrong too. Its null distribution is simulated
-   with a fixed seed, since the chi-squared approximation is poor at few degrees of freedom.
-2. The cell's own variance is not in the upper third of what it would be by chance (F test against the other cells). This
-   guards against the noisy cell that the first test did not see, and against an outlier, which moves mean and variance
-   of one cell together.
+1. The sweep passes a test of homogeneity: the score test against random variances, sum of df/2
+   (s²/pooled - 1)². It looks at variances that are too large, because those are what makes pooling
+   dangerous; Bartlett's test reacts as much to small ones, and the cells left to themselves after
+   such a rejection are those whose variance chance made too small. Like Bartlett's it reacts to
+   heavy tails, under which pooling is wrong too. Its null distribution is simulated with a fixed
+   seed, since the chi-squared approximation is poor at few degrees of freedom.
+2. The cell's own variance is not in the upper third of what it would be by chance (F test against
+   the other cells). This guards against the noisy cell that the first test did not see, and against
+   an outlier, which moves mean and variance of one cell together.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ OWN_VARIANCE_LEVEL = 1 / 3
 """Below this p value of its F test a cell keeps its own variance though the others pool."""
 
 LEAST_DF = 2
-"""Cells with fewer degrees of freedom neither give to the pool nor take: with one, no test sees unequal noise."""
+"""Cells with fewer degrees of freedom neither give to the pool nor take: with one, no test sees
+unequal noise."""
 
 _SEED = 20131
 
@@ -51,7 +54,8 @@ def _null_scores(dfs: tuple[int, ...]) -> Floats:
 
 
 def homogeneity_p(variances: Floats, df: NDArray[np.int64]) -> float:
-    """p value of the hypothesis that all cells have the same variance, from the score test against random variances.
+    """p value of the hypothesis that all cells have the same variance, from the score test against
+    random variances.
 
     Args:
         variances: sample variances, above zero, shape (cells,).
@@ -69,12 +73,13 @@ def pooled_cells(variances: Floats, df: NDArray[np.int64]) -> tuple[NDArray[np.b
     """Which cells take the pooled variance, that variance, and its degrees of freedom.
 
     Args:
-        variances: sample variances, shape (cells,); zero or nan where there is no spread to speak of.
-        df: degrees of freedom, shape (cells,); zero or less where a cell has none.
+        variances: sample variances, shape (cells,); zero or nan where there is no spread to speak
+        of. df: degrees of freedom, shape (cells,); zero or less where a cell has none.
 
     Returns:
-        (mask, variance, df); a mask without any True where the sweep does not allow pooling. Every cell with spread
-        gives to the pool, also those that keep their own variance, so that leaving them out cannot make it too small.
+        (mask, variance, df); a mask without any True where the sweep does not allow pooling. Every
+        cell with spread gives to the pool, also those that keep their own variance, so that leaving
+        them out cannot make it too small.
     """
     none = np.zeros(len(variances), dtype=np.bool_), float("nan"), 0
     giving = (df >= LEAST_DF) & (variances > 0)

@@ -1,7 +1,8 @@
 """How many blocks an effect needs, and which effect a number of blocks can find (paired t test).
 
-Effects and standard deviations are in the unit of the differences: of logarithms for a ratio, so that 10 % more is
-log(1.1). Source of the formulas: the noncentral t distribution; Cohen (1988), "Statistical Power Analysis".
+Effects and standard deviations are in the unit of the differences: of logarithms for a ratio, so
+that 10 % more is log(1.1). Source of the formulas: the noncentral t distribution; Cohen (1988),
+"Statistical Power Analysis".
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def power_of(effect: float, sd: float, n: int, alpha: float = 0.05) -> float:
         effect: true mean difference; sd: standard deviation of a single pair's difference.
 
     Returns:
-        nan below two blocks, where there is no test; alpha for an effect of zero; 1 without any noise.
+        nan below two blocks, where there is no test; alpha for an effect of zero; 1 without any
+        noise.
 
     Raises:
         ValueError: the standard deviation is negative or not finite, or alpha not between 0 and 1.
@@ -45,8 +47,9 @@ def power_of(effect: float, sd: float, n: int, alpha: float = 0.05) -> float:
 def _below(df: int, shift: float, limit: float) -> float:
     """P(T <= limit) of the noncentral t distribution.
 
-    Far in its lower tail the library's function underflows to nan (seen below -limit from a shift of 4 on, and above it
-    only where the shift exceeds the limit by more than 30): the probability is nothing there.
+    Far in its lower tail the library's function underflows to nan (seen below -limit from a shift
+    of 4 on, and above it only where the shift exceeds the limit by more than 30): the probability
+    is nothing there.
     """
     found = float(special.nctdtr(df, shift, limit))
     return 0.0 if math.isnan(found) else found
@@ -55,10 +58,11 @@ def _below(df: int, shift: float, limit: float) -> float:
 def blocks_needed(
     effect: float, sd: float, *, alpha: float = 0.05, power: float = 0.8, most: int = 1000
 ) -> int | None:
-    """Smallest number of blocks at which a two-sided paired t test finds `effect` with probability `power`.
+    """Smallest number of blocks at which a two-sided paired t test finds `effect` with probability
+    `power`.
 
-    It plans for the cell's own variance (n - 1 degrees of freedom) and a single test. A sweep whose variance pools
-    needs fewer; for one that asks k times, alpha / k is the cautious level.
+    It plans for the cell's own variance (n - 1 degrees of freedom) and a single test. A sweep whose
+    variance pools needs fewer; for one that asks k times, alpha / k is the cautious level.
 
     Returns:
         At least 2; None where `most` blocks do not suffice, or where there is no effect to find.
@@ -82,7 +86,8 @@ def blocks_needed(
 
 
 def detectable(sd: float, n: int, alpha: float = 0.05, power: float = 0.8) -> float | None:
-    """Smallest effect that `n` blocks find with probability `power` at level `alpha`; None below two blocks.
+    """Smallest effect that `n` blocks find with probability `power` at level `alpha`; None below
+    two blocks.
 
     Raises:
         ValueError: as `blocks_needed`.

@@ -11,7 +11,8 @@ LEAST_PAIRS = 4
 
 
 def rank_correlation(one: Values, other: Values) -> float | None:
-    """Spearman's rho: the correlation of the ranks, ties sharing their mean rank. 1: ordered alike, -1: the other way round.
+    """Spearman's rho: the correlation of the ranks, ties sharing their mean rank. 1: ordered alike,
+    -1: the other way round.
 
     Args:
         one, other: values of the same cells in the same order, shape (cells,); units don't matter.

@@ -1,8 +1,8 @@
 """The Universal Scalability Law: throughput X(N) = λN / (1 + σ(N - 1) + κN(N - 1)).
 
-λ is the throughput of one, σ the share of work that contends for something (Amdahl's serial share), κ the cost per pair
-of keeping each other coherent, which makes throughput fall beyond a peak. Source: Gunther (2007), "Guerrilla Capacity
-Planning", chapters 4-6.
+λ is the throughput of one, σ the share of work that contends for something (Amdahl's serial share),
+κ the cost per pair of keeping each other coherent, which makes throughput fall beyond a peak.
+Source: Gunther (2007), "Guerrilla Capacity Planning", chapters 4-6.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ LEAST_LEVELS = 4
 """Three parameters and something left over to tell how well they fit."""
 
 _INVISIBLE = 1e-6
-"""A term that changes throughput by less than this share at the highest concurrency measured is none."""
+"""A term that changes throughput by less than this share at the highest concurrency measured is
+none."""
 
 _LOW, _HIGH = np.array([-np.inf, 0.0, 0.0]), np.array([np.inf, 1.0, np.inf])
 """Bounds of log λ, σ and κ."""
@@ -43,13 +44,16 @@ class UslFit:
     """A fitted law.
 
     Attributes:
-        lam: λ, throughput at concurrency 1 (unit of the throughput); sigma: σ, 0 to 1; kappa: κ, 0 or more.
-        lam_error, sigma_error, kappa_error: standard errors; None for a parameter that ended at the edge of its range
-            (no contention, no coherency cost), where a standard error has no meaning, and with as many parameters as levels.
+        lam: λ, throughput at concurrency 1 (unit of the throughput); sigma: σ, 0 to 1; kappa: κ, 0
+        or more. lam_error, sigma_error, kappa_error: standard errors; None for a parameter that
+        ended at the edge of its range
+            (no contention, no coherency cost), where a standard error has no meaning, and with as
+            many parameters as levels.
         peak_concurrency: where throughput is largest, None where it grows (or levels out) for ever.
         peak_throughput: throughput there, or the limit λ/σ; None without limit.
         relative_error: root mean square of (measured / fitted - 1).
-        levels: distinct concurrencies; highest: the largest measured. A peak beyond it is extrapolated.
+        levels: distinct concurrencies; highest: the largest measured. A peak beyond it is
+        extrapolated.
     """
 
     lam: float
@@ -77,8 +81,8 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
     """Fit the law by least squares on logarithms, so that every level weighs by its relative error.
 
     Args:
-        concurrency: jobs (or I/Os in flight), at least 1, in any order; a level may appear several times, shape (n,).
-        throughput: rate at each, above zero, shape (n,).
+        concurrency: jobs (or I/Os in flight), at least 1, in any order; a level may appear several
+        times, shape (n,). throughput: rate at each, above zero, shape (n,).
 
     Returns:
         NoFit with fewer than four distinct concurrencies, or one below 1.
@@ -127,9 +131,11 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
 
 
 class _Curve:
-    """What was measured, and the law beside it, in logarithms; its parameters are log λ, σ and κ times `pairs`.
+    """What was measured, and the law beside it, in logarithms; its parameters are log λ, σ and κ
+    times `pairs`.
 
-    κ multiplies N(N-1), up to a million: measured in the largest of them, all three parameters are of one size.
+    κ multiplies N(N-1), up to a million: measured in the largest of them, all three parameters are
+    of one size.
     """
 
     def __init__(self, n: Floats, x: Floats) -> None:
@@ -152,7 +158,8 @@ class _Curve:
         return 0.5 * float(found @ found)
 
     def search(self, start: Floats) -> Floats:
-        """The parameters of a local minimum (Levenberg-Marquardt, steps cut at the bounds; Marquardt 1963).
+        """The parameters of a local minimum (Levenberg-Marquardt, steps cut at the bounds;
+        Marquardt 1963).
 
         Written out because loading `scipy.optimize` takes longer than all fits of a report.
         """
@@ -180,7 +187,8 @@ class _Curve:
         return here
 
     def starts(self) -> list[Floats]:
-        """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two plain guesses beside it."""
+        """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two
+        plain guesses beside it."""
         n, x = self._n, self._x
         a, b, c = _without_negatives(
             np.stack([np.ones_like(n), *self._terms], axis=1) * (x / n)[:, None]
@@ -195,7 +203,8 @@ class _Curve:
 
 
 def _without_negatives(columns: Floats) -> list[float]:
-    """Factors of the columns, none negative, whose sum is nearest to one everywhere: of all sets of columns the best that needs none."""
+    """Factors of the columns, none negative, whose sum is nearest to one everywhere: of all sets of
+    columns the best that needs none."""
     nearest, found = math.inf, [0.0] * columns.shape[1]
     for many in range(1, columns.shape[1] + 1):
         for chosen in combinations(range(columns.shape[1]), many):

@@ -27,10 +27,11 @@ class Steadiness:
     Attributes:
         ok: range, slope and halves all within their limits.
         range_share: largest minus smallest round, as a share of the mean (limit 0.20).
-        slope_share: rise or fall of the best-fit line from the first round to the last, as a share of the mean,
+        slope_share: rise or fall of the best-fit line from the first round to the last, as a share
+        of the mean,
             without sign (limit 0.10).
-        halves_ratio: mean of the second half over mean of the first (limit 1.10 either way); inf where the first is 0.
-        n: samples that were known.
+        halves_ratio: mean of the second half over mean of the first (limit 1.10 either way); inf
+        where the first is 0. n: samples that were known.
     """
 
     ok: bool
@@ -43,19 +44,23 @@ class Steadiness:
 def steady(values: Values) -> Steadiness | None:
     """The steady-state test of SNIA's performance test specification, on samples per second.
 
-    SNIA's rounds are runs of a minute each; seconds are far noisier (a file system that writes in bursts of five seconds
-    would never be steady by the second). So the window is cut into five rounds of equal length, whose means are
-    judged: they stay within 20 % of their average, and the line fitted to them rises or falls by at most 10 % of it. Beside it
-    the halves of the window are compared. Rounds hide bursts that are short against them; of bursts so long that a round holds two or
-    three, one more or less moves its mean, and the window is too short to call steady.
+    SNIA's rounds are runs of a minute each; seconds are far noisier (a file system that writes in
+    bursts of five seconds would never be steady by the second). So the window is cut into five
+    rounds of equal length, whose means are judged: they stay within 20 % of their average, and the
+    line fitted to them rises or falls by at most 10 % of it. Beside it the halves of the window are
+    compared. Rounds hide bursts that are short against them; of bursts so long that a round holds
+    two or three, one more or less moves its mean, and the window is too short to call steady.
 
     Args:
-        values: samples of equal length in order of time, shape (n,); nan where nothing is known, which is left out.
+        values: samples of equal length in order of time, shape (n,); nan where nothing is known,
+        which is left out.
 
     Returns:
-        None with fewer than ten known samples or an average that is not above zero: nothing can be said.
+        None with fewer than ten known samples or an average that is not above zero: nothing can be
+        said.
 
-    Source: SNIA Solid State Storage Performance Test Specification 2.0.2, definition of "Steady State".
+    Source: SNIA Solid State Storage Performance Test Specification 2.0.2, definition of "Steady
+    State".
     """
     given = np.asarray(values, dtype=np.float64)
     known = given[np.isfinite(given)]

@@ -1,8 +1,9 @@
-"""Percentiles over repetitions: counts are added, and the interval comes from resampling repetitions.
+"""Percentiles over repetitions: counts are added, and the interval comes from resampling
+repetitions.
 
-A percentile of a mean of percentiles is none. What repetitions measured is pooled by adding their histograms on the
-one grid; how well the pooled percentile is known depends on how much the repetitions differ, not on how many I/Os they
-had: a million I/Os of one run share one run's luck.
+A percentile of a mean of percentiles is none. What repetitions measured is pooled by adding their
+histograms on the one grid; how well the pooled percentile is known depends on how much the
+repetitions differ, not on how many I/Os they had: a million I/Os of one run share one run's luck.
 """
 
 from __future__ import annotations
@@ -31,26 +32,29 @@ def pooled_quantiles(
 ) -> list[tuple[float | None, float | None, float | None]]:
     """Quantiles of the summed counts, each with an interval over repetitions.
 
-    Repetitions are drawn with replacement; the spread of the logarithms of what the draws give is the standard error,
-    and Student's t with one degree of freedom less than repetitions makes it an interval, both corrected for few of them
-    (the spread of draws is too small by sqrt((n - 1) / n)). The plain percentile interval can't reach beyond the
-    repetitions' own range, which for three of them holds a median's truth in three cases of four only;
-    `docs/method/comparison.md` has what this one covers.
+    Repetitions are drawn with replacement; the spread of the logarithms of what the draws give is
+    the standard error, and Student's t with one degree of freedom less than repetitions makes it an
+    interval, both corrected for few of them (the spread of draws is too small by sqrt((n - 1) /
+    n)). The plain percentile interval can't reach beyond the repetitions' own range, which for
+    three of them holds a median's truth in three cases of four only; `docs/method/comparison.md`
+    has what this one covers.
 
     Args:
-        histograms: one per repetition, on the grid of `bits` bits; a repetition without counts is left out.
-        quantiles: 0 to 1.
+        histograms: one per repetition, on the grid of `bits` bits; a repetition without counts is
+        left out. quantiles: 0 to 1.
         resamples: drawn with `seed`, so that the same data give the same interval.
 
     Returns:
-        (value, low, high) per quantile, in the grid's unit (nanoseconds); the value is the upper bound of a bucket. low and
-        high are None for a single repetition, and all three where nothing was counted.
+        (value, low, high) per quantile, in the grid's unit (nanoseconds); the value is the upper
+        bound of a bucket. low and high are None for a single repetition, and all three where
+        nothing was counted.
 
-    Source: Efron & Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 12; for few values Hesterberg
-    (2015), "What Teachers Should Know About the Bootstrap", section 3.3.
+    Source: Efron & Tibshirani (1993), "An Introduction to the Bootstrap", chapters 6 and 12; for
+    few values Hesterberg (2015), "What Teachers Should Know About the Bootstrap", section 3.3.
 
     Raises:
-        ValueError: indices do not ascend, lengths differ, a count is negative, or a quantile or the confidence is out of
+        ValueError: indices do not ascend, lengths differ, a count is negative, or a quantile or the
+        confidence is out of
             range.
     """
     if not 0 < confidence < 1:

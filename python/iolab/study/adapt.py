@@ -1,7 +1,9 @@
-"""What a caller changes about a study without touching its file: fewer cells, another runtime, another target, an A/A arm.
+"""What a caller changes about a study without touching its file: fewer cells, another runtime,
+another target, an A/A arm.
 
-Changes work on the parsed tables before anything is checked, so that a changed study is checked as a whole. They are kept
-with the results (`Study.changes`), so that `study.toml` and they give the same plan again.
+Changes work on the parsed tables before anything is checked, so that a changed study is checked as
+a whole. They are kept with the results (`Study.changes`), so that `study.toml` and they give the
+same plan again.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ class Changes:
     """What differs from the file.
 
     Attributes:
-        only: factor to the levels to keep, as typed; variants: names of the arms to keep. Empty keeps all.
-        repetitions, runtime, seed: in place of the file's; None leaves them. `runtime` as the file would write it.
-        target: keys of `[target]` (dotted for tables below) to values as typed; an empty value takes the key out.
-        workload: keys of `[workload]` likewise, such as `options.size`.
+        only: factor to the levels to keep, as typed; variants: names of the arms to keep. Empty
+        keeps all. repetitions, runtime, seed: in place of the file's; None leaves them. `runtime`
+        as the file would write it. target: keys of `[target]` (dotted for tables below) to values
+        as typed; an empty value takes the key out. workload: keys of `[workload]` likewise, such as
+        `options.size`.
         again: add the arm `<baseline>-again`, the same as the baseline in everything.
     """
 
@@ -101,7 +104,8 @@ class Changes:
 
 
 def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """`numjobs=1,8` and `bs=4k` as a mapping; a factor named twice adds up. UsageError for what is no `factor=level`."""
+    """`numjobs=1,8` and `bs=4k` as a mapping; a factor named twice adds up. UsageError for what is
+    no `factor=level`."""
     found: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, equals, levels = text.partition("=")
@@ -117,7 +121,8 @@ def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]:
-    """`path=/mnt/x` and `loop.size=2g` as a mapping. UsageError for what is no `key=value`, or a key given twice."""
+    """`path=/mnt/x` and `loop.size=2g` as a mapping. UsageError for what is no `key=value`, or a
+    key given twice."""
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -134,7 +139,8 @@ def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]
 
 
 def adapted(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
-    """A study's tables with everything changed but `only`, which is about combinations of levels and comes later.
+    """A study's tables with everything changed but `only`, which is about combinations of levels
+    and comes later.
 
     Tables that aren't what they should be are left as they are: whoever checks the study says so.
     Raises UsageError where a change names what isn't there.

@@ -1,4 +1,5 @@
-"""From a study's tables to its cells: each variant at each combination of factor levels, every option accepted by its plugin."""
+"""From a study's tables to its cells: each variant at each combination of factor levels, every
+option accepted by its plugin."""
 
 from __future__ import annotations
 
@@ -72,15 +73,17 @@ class CellBuilder:
 
         Args:
             facts: what expressions of sizes may name, None for what the host doesn't tell.
-            directory: what relative paths of the study's own files start from; plugins' validators get it as context.
-            left_out: factors that are wrong by themselves; with any there are no cells, but the rest is still checked.
+            directory: what relative paths of the study's own files start from; plugins' validators
+            get it as context. left_out: factors that are wrong by themselves; with any there are no
+            cells, but the rest is still checked.
         """
         self._file, self._places, self._problems, self._left_out = file, places, problems, left_out
         self._sweeps, self._facts, self._context = sweeps, facts, {"directory": directory}
         self._known = list(dict.fromkeys(name for sweep in sweeps for name in sweep.names))
 
     def cells_of(self, variant: str) -> Iterator[Cell]:
-        """Cells of a variant in the file's order, the first factor slowest; none where its tables are wrong."""
+        """Cells of a variant in the file's order, the first factor slowest; none where its tables
+        are wrong."""
         changes = self._file.variants[variant]
         tables = {
             "target": overridden(self._file.target, changes.target),
@@ -129,7 +132,8 @@ class CellBuilder:
     def _place_factors(
         self, variant: str, tables: dict[str, dict[str, Any]], workload: Any, sweep: Sweep
     ) -> bool:
-        """Give factors that nothing mentions their option; report mentions of nothing and factors without effect."""
+        """Give factors that nothing mentions their option; report mentions of nothing and factors
+        without effect."""
         mentioned: set[str] = set()
         named: set[str] = set()
         sound = True
@@ -202,7 +206,8 @@ class CellBuilder:
         plugins: Mapping[str, Any],
         sweep: Sweep,
     ) -> None:
-        """With factors in the wrong place there are no cells; what stands there without a factor can still be checked."""
+        """With factors in the wrong place there are no cells; what stands there without a factor
+        can still be checked."""
         factors = next(iter(sweep.combinations), {})
         for kind in _KINDS:
             self._options(
@@ -219,7 +224,8 @@ class CellBuilder:
         *,
         unfilled: bool = False,
     ) -> Options | None:
-        """A plugin's options, or None with its complaints reported; `unfilled`: not those about a value with a `{`."""
+        """A plugin's options, or None with its complaints reported; `unfilled`: not those about a
+        value with a `{`."""
         given = {key: value for key, value in table.items() if key != "kind"}
         wrong: list[Complaint] = []
         given = sized(given, {**self._facts, **factors}, wrong)
@@ -235,7 +241,8 @@ class CellBuilder:
         return None if wrong else options
 
     def _report(self, variant: str, path: tuple[str, ...], wrong: str, allowed: str) -> None:
-        """Note a problem at the variant's own key where it has one, else at the study's, else at the factor of that name."""
+        """Note a problem at the variant's own key where it has one, else at the study's, else at
+        the factor of that name."""
         own = ("variants", variant, *path)
         if self._places.has(own) or self._places.has(path):
             self._note(own if self._places.has(own) else path, wrong, allowed, path)
@@ -263,7 +270,8 @@ class CellBuilder:
 def sized(
     table: Any, names: Mapping[str, Any], wrong: list[Complaint], path: tuple[str, ...] = ()
 ) -> Any:
-    """The table with every size that is an expression computed; what can't be is left and complained of."""
+    """The table with every size that is an expression computed; what can't be is left and
+    complained of."""
     if isinstance(table, Mapping):
         return {key: sized(below, names, wrong, (*path, str(key))) for key, below in table.items()}
     if (

@@ -1,7 +1,7 @@
 """Sizes as expressions: `"0.25 * memory"`, `"2 * memory / numjobs"`, `"(1g + 512m) * cpus"`.
 
-Numbers, sizes with fio's units, `memory` (bytes), `cpus`, and factors of the study, joined by + - * / and parentheses.
-A recursive descent over a handful of tokens; nothing is executed.
+Numbers, sizes with fio's units, `memory` (bytes), `cpus`, and factors of the study, joined by + - *
+/ and parentheses. A recursive descent over a handful of tokens; nothing is executed.
 """
 
 from __future__ import annotations
@@ -55,10 +55,12 @@ def names_in(text: str) -> list[str]:
 
 
 def size_of(text: str, names: Mapping[str, Any]) -> int:
-    """The expression's value in whole bytes: rounded down to MiB from one on, below that to whole bytes.
+    """The expression's value in whole bytes: rounded down to MiB from one on, below that to whole
+    bytes.
 
     Args:
-        names: facts and factors to numbers, or to sizes as fio writes them; None for what the host doesn't tell.
+        names: facts and factors to numbers, or to sizes as fio writes them; None for what the host
+        doesn't tell.
 
     Raises ExpressionError where it can't be computed, or comes to nothing.
     """
@@ -71,7 +73,8 @@ def size_of(text: str, names: Mapping[str, Any]) -> int:
 
 
 class _Parser:
-    """sum = product {(+|-) product}; product = part {(*|/) part}; part = number | name | ( sum ) | - part."""
+    """sum = product {(+|-) product}; product = part {(*|/) part}; part = number | name | ( sum ) |
+    - part."""
 
     def __init__(self, text: str, names: Mapping[str, Any]) -> None:
         self._text, self._names = text, names

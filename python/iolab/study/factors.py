@@ -1,4 +1,5 @@
-"""Factors and their combinations: cartesian sets, factors walked in step, combinations left out, sets joined."""
+"""Factors and their combinations: cartesian sets, factors walked in step, combinations left out,
+sets joined."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ class FactorSet(BaseModel):
         return dict(self.__pydantic_extra__ or {})
 
     def combinations(self) -> Iterator[dict[str, Scalar]]:
-        """Combinations of levels in the file's order, the first factor slowest; zipped factors move together.
+        """Combinations of levels in the file's order, the first factor slowest; zipped factors move
+        together.
 
         A group stands where its first factor stands.
         """
@@ -195,7 +197,8 @@ class Sweep:
 def sweeps(
     sets: Sequence[FactorSet], only: Mapping[str, Sequence[str]], *, plain: bool
 ) -> list[Sweep]:
-    """The combinations of every set, each once over all sets: what an earlier set has is not measured again for a later.
+    """The combinations of every set, each once over all sets: what an earlier set has is not
+    measured again for a later.
 
     Args:
         only: factor to the levels to keep, as typed. A combination without that factor is left out.
@@ -282,7 +285,8 @@ def _problem(name: str, levels: list[Scalar]) -> OptionProblem | None:
 def _one_spelling(
     combination: Mapping[str, Scalar], spelt: dict[tuple[str, Scalar], Scalar]
 ) -> dict[str, Scalar]:
-    """The combination with equal sizes spelt alike, so that they are one level: in fio's shortest form, or as the first of them is.
+    """The combination with equal sizes spelt alike, so that they are one level: in fio's shortest
+    form, or as the first of them is.
 
     Args:
         spelt: (factor, bytes) to the spelling; grows.
@@ -319,13 +323,15 @@ def _repeats(rows: Iterable[Sequence[Scalar]]) -> bool:
 
 
 def _as_size(name: str, level: Scalar) -> Scalar:
-    """Bytes where the factor's option takes sizes, so that 4k and 4096 are the same; else the level."""
+    """Bytes where the factor's option takes sizes, so that 4k and 4096 are the same; else the
+    level."""
     size = _size(name, level)
     return level if size is None else size
 
 
 def _size(name: str, level: Scalar) -> int | None:
-    """The bytes that a level stands for; None where the factor's option takes no size, or the level is an expression or a range."""
+    """The bytes that a level stands for; None where the factor's option takes no size, or the level
+    is an expression or a range."""
     if isinstance(level, bool | float) or not (takes_size(name) or name in SIZES):
         return None
     try:
@@ -335,7 +341,8 @@ def _size(name: str, level: Scalar) -> int | None:
 
 
 def matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list[Scalar]]) -> bool:
-    """Whether a combination has one of the levels that a table names, for each factor in it; all of these are in the combination."""
+    """Whether a combination has one of the levels that a table names, for each factor in it; all of
+    these are in the combination."""
     return all(
         any(
             _same(name, combination[name], each)

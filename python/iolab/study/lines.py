@@ -9,9 +9,11 @@ Path = tuple[str, ...]
 
 
 def key_lines(text: str) -> dict[Path, int]:
-    """Key path to line (from 1): tables, dotted and quoted keys, keys of inline tables, elements of arrays of tables.
+    """Key path to line (from 1): tables, dotted and quoted keys, keys of inline tables, elements of
+    arrays of tables.
 
-    Elements of `[[name]]` have their index in the path, `("name", "0", "key")`. The first place of a key counts.
+    Elements of `[[name]]` have their index in the path, `("name", "0", "key")`. The first place of
+    a key counts.
     """
     return _Scanner(text).scan()
 

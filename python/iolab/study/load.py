@@ -36,9 +36,10 @@ class Study:
         file: where it was read; text: its very words, kept with the results.
         name, description, baseline, repetitions, seed, order: as in the file, defaults filled in.
         variants: names in the file's order; factors: name to levels.
-        cells: every variant at every combination of levels, in the file's order, variant by variant.
-        sources: name to options.
-        hooks: commands around the study and its parts; variant_hooks: variant to (setup, teardown), which run whenever
+        cells: every variant at every combination of levels, in the file's order, variant by
+        variant. sources: name to options.
+        hooks: commands around the study and its parts; variant_hooks: variant to (setup, teardown),
+        which run whenever
             the study comes to the variant from another, and leaves it.
         actions: what is done inside every run, by time.
         revisions: name to the path of a git work tree whose revision the study wants recorded.
@@ -121,7 +122,8 @@ class Study:
 
     @property
     def commands(self) -> tuple[tuple[str, Command], ...]:
-        """Every command that the study would run, with where it stands, such as `hooks.block.before`."""
+        """Every command that the study would run, with where it stands, such as
+        `hooks.block.before`."""
         found = [
             (f"hooks.{level}.{when}", command)
             for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
@@ -143,7 +145,8 @@ class Study:
 
 
 def study_name(path: Path) -> str:
-    """What a study is called, by its text alone: no host is asked. Empty where it says something that is no name, which `load_study` tells.
+    """What a study is called, by its text alone: no host is asked. Empty where it says something
+    that is no name, which `load_study` tells.
 
     Raises StudyError where it can't be read or is no TOML.
     """
@@ -166,10 +169,11 @@ def load_study(
     Args:
         changes: what differs from the file.
         host: whose facts expressions mean; this machine unless given.
-        directory: what relative paths of the study's own files start from; the file's own unless given.
+        directory: what relative paths of the study's own files start from; the file's own unless
+        given.
 
-    Raises StudyError where it can't be read or is no TOML, StudyProblems with everything that is wrong otherwise,
-    UsageError where the changes name what isn't there.
+    Raises StudyError where it can't be read or is no TOML, StudyProblems with everything that is
+    wrong otherwise, UsageError where the changes name what isn't there.
     """
     wanted = changes or Changes()
     text = read_text(path)

@@ -1,5 +1,6 @@
-"""The tables of a study file that iolab itself reads. What stands in `[target]`, `[workload]` and `[sources]` belongs to
-plugins, whose own models check it once variants and factors are filled in."""
+"""The tables of a study file that iolab itself reads. What stands in `[target]`, `[workload]` and
+`[sources]` belongs to plugins, whose own models check it once variants and factors are filled in.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +150,8 @@ class ActionTable(_Table):
 
 
 RECORDED = frozenset({"block", "syscall", "counters"})
-"""Sources that record events: they stand beside the usual ones, which the gates need, where nothing else is named."""
+"""Sources that record events: they stand beside the usual ones, which the gates need, where nothing
+else is named."""
 
 
 def _default_sources() -> dict[str, dict[str, Any]]:

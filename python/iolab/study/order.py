@@ -1,8 +1,8 @@
 """The order of runs: who goes first, and why nobody always does.
 
-Storage drifts (caches fill, free space fragments, disks age within hours), so an arm that always comes second is measured
-on another disk. Over successive blocks the order of variants is turned and mirrored until each has stood in each place;
-cells come in an order that the seed gives.
+Storage drifts (caches fill, free space fragments, disks age within hours), so an arm that always
+comes second is measured on another disk. Over successive blocks the order of variants is turned and
+mirrored until each has stood in each place; cells come in an order that the seed gives.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ Item = TypeVar("Item")
 
 
 def variant_order(variants: Sequence[Item], block: int) -> list[Item]:
-    """Order of the variants in a block (from 1): AB, BA, BA, AB for two; all turns and their mirrors for more."""
+    """Order of the variants in a block (from 1): AB, BA, BA, AB for two; all turns and their
+    mirrors for more."""
     turn = ((block - 1) // 2) % len(variants)
     turned = [*variants[turn:], *variants[:turn]]
     return turned if block % 2 else turned[::-1]
 
 
 def cell_order(cells: Sequence[Item], block: int, seed: int) -> list[Item]:
-    """Order of the cells in a block (from 1): a seeded shuffle for each odd block, its mirror for the even one after it.
+    """Order of the cells in a block (from 1): a seeded shuffle for each odd block, its mirror for
+    the even one after it.
 
-    The mirror gives every cell an early and a late place, and keeps blocks from all being ascending by chance.
+    The mirror gives every cell an early and a late place, and keeps blocks from all being ascending
+    by chance.
     """
     shuffled = list(cells)
     random.Random(f"{seed}/{(block - 1) // 2}").shuffle(shuffled)

@@ -13,7 +13,8 @@ from .load import Study
 from .order import cell_order, variant_order
 
 OVERHEAD_SECONDS = 0.4
-"""Starting and ending fio, making and removing files, settling: about what it takes on an idle machine."""
+"""Starting and ending fio, making and removing files, settling: about what it takes on an idle
+machine."""
 LAYOUT_RATE = 200e6
 """Bytes per second assumed for laying out files, for the estimate alone."""
 
@@ -24,7 +25,8 @@ class PlannedRun:
 
     Attributes:
         number: from 1, in order of execution; block: from 1, the repetition of its cell as well.
-        profile: whether it is made for a profile alone: it stands behind all blocks, its block is the next number, and no estimate
+        profile: whether it is made for a profile alone: it stands behind all blocks, its block is
+        the next number, and no estimate
             knows of it.
     """
 
@@ -41,8 +43,8 @@ class PlannedRun:
     def identity(self, surroundings: Mapping[str, Any]) -> str:
         """`0042-1a2b3c4d`: the number, and a hash of the resolved parameters and what they ran on.
 
-        `surroundings`: tool versions and environment fingerprint. Equal hashes mean that the same thing was run on the
-        same thing; a change of kernel or fio makes another hash.
+        `surroundings`: tool versions and environment fingerprint. Equal hashes mean that the same
+        thing was run on the same thing; a change of kernel or fio makes another hash.
         """
         text = json.dumps([self.cell.resolved(), surroundings], sort_keys=True, default=str)
         return f"{self.number:04d}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -75,7 +77,8 @@ class Plan:
         return sum(self.run_seconds)
 
     def left(self, done: int, passed: float) -> float:
-        """Seconds that the rest will take, going by how well the estimate held for the `done` runs that took `passed`."""
+        """Seconds that the rest will take, going by how well the estimate held for the `done` runs
+        that took `passed`."""
         expected = sum(self.run_seconds[:done])
         scale = passed / expected if done and expected > 0 else 1.0
         return scale * sum(self.run_seconds[done:])
@@ -86,11 +89,13 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
 
     Args:
         seconds: estimated wall time of one run of a cell.
-        profiles: whether the runs that the study wants profiled come behind all others; without them the numbers of those stay the same.
+        profiles: whether the runs that the study wants profiled come behind all others; without
+        them the numbers of those stay the same.
 
-    balanced: in each block cells come in seeded order, and the variants of a cell one right after the other, in the
-    block's order of variants: what is compared is measured close together. as-written: blocks in turn, in each the
-    variants in the file's order with their cells in the file's order.
+    balanced: in each block cells come in seeded order, and the variants of a cell one right after
+    the other, in the block's order of variants: what is compared is measured close together.
+    as-written: blocks in turn, in each the variants in the file's order with their cells in the
+    file's order.
     """
     runs: list[PlannedRun] = []
     for block in range(1, study.repetitions + 1):

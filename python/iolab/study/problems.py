@@ -1,4 +1,5 @@
-"""What is wrong with a study file: every problem at once, each with its line, and what would be right."""
+"""What is wrong with a study file: every problem at once, each with its line, and what would be
+right."""
 
 from __future__ import annotations
 
@@ -63,7 +64,8 @@ class Places:
         return path in self._lines
 
     def line(self, path: Path, *others: Path) -> int:
-        """Line of the first of these that stands in the file, else of the nearest table above `path`."""
+        """Line of the first of these that stands in the file, else of the nearest table above
+        `path`."""
         for each in (*others, path):
             if each in self._lines:
                 return self._lines[each]
@@ -189,7 +191,8 @@ def _kind_of(value: Any) -> str:
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
-    """The table that stands at a key path, through tables, lists of them and tables by name; None where nothing is known of it."""
+    """The table that stands at a key path, through tables, lists of them and tables by name; None
+    where nothing is known of it."""
     kind: Any = model
     for part in path:
         if isinstance(kind, type) and issubclass(kind, BaseModel):

@@ -1,4 +1,5 @@
-"""`[profile]`: runs of their own, after the measured ones, in which perf samples what the CPUs of the host do."""
+"""`[profile]`: runs of their own, after the measured ones, in which perf samples what the CPUs of
+the host do."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from .problems import near
 MOST_SECONDS = 30.0
 """Seconds that are sampled where the study doesn't say: 3000 samples a CPU at 99 Hz."""
 _MARGIN, _LEAST_MARGIN = 0.1, 1.0
-"""Share of a run's window that is left out at either end where the study doesn't say; at its end, where perf has to come to its own end
-before the load does, so many seconds at least."""
+"""Share of a run's window that is left out at either end where the study doesn't say; at its end,
+where perf has to come to its own end before the load does, so many seconds at least."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Profiling:
     Attributes:
         cells: tables of levels, a cell being taken where one of them matches; None takes all.
         after: seconds from the start of a run's window; None leaves out a tenth of it.
-        seconds: how long; None takes what is left but a tenth, or a second, at the end; at most `MOST_SECONDS`.
-        frequency: samples per second on each CPU.
+        seconds: how long; None takes what is left but a tenth, or a second, at the end; at most
+        `MOST_SECONDS`. frequency: samples per second on each CPU.
     """
 
     cells: tuple[Mapping[str, Scalar | list[Scalar]], ...] | None
@@ -43,8 +44,9 @@ class Profiling:
         )
 
     def span(self, runtime: float, *, by_size: bool = False) -> tuple[float, float]:
-        """(seconds from the window's start, how long) within a window of that length; `by_size`: that is only the longest that it may
-        last, so sampling begins with the load, unless the study says when, and ends with it."""
+        """(seconds from the window's start, how long) within a window of that length; `by_size`:
+        that is only the longest that it may last, so sampling begins with the load, unless the
+        study says when, and ends with it."""
         if by_size:
             return self.after or 0.0, self.seconds or min(MOST_SECONDS, runtime)
         after = _MARGIN * runtime if self.after is None else self.after
@@ -123,7 +125,8 @@ class ProfileTable(BaseModel):
 def profile_problems(
     profiling: Profiling, sets: Sequence[FactorSet], runtimes: Sequence[float]
 ) -> Iterator[OptionProblem]:
-    """What is wrong with it for these factors and for runs of these lengths; keys below `[profile]`."""
+    """What is wrong with it for these factors and for runs of these lengths; keys below
+    `[profile]`."""
     levels: dict[str, list[Scalar]] = {}
     for each in sets:
         for name, swept in each.levels.items():

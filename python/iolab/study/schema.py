@@ -1,4 +1,5 @@
-"""The study file's JSON Schema, for editors and for whoever writes studies by program: complete, with every plugin's options.
+"""The study file's JSON Schema, for editors and for whoever writes studies by program: complete,
+with every plugin's options.
 
 `python -m iolab.study.schema schemas/study.schema.json` writes it.
 """
@@ -29,17 +30,19 @@ _EXPRESSION = {
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a study file, built from the models that read it and from the registry's built-ins.
+    """JSON Schema (2020-12) of a study file, built from the models that read it and from the
+    registry's built-ins.
 
-    What the schema can't say (a size among fio's options after variants and factors are filled in, unique levels) is
-    left to `load_study`; whatever that accepts, the schema accepts.
+    What the schema can't say (a size among fio's options after variants and factors are filled in,
+    unique levels) is left to `load_study`; whatever that accepts, the schema accepts.
     """
     schema = StudyFile.model_json_schema()
     definitions = schema.setdefault("$defs", {})
     properties = schema["properties"]
     for kind in ("target", "workload"):
         tables = [_table(kind, name, definitions) for name in registry.built_in(kind)]
-        # A variant may bring the rest, so nothing but the kind can be demanded of the study's own table.
+        # A variant may bring the rest, so nothing but the kind can be demanded of the study's own
+        # table.
         properties[kind] = {"description": properties[kind]["description"], "anyOf": tables}
     sets = properties["factors"]
     properties["factors"] = {
@@ -73,9 +76,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def _tidy(value: Any, *, names: bool = False) -> Any:
-    """Without what only pydantic needs: titles made of field names, and null, which TOML doesn't have.
+    """Without what only pydantic needs: titles made of field names, and null, which TOML doesn't
+    have.
 
-    `names`: whether the keys of `value` are names of properties, any of which may be called `title`.
+    `names`: whether the keys of `value` are names of properties, any of which may be called
+    `title`.
     """
     if isinstance(value, list):
         return [_tidy(each) for each in value]
@@ -104,12 +109,10 @@ def _tidy(value: Any, *, names: bool = False) -> Any:
 
 
 def _table(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """A plugin's table with its `kind`; any value may be written with a factor's `{name}` in it, a size as an expression."""
+    """A plugin's table with its `kind`; any value may be written with a factor's `{name}` in it, a
+    size as an expression."""
     options = _options(kind, name, definitions, variable=True)
-    said = {
-        "const": name,
-        "description": (registry.load(kind, name).__doc__ or "").strip().split("\n")[0],
-    }
+    said = {"const": name, "description": registry.summary(kind, name)}
     required = ["kind"] if kind == "workload" else []
     return {
         "type": "object",

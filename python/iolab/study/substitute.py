@@ -47,7 +47,8 @@ def mentions(value: Any) -> Iterator[tuple[Path, str]]:
 def filled(value: Any, factors: Mapping[str, Any]) -> Any:
     """The value with every `{name}` of a known factor replaced; `{{` and `}}` are braces.
 
-    A string that is nothing but one mention takes the level itself, a number stays a number: `"{numjobs}"` is 4, not "4".
+    A string that is nothing but one mention takes the level itself, a number stays a number:
+    `"{numjobs}"` is 4, not "4".
     """
     if isinstance(value, Mapping):
         return {key: filled(below, factors) for key, below in value.items()}

@@ -1,4 +1,5 @@
-"""From a study file's text to its tables: what TOML and the tables' own models say, each complaint with its line."""
+"""From a study file's text to its tables: what TOML and the tables' own models say, each complaint
+with its line."""
 
 from __future__ import annotations
 
@@ -52,8 +53,9 @@ def validated(
     *,
     plain: bool,
 ) -> StudyFile:
-    """The file's tables. What is wrong in `[study]`, `[factors]`, hooks, actions or at the top is noted and left out, so that
-    the rest is checked too; anything else wrong ends it here. Names of factors left out are added to `left_out`."""
+    """The file's tables. What is wrong in `[study]`, `[factors]`, hooks, actions or at the top is
+    noted and left out, so that the rest is checked too; anything else wrong ends it here. Names of
+    factors left out are added to `left_out`."""
     while True:
         try:
             return StudyFile.model_validate(data)
@@ -75,8 +77,8 @@ def validated(
 
 
 def _removable(path: tuple[str, ...]) -> tuple[str, ...]:
-    """What can be left out with that key, so that the rest may be checked: a key of `[study]`, a factor, all hooks, all
-    actions, an unknown table. Empty where it is none of these."""
+    """What can be left out with that key, so that the rest may be checked: a key of `[study]`, a
+    factor, all hooks, all actions, an unknown table. Empty where it is none of these."""
     depth = {"study": 2, "factors": 3, "hooks": 1, "actions": 1}.get(
         path[0], 0 if path[0] in StudyFile.model_fields else 1
     )
@@ -84,7 +86,8 @@ def _removable(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _with_zipped(given: dict[str, Any], place: str) -> set[tuple[str, ...]]:
-    """`zip` and `exclude` of a set, and the factors that go in step: without one of them the others can't be judged."""
+    """`zip` and `exclude` of a set, and the factors that go in step: without one of them the others
+    can't be judged."""
     groups = given.get("zip")
     zipped = (
         {

@@ -1,7 +1,8 @@
 """Whether a study's commands may run: someone has read them, or says so.
 
-A study file may come from anywhere, and its hooks run with the rights of whoever starts it. So the commands of a text that
-is new here are shown first. What was agreed to is remembered by the text's hash: one changed character asks again.
+A study file may come from anywhere, and its hooks run with the rights of whoever starts it. So the
+commands of a text that is new here are shown first. What was agreed to is remembered by the text's
+hash: one changed character asks again.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from .load import Study
 
 
 def trust_file(environment: Mapping[str, str] | None = None) -> Path:
-    """Where hashes of trusted studies are kept: `$XDG_STATE_HOME/iolab/trusted`, by default below `~/.local/state`."""
+    """Where hashes of trusted studies are kept: `$XDG_STATE_HOME/iolab/trusted`, by default below
+    `~/.local/state`."""
     variables = os.environ if environment is None else environment
     state = variables.get("XDG_STATE_HOME", "")
     base = (
@@ -39,7 +41,8 @@ def is_trusted(study: Study) -> bool:
 
 
 def remember(study: Study) -> bool:
-    """Keep that the study's text was agreed to; False where that can't be written, and will be asked again."""
+    """Keep that the study's text was agreed to; False where that can't be written, and will be
+    asked again."""
     path = trust_file()
     if is_trusted(study):
         return True
@@ -68,7 +71,8 @@ def require_trust(study: Study, trusted: bool) -> None:
 
 
 def described(study: Study) -> list[str]:
-    """`hooks.run.before: sync`, a line for every command; control characters are escaped, so that what is shown is what runs."""
+    """`hooks.run.before: sync`, a line for every command; control characters are escaped, so that
+    what is shown is what runs."""
     return [f"{place}: {visible(command.text)}" for place, command in study.commands]
 
 

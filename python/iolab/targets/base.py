@@ -17,8 +17,8 @@ class RunContext:
     """Which run a target is made ready for.
 
     Attributes:
-        run: its name; cell: a word that equals for runs of the same cell of the same variant; block: its number.
-        needed_bytes: room that the load may take.
+        run: its name; cell: a word that equals for runs of the same cell of the same variant;
+        block: its number. needed_bytes: room that the load may take.
     """
 
     run: str
@@ -29,9 +29,11 @@ class RunContext:
 
 @dataclass(frozen=True)
 class Permissions:
-    """What the user allows: `destructive`, to overwrite block devices; `force`, even those that carry known data.
+    """What the user allows: `destructive`, to overwrite block devices; `force`, even those that
+    carry known data.
 
-    Mounted or otherwise used devices, and those behind `/` or the results, are refused whatever is allowed.
+    Mounted or otherwise used devices, and those behind `/` or the results, are refused whatever is
+    allowed.
     """
 
     destructive: bool = False
@@ -44,9 +46,9 @@ NOTHING_ALLOWED = Permissions()
 class Target(Protocol):
     """Something to measure. It makes what it needs, and removes what it made and nothing else.
 
-    The runner calls `open` once, then `begin` and `end` around every run, `release` before commands between variants, then `close`;
-    `close` is called in any case. Between `begin` and `end`: where `cold()`, the workload's `layout` runs and then `chill()`; after
-    the load `observe()`.
+    The runner calls `open` once, then `begin` and `end` around every run, `release` before commands
+    between variants, then `close`; `close` is called in any case. Between `begin` and `end`: where
+    `cold()`, the workload's `layout` runs and then `chill()`; after the load `observe()`.
     """
 
     name: ClassVar[str]
@@ -61,7 +63,8 @@ class Target(Protocol):
         writes: bool = True,
     ) -> None:
         """Args:
-        scratch: a directory's path that may be made where the options name no place. `<scratch>.made`, beside it, is where
+        scratch: a directory's path that may be made where the options name no place.
+        `<scratch>.made`, beside it, is where
             the target records what a kill would leave behind (see `made`).
         permissions: what the user allows; checked by `open`.
         writes: whether any load of the target writes to it.
@@ -69,22 +72,27 @@ class Target(Protocol):
         ...
 
     def destroys(self) -> tuple[str, ...]:
-        """What a study on it would overwrite, in words; none where it writes only to what it makes. Touches nothing, needs no `open`."""
+        """What a study on it would overwrite, in words; none where it writes only to what it makes.
+        Touches nothing, needs no `open`."""
         ...
 
     def problems(self, needed_bytes: int) -> tuple[str, ...]:
-        """Everything by which `open` would refuse as things are, in words, as far as it shows without making anything.
+        """Everything by which `open` would refuse as things are, in words, as far as it shows
+        without making anything.
 
-        That the user's leave to overwrite a device is missing is no problem: `destroys` says what it takes.
+        That the user's leave to overwrite a device is missing is no problem: `destroys` says what
+        it takes.
         """
         ...
 
     def images(self) -> tuple[str, int] | None:
-        """Directory and bytes of the loop files that `open` would make; None where it makes none. Touches nothing, needs no `open`."""
+        """Directory and bytes of the loop files that `open` would make; None where it makes none.
+        Touches nothing, needs no `open`."""
         ...
 
     def open(self, needed_bytes: int) -> None:
-        """Check the target and make it ready; RunError where it isn't fit or lacks room for `needed_bytes`."""
+        """Check the target and make it ready; RunError where it isn't fit or lacks room for
+        `needed_bytes`."""
         ...
 
     def begin(self, context: RunContext) -> Place:
@@ -96,18 +104,21 @@ class Target(Protocol):
         ...
 
     def chill(self) -> None:
-        """Put what was laid out out of the host's memory, and see that it went; RunError where that can't be done.
+        """Put what was laid out out of the host's memory, and see that it went; RunError where that
+        can't be done.
 
         Between a run's layout and its load; `begin`'s place stays as it was.
         """
         ...
 
     def observe(self) -> Mapping[str, Any]:
-        """What the target says of the run that just ended, before its files go: plain data for `target.json`.
+        """What the target says of the run that just ended, before its files go: plain data for
+        `target.json`.
 
-        `taken_bytes`: room that the run's files take on the target, after everything was written back; `apparent_bytes`:
-        their size; `written_bytes`: that without holes; `fill`: share of the target in use. A key is missing where it can't be
-        told. RunError where the target is gone.
+        `taken_bytes`: room that the run's files take on the target, after everything was written
+        back; `apparent_bytes`: their size; `written_bytes`: that without holes; `fill`: share of
+        the target in use. A key is missing where it can't be told. RunError where the target is
+        gone.
         """
         ...
 
@@ -116,10 +127,12 @@ class Target(Protocol):
         ...
 
     def release(self, again: bool) -> None:
-        """Give up what would be in the way of commands between two variants, such as an imported pool that keeps a module in use.
+        """Give up what would be in the way of commands between two variants, such as an imported
+        pool that keeps a module in use.
 
-        Called between runs, before the first of these commands. `again`: the next run uses this target too, so that what outlives
-        a run has to be there at its `begin`. RunError where it can't be given up.
+        Called between runs, before the first of these commands. `again`: the next run uses this
+        target too, so that what outlives a run has to be there at its `begin`. RunError where it
+        can't be given up.
         """
         ...
 
@@ -128,7 +141,8 @@ class Target(Protocol):
         ...
 
     def devices(self) -> tuple[str, ...]:
-        """Kernel names of the block devices behind the target, as /proc/diskstats writes them; valid after `open`."""
+        """Kernel names of the block devices behind the target, as /proc/diskstats writes them;
+        valid after `open`."""
         ...
 
     def facts(self) -> Facts:

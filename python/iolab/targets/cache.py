@@ -31,7 +31,8 @@ IN_MEMORY = {"tmpfs", "ramfs"}
 
 
 def check_may_be_cold(host: Host, kind: str, where: str) -> None:
-    """RunError where no cold cache can be had at all: not on a file system in memory, not without root or fincore(1)."""
+    """RunError where no cold cache can be had at all: not on a file system in memory, not without
+    root or fincore(1)."""
     check_on_disk(kind, where)
     need_root(host, "a cold cache")
     check_fincore(host)
@@ -58,7 +59,8 @@ def check_fincore(host: Host) -> None:
 
 
 def drop_caches(host: Host) -> None:
-    """Put clean pages, directory entries and inodes of the whole host out of memory; RunError where it isn't permitted."""
+    """Put clean pages, directory entries and inodes of the whole host out of memory; RunError where
+    it isn't permitted."""
     do(
         host,
         ["sh", "-c", _DROP],
@@ -68,7 +70,8 @@ def drop_caches(host: Host) -> None:
 
 
 def check_cold(host: Host, *paths: str) -> None:
-    """RunError where more than 1 % of the files below the paths is still in memory (fincore(1), which reads no data itself)."""
+    """RunError where more than 1 % of the files below the paths is still in memory (fincore(1),
+    which reads no data itself)."""
     check_fincore(host)
     resident = size = 0
     for path in paths:

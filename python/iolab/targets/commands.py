@@ -61,7 +61,8 @@ def need_root(host: Host, what: str) -> None:
 
 
 def interpreter(host: Host) -> str | None:
-    """A Python on the host, for the few questions that no command answers; None where there is none."""
+    """A Python on the host, for the few questions that no command answers; None where there is
+    none."""
     import sys
 
     return host.which(sys.executable) or host.which("python3")

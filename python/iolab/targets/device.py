@@ -27,8 +27,9 @@ class DeviceOptions(DiskOptions):
 class DeviceTarget:
     """Raw block devices: a user's, or loop devices over files that iolab makes and removes.
 
-    Contents stay from run to run: a device is never fresh. Several devices form one place, over which fio spreads its I/O. A user's
-    device is overwritten only with --destructive; loads that only read need no leave.
+    Contents stay from run to run: a device is never fresh. Several devices form one place, over
+    which fio spreads its I/O. A user's device is overwritten only with --destructive; loads that
+    only read need no leave.
     """
 
     name: ClassVar[str] = "device"

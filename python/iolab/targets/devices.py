@@ -1,7 +1,9 @@
-"""The block devices behind a mounted file system, down to what the kernel counts I/O for: read from /sys.
+"""The block devices behind a mounted file system, down to what the kernel counts I/O for: read from
+/sys.
 
-A partition counts as its disk, device-mapper and md devices as what they are made of (sysfs `slaves`), a btrfs as all of
-its members. ZFS, overlay, tmpfs and network file systems show no block device here; that is said, not guessed.
+A partition counts as its disk, device-mapper and md devices as what they are made of (sysfs
+`slaves`), a btrfs as all of its members. ZFS, overlay, tmpfs and network file systems show no block
+device here; that is said, not guessed.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def backing(host: Host, mount: Mount) -> Backing:
 
 
 def stack_of(host: Host, mount: Mount) -> set[str]:
-    """Kernel names of every device that a mount stands on, from what is mounted to the disks: partitions and layers included."""
+    """Kernel names of every device that a mount stands on, from what is mounted to the disks:
+    partitions and layers included."""
     found: set[str] = set()
     below = set(_btrfs_members(host, mount) or _mounted_device(host, mount))
     while below - found:

@@ -1,4 +1,5 @@
-"""A directory of a mounted file system as the target: no privilege needed, nothing of others touched."""
+"""A directory of a mounted file system as the target: no privilege needed, nothing of others
+touched."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class DirectoryOptions(Options):
 class DirectoryTarget:
     """A directory: every run gets a fresh one in it, which is removed after the run.
 
-    Fresh files per run cost a layout each time and keep runs alike: no run finds extents, or a cache, that another left.
+    Fresh files per run cost a layout each time and keep runs alike: no run finds extents, or a
+    cache, that another left.
     """
 
     name: ClassVar[str] = "directory"
@@ -139,7 +141,8 @@ class DirectoryTarget:
         return self._options.cache == "cold"
 
     def chill(self) -> None:
-        """Write everything back and drop the host's whole cache; a directory of a shared file system can't be mounted anew."""
+        """Write everything back and drop the host's whole cache; a directory of a shared file
+        system can't be mounted anew."""
         write_back(self._host, str(self._base))
         drop_caches(self._host)
         if (
@@ -148,7 +151,8 @@ class DirectoryTarget:
             check_cold(self._host, self._path_of(str(self._run)))
 
     def observe(self) -> Mapping[str, Any]:
-        """With `space`, what the run's files take by their own block counts; btrfs counts those before compression, so not there."""
+        """With `space`, what the run's files take by their own block counts; btrfs counts those
+        before compression, so not there."""
         if not self._options.space or self._run is None:
             return {}
         base, kind = str(self._base), "" if self._mount is None else self._mount.kind
@@ -165,7 +169,8 @@ class DirectoryTarget:
         }
 
     def end(self, run: str) -> None:
-        """Remove the run's files and wait until the file system has written what it owes, which would bill the next run."""
+        """Remove the run's files and wait until the file system has written what it owes, which
+        would bill the next run."""
         try:
             self._host.remove_tree(self._path_of(run))
             self._host.run(["sync", "-f", str(self._base)], timeout=600)

@@ -1,4 +1,5 @@
-"""The block devices that a target works on: a user's, taken after every check, or loop devices that iolab makes."""
+"""The block devices that a target works on: a user's, taken after every check, or loop devices that
+iolab makes."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ class Disks:
         return (self._options.device or ()) if self._writes else ()
 
     def checks(self) -> list[Callable[[], object]]:
-        """What `open` would check, each as something that raises RunError; leave to overwrite is taken as given."""
+        """What `open` would check, each as something that raises RunError; leave to overwrite is
+        taken as given."""
         loop = self._options.loop
         if loop is not None:
             place = (
@@ -145,7 +147,8 @@ class Disks:
         )
 
     def open(self, scratch_made: bool) -> None:
-        """Check or make the devices. `scratch_made`: whether the target's scratch directory is there already."""
+        """Check or make the devices. `scratch_made`: whether the target's scratch directory is
+        there already."""
         if self._options.loop is not None:
             check_fit(self._host, self._options.loop)
             self.loops = make_loops(
@@ -163,7 +166,8 @@ class Disks:
         for loop in self.loops:
             check_loop(self._host, loop)
         for device in self._devices:
-            # A partition's name may go with the table that is overwritten; the node stays while the device does.
+            # A partition's name may go with the table that is overwritten; the node stays while the
+            # device does.
             if not self._host.is_directory(f"/sys/class/block/{device.name}"):
                 raise RunError("is gone", where=device.named)
             node = self._host.resolve(device.named)
@@ -174,7 +178,8 @@ class Disks:
                 )
 
     def check(self) -> None:
-        """Like `check_present`, and RunError where somebody else uses a device meanwhile; call it before anything is written."""
+        """Like `check_present`, and RunError where somebody else uses a device meanwhile; call it
+        before anything is written."""
         self.check_present()
         if self._writes:
             check_unused(self._host, self._devices, self._results)
@@ -187,7 +192,8 @@ class Disks:
         return min(int(size) * 512 if size.isdigit() else 0 for size in sizes)
 
     def kept(self) -> bool:
-        """Whether the devices' blocks should be kept rather than discarded: loop files would become sparse."""
+        """Whether the devices' blocks should be kept rather than discarded: loop files would become
+        sparse."""
         return self._options.loop is not None and self._options.loop.allocate != "sparse"
 
     def facts(self) -> Facts:
@@ -247,7 +253,8 @@ class Disks:
 
 
 def make_recorded(host: Host, made: Made, path: str) -> None:
-    """Make a directory, on record beforehand; RunError where it can't be made, and nothing stays on record then."""
+    """Make a directory, on record beforehand; RunError where it can't be made, and nothing stays on
+    record then."""
     try:
         if host.is_directory(path):
             raise RunError(

@@ -28,7 +28,8 @@ _TRIES = 50
 
 
 class FilesystemTarget:
-    """ext4, xfs or btrfs, made and mounted by iolab, anew as often as `fresh` says; every run gets a fresh directory in it."""
+    """ext4, xfs or btrfs, made and mounted by iolab, anew as often as `fresh` says; every run gets
+    a fresh directory in it."""
 
     name: ClassVar[str] = "filesystem"
     options: ClassVar[type[Options]] = FilesystemOptions
@@ -120,7 +121,8 @@ class FilesystemTarget:
         )
 
     def observe(self) -> Mapping[str, Any]:
-        """What the run's files take, by the file system's own books, after everything was written back."""
+        """What the run's files take, by the file system's own books, after everything was written
+        back."""
         if self._before is None:
             return {}
         write_back(self._host, self._point)

@@ -53,7 +53,8 @@ class LoopOptions(Options):
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop device: its node, its backing file, whether the kernel does direct I/O on that, and its size in bytes."""
+    """A loop device: its node, its backing file, whether the kernel does direct I/O on that, and
+    its size in bytes."""
 
     node: str
     image: str
@@ -85,7 +86,8 @@ def make_loops(host: Host, directory: str, options: LoopOptions) -> tuple[Loop, 
 
 
 def check_loop_room(host: Host, directory: str, whole: int) -> None:
-    """RunError where the files that are to be made in a directory don't fit; holes count as well, for runs fill them."""
+    """RunError where the files that are to be made in a directory don't fit; holes count as well,
+    for runs fill them."""
     if not host.is_directory(directory):
         raise RunError(
             "is not a directory",
@@ -137,7 +139,8 @@ def _make_image(host: Host, image: str, options: LoopOptions) -> None:
             "conv=fsync",
             "status=none",
         ]
-        # Around the page cache where the file system allows that (tmpfs doesn't): zeros in memory serve nobody.
+        # Around the page cache where the file system allows that (tmpfs doesn't): zeros in memory
+        # serve nobody.
         if host.run([*write, "oflag=direct"], timeout=_patience(options.size)).exit_code:
             do(host, write, where=image, hint=hint, timeout=_patience(options.size))
 
@@ -151,7 +154,8 @@ def _attach(host: Host, image: str, options: LoopOptions) -> Loop:
     wishes = [[f"--direct-io={'on' if options.direct_io else 'off'}"], []]
     said = ""
     for attempt in range(_TRIES):
-        # Another study may take the free device between finding and attaching; a kernel may refuse direct I/O outright.
+        # Another study may take the free device between finding and attaching; a kernel may refuse
+        # direct I/O outright.
         done = host.run([*attach, *wishes[min(attempt // (_TRIES // 2), 1)], image])
         if done.exit_code == 0 and done.stdout.strip().startswith("/dev/"):
             node = done.stdout.strip()

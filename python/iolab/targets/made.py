@@ -1,11 +1,14 @@
-"""What a target made, on record before it is made, so that it goes in any case: at the study's end, or after a kill by the next one.
+"""What a target made, on record before it is made, so that it goes in any case: at the study's end,
+or after a kill by the next one.
 
-`<scratch>.made` stands beside a target's scratch directory, in the results directory: one JSON object a line, synced. Paths at
-or below the scratch directory are kept relative to it, as results may have been moved meanwhile.
+`<scratch>.made` stands beside a target's scratch directory, in the results directory: one JSON
+object a line, synced. Paths at or below the scratch directory are kept relative to it, as results
+may have been moved meanwhile.
 
-A results directory may come from anywhere, so a record alone removes nothing. Each record has a random token that what was made
-bears as well: a directory holds an entry named after it, the UUID of a file system and the name of a pool are hashes of it. A mount
-counts only below such a directory, a loop device only where its backing file lies in one. Symbolic links are never followed.
+A results directory may come from anywhere, so a record alone removes nothing. Each record has a
+random token that what was made bears as well: a directory holds an entry named after it, the UUID
+of a file system and the name of a pool are hashes of it. A mount counts only below such a
+directory, a loop device only where its backing file lies in one. Symbolic links are never followed.
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ from .zpool_pool import remove as remove_pools
 
 SUFFIX = ".made"
 IMAGES = "disk-"
-"""Backing files of loop devices are `disk-0.img`, `disk-1.img`... in a directory that iolab made."""
+"""Backing files of loop devices are `disk-0.img`, `disk-1.img`... in a directory that iolab made.
+"""
 MARK = ".iolab-"
-"""Before a token: the entry by which a directory is known as made by the study that has the token on record."""
+"""Before a token: the entry by which a directory is known as made by the study that has the token
+on record."""
 _ELSEWHERE = re.compile(r"/(?:[^/]+/)*iolab-[0-9a-f]{12}")
 """Paths of directories that are made outside of the results."""
 _FIELDS = {
@@ -68,7 +73,8 @@ class Made:
         self._note("mount", path=self._relative(path), sources=list(sources))
 
     def note_filesystem(self, devices: Sequence[str]) -> str:
-        """Record a file system that is about to be made over devices; the UUID to give it. Raises OSError."""
+        """Record a file system that is about to be made over devices; the UUID to give it. Raises
+        OSError."""
         return _uuid_of(self._note("filesystem", devices=list(devices)))
 
     def note_pool(self, devices: Sequence[str]) -> str:
@@ -76,7 +82,8 @@ class Made:
         return _pool_of(self._note("pool", devices=list(devices)))
 
     def undo(self, host: Host) -> list[str]:
-        """Remove everything on record that bears its mark, then the record; what is still there, in words (the record stays then)."""
+        """Remove everything on record that bears its mark, then the record; what is still there, in
+        words (the record stays then)."""
         try:
             records = list(self._read())
         except FileNotFoundError:
@@ -154,7 +161,8 @@ class Made:
                 continue
 
     def _unmarked(self, host: Host, path: str, token: str) -> str:
-        """Why a directory that is there can't be known as made by this study; empty where it can. What is empty harms nobody."""
+        """Why a directory that is there can't be known as made by this study; empty where it can.
+        What is empty harms nobody."""
         inside = _is_below(path, self._scratch)
         if ".." in path.split("/") or not (inside or _ELSEWHERE.fullmatch(path)):
             return "iolab makes none in such a place"
@@ -195,7 +203,8 @@ def elsewhere(parent: str) -> str:
 def clean_leftovers(host: Host, directory: Path) -> list[str]:
     """Remove what targets of a killed study made, by the records in its results directory.
 
-    Call it with the results' lock held and before any target is made. Returns what could not be removed, in words.
+    Call it with the results' lock held and before any target is made. Returns what could not be
+    removed, in words.
     """
     found = sorted(directory.absolute().glob(f"*{SUFFIX}"))
     return [
@@ -285,7 +294,8 @@ def _unmount(host: Host, point: str, sources: set[str]) -> list[str]:
             return []
         if here[-1].source not in sources:
             return [f"{point} has a mount of {here[-1].source}, which iolab did not make"]
-        # Lazily in the end: the mount is of iolab's own making, and whatever still holds it has its device until it lets go.
+        # Lazily in the end: the mount is of iolab's own making, and whatever still holds it has its
+        # device until it lets go.
         if not tried(host, ["umount", *(["--lazy"] if attempt >= _FEW_TRIES else []), point]):
             pause(host)
     return [f"{point} can't be unmounted"]
@@ -303,7 +313,8 @@ def _detach(host: Host, node: str, image: str) -> list[str]:
 
 
 def _wipe(host: Host, device: str, uuid: str) -> list[str]:
-    """Take the signature of a file system of ours off a user's device, so that the next study finds it as blank as this one did."""
+    """Take the signature of a file system of ours off a user's device, so that the next study finds
+    it as blank as this one did."""
     if uuid.lower() not in signatures(host, device).lower():
         return []
     return (
@@ -314,7 +325,8 @@ def _wipe(host: Host, device: str, uuid: str) -> list[str]:
 
 
 def signatures(host: Host, device: str) -> str:
-    """Known signatures on a device, a line of type and UUID each (wipefs(8)); RunError where it can't be read."""
+    """Known signatures on a device, a line of type and UUID each (wipefs(8)); RunError where it
+    can't be read."""
     answer = host.run(["wipefs", "--no-act", "--noheadings", "--output", "TYPE,UUID", device])
     if answer.exit_code:
         raise RunError(f"can't be looked at: {answer.stderr.strip()[:200]}", where=device)

@@ -1,4 +1,5 @@
-"""How each file system is made: mkfs's own command lines, with what keeps a measurement undisturbed."""
+"""How each file system is made: mkfs's own command lines, with what keeps a measurement
+undisturbed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ PACKAGES: dict[str, str] = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "bt
 """Package that has `mkfs.<name>`, by the same name in Debian and Fedora."""
 
 SMALLEST = {"ext4": 8 << 20, "xfs": 300 << 20, "btrfs": 109 << 20}
-"""Bytes below which mkfs refuses, or a file system has no room for itself (mkfs.xfs 5.19, mkfs.btrfs 6.2)."""
+"""Bytes below which mkfs refuses, or a file system has no room for itself (mkfs.xfs 5.19,
+mkfs.btrfs 6.2)."""
 
 
 def mkfs_command(
@@ -20,8 +22,9 @@ def mkfs_command(
     """The command that makes a file system over the nodes.
 
     Args:
-        options: the study's, last, so that they win. uuid: by which the file system is known as iolab's.
-        keep: whether the device's blocks are kept instead of discarded: a loop file would fall back to a sparse one.
+        options: the study's, last, so that they win. uuid: by which the file system is known as
+        iolab's. keep: whether the device's blocks are kept instead of discarded: a loop file would
+        fall back to a sparse one.
     """
     if fs == "ext4":
         extended, rest = _taken_out(options, "-E")
@@ -43,7 +46,8 @@ def mkfs_command(
 
 
 def mount_options(fs: FileSystem, options: str) -> str:
-    """The study's mount options, and for ext4 `noinit_itable`: the thread that writes inode tables after mkfs disturbs the first runs."""
+    """The study's mount options, and for ext4 `noinit_itable`: the thread that writes inode tables
+    after mkfs disturbs the first runs."""
     names = {option.partition("=")[0] for option in options.split(",")}
     if fs == "ext4" and not names & {"init_itable", "noinit_itable"}:
         return ",".join(filter(None, [options, "noinit_itable"]))

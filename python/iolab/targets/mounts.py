@@ -11,8 +11,9 @@ class Mount:
     """One line of mountinfo (proc_pid_mountinfo(5)).
 
     Attributes:
-        device: `major:minor` of the file system; a number of no block device for btrfs, overlay, tmpfs, network ones.
-        point: where it is mounted; kind: file system type; source: device or name; options: of mount and superblock.
+        device: `major:minor` of the file system; a number of no block device for btrfs, overlay,
+        tmpfs, network ones. point: where it is mounted; kind: file system type; source: device or
+        name; options: of mount and superblock.
     """
 
     device: str

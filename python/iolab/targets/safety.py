@@ -1,8 +1,9 @@
 """Before a user's block device is overwritten: is it one that may be?
 
-Refused whatever is allowed: a device that is mounted, swapped to, part of something (holders, an exclusive open), or behind `/` or
-the results. Refused without `--destructive`: everything. Refused without `--force`: a device that carries a known signature.
-Names must be stable: `/dev/sdb` may be another disk after the next boot.
+Refused whatever is allowed: a device that is mounted, swapped to, part of something (holders, an
+exclusive open), or behind `/` or the results. Refused without `--destructive`: everything. Refused
+without `--force`: a device that carries a known signature. Names must be stable: `/dev/sdb` may be
+another disk after the next boot.
 """
 
 from __future__ import annotations
@@ -82,7 +83,8 @@ def check_may_overwrite(
 
 
 def check_name(host: Host, device: Device) -> None:
-    """RunError where the name may mean another device after the next boot, or goes with what is overwritten."""
+    """RunError where the name may mean another device after the next boot, or goes with what is
+    overwritten."""
     parts = device.named.split("/")
     if parts[:3] == ["", "dev", "mapper"] or (
         parts[:3] == ["", "dev", "disk"] and len(parts) == 5 and parts[3] in _STABLE
@@ -101,7 +103,8 @@ def check_name(host: Host, device: Device) -> None:
 
 
 def check_unused(host: Host, devices: Sequence[Device], results: str) -> None:
-    """RunError where anything uses a device or one of its partitions, or `/` or the results stand on it."""
+    """RunError where anything uses a device or one of its partitions, or `/` or the results stand
+    on it."""
     nodes = {
         name: device for device in devices for name in (device.name, *partitions(host, device.name))
     }
@@ -134,7 +137,8 @@ def _refuse_used(device: Device, name: str, used: str | None) -> None:
 
 
 class _Users:
-    """What uses block devices, as far as the kernel lists it: read once for all, as every question to a far host takes its time."""
+    """What uses block devices, as far as the kernel lists it: read once for all, as every question
+    to a far host takes its time."""
 
     def __init__(self, host: Host, info: str) -> None:
         self._host, self._mounts = host, list(mounts(info))
@@ -176,8 +180,8 @@ def _node(name: str) -> str:
 
 
 def _held(host: Host, nodes: Sequence[str]) -> tuple[str, str] | None:
-    """The first node that refuses an exclusive open, with the reason, as those of mounts of other namespaces, pools and arrays do
-    (open(2), O_EXCL on block devices)."""
+    """The first node that refuses an exclusive open, with the reason, as those of mounts of other
+    namespaces, pools and arrays do (open(2), O_EXCL on block devices)."""
     python = interpreter(host)
     if python is None:
         return None

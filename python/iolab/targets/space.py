@@ -42,7 +42,8 @@ print(json.dumps({"files": files, "apparent_bytes": apparent, "written_bytes": w
 
 @dataclass(frozen=True)
 class Usage:
-    """A mounted file system's books in bytes: its size, what is in use, and data in use (as stored)."""
+    """A mounted file system's books in bytes: its size, what is in use, and data in use (as
+    stored)."""
 
     size: int
     used: int
@@ -57,7 +58,8 @@ def existing(host: Host, path: str) -> str:
 
 
 def check_writable(host: Host, path: str) -> None:
-    """RunError where a directory may not be written to; test(1) asks the kernel, so that a read-only mount counts."""
+    """RunError where a directory may not be written to; test(1) asks the kernel, so that a
+    read-only mount counts."""
     if host.which("test") is not None and host.run(["test", "-w", path]).exit_code:
         raise RunError(
             "can't be written to", where=path, hint="name a directory of yours as target.path"
@@ -90,7 +92,8 @@ def write_back(host: Host, path: str) -> None:
 
 
 def survey(host: Host, path: str) -> Mapping[str, int]:
-    """`files`, `apparent_bytes`, `written_bytes` (without holes) and `block_bytes` (st_blocks) of the files below a directory.
+    """`files`, `apparent_bytes`, `written_bytes` (without holes) and `block_bytes` (st_blocks) of
+    the files below a directory.
 
     Nothing where the host has no Python to ask with.
     """

@@ -1,4 +1,5 @@
-"""A ZFS pool made for the study as the target: laid out over a user's devices, under a chosen build and its parameters."""
+"""A ZFS pool made for the study as the target: laid out over a user's devices, under a chosen build
+and its parameters."""
 
 from __future__ import annotations
 
@@ -54,10 +55,12 @@ RESERVE = 0.05
 
 
 class ZpoolTarget:
-    """A pool of iolab's own name, made anew as often as `fresh` says; every run gets a fresh file system in it.
+    """A pool of iolab's own name, made anew as often as `fresh` says; every run gets a fresh file
+    system in it.
 
-    Its modules and devices may be other targets' of the same study too (another build, another layout): the pool is made when a
-    run's turn comes, never before, and whatever pool of the study stands in the way is destroyed then.
+    Its modules and devices may be other targets' of the same study too (another build, another
+    layout): the pool is made when a run's turn comes, never before, and whatever pool of the study
+    stands in the way is destroyed then.
     """
 
     name: ClassVar[str] = "zpool"
@@ -151,7 +154,8 @@ class ZpoolTarget:
             self._load()
 
     def begin(self, context: RunContext) -> Place:
-        """A fresh file system, in a fresh pool where `fresh` says so or another target of the study has used devices or modules since."""
+        """A fresh file system, in a fresh pool where `fresh` says so or another target of the study
+        has used devices or modules since."""
         serves = {
             "run": context.run,
             "cell": context.cell,
@@ -177,14 +181,16 @@ class ZpoolTarget:
         return self._options.cache == "cold"
 
     def chill(self) -> None:
-        """Export and import the pool: nothing of it stays in the ARC; then drop what the page cache holds."""
+        """Export and import the pool: nothing of it stays in the ARC; then drop what the page cache
+        holds."""
         self._export()
         drop_caches(self._host)
         self._import()
         self._delay()
 
     def observe(self) -> Mapping[str, Any]:
-        """What the run's files take by ZFS's own books, after everything was written; the pool, its properties and its parameters."""
+        """What the run's files take by ZFS's own books, after everything was written; the pool, its
+        properties and its parameters."""
         if self._run is None or self._pool not in pools(self._host):
             return {}
         dataset = f"{self._pool}/{self._run}"
@@ -209,7 +215,8 @@ class ZpoolTarget:
         return {key: value for key, value in found.items() if value is not None}
 
     def _build(self) -> dict[str, Any]:
-        """What was asked for, what its files are, and what is loaded: the gate of builds compares them."""
+        """What was asked for, what its files are, and what is loaded: the gate of builds compares
+        them."""
         asked = self._options.build
         if asked is not None and self._expected is None:
             self._expected = build_sources(self._host, asked)
@@ -234,7 +241,8 @@ class ZpoolTarget:
         tried(self._host, ["zpool", "wait", "-t", "free", self._pool])  # OpenZFS 2.0 and later
 
     def release(self, again: bool) -> None:
-        """Export the pool where a later run shall find it (`fresh` is block or study), else destroy it: commands may load modules then."""
+        """Export the pool where a later run shall find it (`fresh` is block or study), else destroy
+        it: commands may load modules then."""
         if not self._pool or self._pool not in pools(self._host):
             return
         self._undelay()
@@ -302,7 +310,8 @@ class ZpoolTarget:
         return f"{self._scratch}/{self._pool}"
 
     def _make(self) -> None:
-        """A new pool; every other of this study goes first, for it may hold the devices or the modules."""
+        """A new pool; every other of this study goes first, for it may hold the devices or the
+        modules."""
         results = self._scratch.rpartition("/")[0]
         for name in pools(self._host):
             if name.startswith(PREFIX) and self._is_ours(name, results):
@@ -332,7 +341,8 @@ class ZpoolTarget:
         )
 
     def _load(self) -> None:
-        """The build that the study names; without one the build that a set-up loaded, or that was loaded when the study began."""
+        """The build that the study names; without one the build that a set-up loaded, or that was
+        loaded when the study began."""
         before = self._before if loaded_by_iolab(self._host) or not is_loaded(self._host) else None
         load(self._host, self._options.build or before, self._options.module_parameters)
         self._changed = True
@@ -381,7 +391,8 @@ class ZpoolTarget:
             self._delays.pop()
 
     def _chosen(self) -> list[str]:
-        """As many of the named devices as the layout takes, in natural order; RunError where they are too few."""
+        """As many of the named devices as the layout takes, in natural order; RunError where they
+        are too few."""
         if self._layout.literal:
             return [word for word in self._layout.literal if word.startswith("/")]
         found: list[str] = []

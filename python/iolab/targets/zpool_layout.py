@@ -1,4 +1,5 @@
-"""How a pool is laid out over devices: `raidz2:10 x 7 + log mirror:2` becomes the words that zpool-create(8) takes."""
+"""How a pool is laid out over devices: `raidz2:10 x 7 + log mirror:2` becomes the words that
+zpool-create(8) takes."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Group:
 
 @dataclass(frozen=True)
 class Layout:
-    """Groups that take devices in their order; or words as they stand, among which devices begin with a slash."""
+    """Groups that take devices in their order; or words as they stand, among which devices begin
+    with a slash."""
 
     groups: tuple[Group, ...] = ()
     literal: tuple[str, ...] = ()

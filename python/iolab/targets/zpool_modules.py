@@ -1,4 +1,5 @@
-"""Which OpenZFS is loaded: builds that stand side by side, parameters of the modules, and their loading anew."""
+"""Which OpenZFS is loaded: builds that stand side by side, parameters of the modules, and their
+loading anew."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ..hosts.base.host import Host, text_or_none
 from .commands import do
 
 SWITCH = "openzfs-use"
-"""Loads one of several builds: `openzfs-use BRANCH [PARAMETER=VALUE...]`, `--list` prints `* 2.1 2.1.11-1`, the loaded one starred."""
+"""Loads one of several builds: `openzfs-use BRANCH [PARAMETER=VALUE...]`, `--list` prints `* 2.1
+2.1.11-1`, the loaded one starred."""
 MODULES = ("spl", "zavl", "znvpair", "zunicode", "zlua", "zzstd", "icp", "zcommon", "zfs")
 """Modules of OpenZFS in the order of loading; from 2.2 on there are spl and zfs alone."""
 _PARAMETERS = "/sys/module/zfs/parameters"
@@ -27,7 +29,8 @@ _IDENTIFY = (
 """Of a note of ELF the first 16 bytes are its lengths, its type and its name, GNU."""
 
 _NOTE = "/run/iolab-openzfs"
-"""What iolab loaded last in this boot: the inode of /sys/module/zfs, another one after each loading, and how it was loaded."""
+"""What iolab loaded last in this boot: the inode of /sys/module/zfs, another one after each
+loading, and how it was loaded."""
 
 
 @dataclass(frozen=True)
@@ -89,19 +92,22 @@ def version(host: Host) -> str:
 
 def parameters(host: Host) -> dict[str, str]:
     """Every parameter of the zfs module with its value."""
-    # One program for all: a slow or far host would need many seconds to be asked for each of some hundred.
+    # One program for all: a slow or far host would need many seconds to be asked for each of some
+    # hundred.
     lines = host.run(["grep", "-rsH", "", _PARAMETERS], timeout=120).stdout.splitlines()
     return dict(line.removeprefix(f"{_PARAMETERS}/").split(":", 1) for line in lines if ":" in line)
 
 
 def loaded_by_iolab(host: Host) -> bool:
-    """Whether iolab loaded the modules that are loaded now; False where somebody else did since, such as a variant's set-up."""
+    """Whether iolab loaded the modules that are loaded now; False where somebody else did since,
+    such as a variant's set-up."""
     inode = (text_or_none(host, _NOTE) or "").partition(" ")[0]
     return bool(inode) and inode == _inode(host)
 
 
 def as_wanted(host: Host, build: str | None, before: str | None, wanted: Mapping[str, str]) -> bool:
-    """Whether the loaded modules are those of a build, with these parameters and no others that iolab set.
+    """Whether the loaded modules are those of a build, with these parameters and no others that
+    iolab set.
 
     Without a build: whatever a set-up loaded, else what was loaded when the study began (`before`).
     """
@@ -132,10 +138,12 @@ def _inode(host: Host) -> str:
 
 
 def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
-    """Load a build's modules (for None those that are loaded) anew with these parameters; RunError where that can't be done.
+    """Load a build's modules (for None those that are loaded) anew with these parameters; RunError
+    where that can't be done.
 
-    No pool may be imported; pools of others are never exported for it. Where the loaded modules aren't the host's own, and nothing
-    says which file they came from, they can't be loaded anew: RunError, and the host's own are never loaded in their place.
+    No pool may be imported; pools of others are never exported for it. Where the loaded modules
+    aren't the host's own, and nothing says which file they came from, they can't be loaded anew:
+    RunError, and the host's own are never loaded in their place.
     """
     words = [f"{name}={value}" for name, value in wanted.items()]
     if build is not None and build.startswith("/"):
@@ -184,7 +192,8 @@ def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
 
 
 def directory_modules(host: Host, directory: str) -> dict[str, str]:
-    """Modules of OpenZFS below a directory, by name in the order of loading: a source tree that was built, or a tree for modprobe -d.
+    """Modules of OpenZFS below a directory, by name in the order of loading: a source tree that was
+    built, or a tree for modprobe -d.
 
     RunError where zfs and spl aren't among them.
     """
@@ -203,7 +212,8 @@ def directory_modules(host: Host, directory: str) -> dict[str, str]:
 
 
 def loaded_modules(host: Host) -> dict[str, dict[str, str]]:
-    """What identifies each loaded module of OpenZFS: its `srcversion`, and its `build_id` where it has one."""
+    """What identifies each loaded module of OpenZFS: its `srcversion`, and its `build_id` where it
+    has one."""
     said = host.run(["sh", "-c", _IDENTIFY, "sh", *MODULES]).stdout.splitlines()
     found = {}
     for line in said:
@@ -224,7 +234,8 @@ def build_sources(host: Host, build: str) -> dict[str, str]:
 
 
 def build_record(host: Host, build: str) -> dict[str, Any]:
-    """`build.json` of a build that iolab made: its sources, patches, compiler and build-ids; empty where there is none."""
+    """`build.json` of a build that iolab made: its sources, patches, compiler and build-ids; empty
+    where there is none."""
     text = text_or_none(host, f"{BUILDS}/{build}/{RECORD}")
     try:
         found = json.loads(text or "{}")

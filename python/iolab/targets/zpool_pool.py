@@ -90,7 +90,8 @@ def destroy(host: Host, name: str) -> None:
 
 
 def remove(host: Host, names: Collection[str], devices: Collection[str]) -> list[str]:
-    """Destroy pools by names that nobody else's have, and wipe their labels off the devices; what is still there, in words.
+    """Destroy pools by names that nobody else's have, and wipe their labels off the devices; what
+    is still there, in words.
 
     A device is touched only where it bears the label of one of them.
     """
@@ -104,7 +105,8 @@ def remove(host: Host, names: Collection[str], devices: Collection[str]) -> list
 
 
 def _wipe(host: Host, ours: Collection[str], device: str) -> list[str]:
-    """Labels stand on the device itself, or on the first of the two partitions that ZFS makes on a whole disk."""
+    """Labels stand on the device itself, or on the first of the two partitions that ZFS makes on a
+    whole disk."""
     node = host.resolve(device)
     parts = _partitions(host, node)
     places = [place for place in (*parts, node) if _label(host, place) in ours]

@@ -1,1 +1,2 @@
-"""What drives a target: a workload says what it needs, what it will do, and the command that does it."""
+"""What drives a target: a workload says what it needs, what it will do, and the command that does
+it."""

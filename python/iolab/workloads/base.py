@@ -23,13 +23,17 @@ class Load:
         offered_iops: rate over all jobs of an open loop, 1/s; None for a closed one.
         space_bytes: room it may take on the target.
         options: its options as plain data, for the gates that ask how the load was made.
-        writes: whether it may write to its place; a block device is given without leave only to a load that doesn't, and such a
+        writes: whether it may write to its place; a block device is given without leave only to a
+        load that doesn't, and such a
             load must be kept from writing by its tool as well (fio's `--readonly`).
-        facts: further plain data for `run.json`: `time_based`, `concurrency` (I/Os in flight over all jobs, mean over the window),
-            `sections` (of the job, where several), `steps` (of a load that rises; see `results.steps`), `files` (how many are gone
-            through whole, which is what ends the run: `runtime` is only the longest that it may last), `notes`.
-        layout_bytes: what is written out before the window, for estimates of time; None for all of `space_bytes`.
-        layout_first: whether `Workload.layout` shall run before the load in any case, as the load itself would take too long for it.
+        facts: further plain data for `run.json`: `time_based`, `concurrency` (I/Os in flight over
+        all jobs, mean over the window),
+            `sections` (of the job, where several), `steps` (of a load that rises; see
+            `results.steps`), `files` (how many are gone through whole, which is what ends the run:
+            `runtime` is only the longest that it may last), `notes`.
+        layout_bytes: what is written out before the window, for estimates of time; None for all of
+        `space_bytes`. layout_first: whether `Workload.layout` shall run before the load in any
+        case, as the load itself would take too long for it.
     """
 
     jobs: int
@@ -52,7 +56,8 @@ class Job:
     Attributes:
         command: argument list, started in the run's evidence directory.
         files: name to text, written there first. main: the file among them that is "the exact job".
-        limit: seconds after which it hangs and is ended. folders: made there beforehand, for what its tool leaves.
+        limit: seconds after which it hangs and is ended. folders: made there beforehand, for what
+        its tool leaves.
     """
 
     command: tuple[str, ...]
@@ -72,7 +77,8 @@ class Workload(Protocol):
 
     @classmethod
     def place_of(cls, factor: str) -> tuple[str, ...] | None:
-        """Where in the workload's table a factor goes that no `{}` mentions; None where it means nothing to it."""
+        """Where in the workload's table a factor goes that no `{}` mentions; None where it means
+        nothing to it."""
         ...
 
     @classmethod
@@ -82,12 +88,14 @@ class Workload(Protocol):
 
     @classmethod
     def tools(cls, host: Host) -> Mapping[str, str]:
-        """Programs it needs, name to version; RunError, with the way to get it, where one is missing."""
+        """Programs it needs, name to version; RunError, with the way to get it, where one is
+        missing."""
         ...
 
     @classmethod
     def check(cls, host: Host, jobs: Mapping[str, Workload]) -> None:
-        """Try the jobs (a name for messages to each) without doing I/O; RunError names the one that is refused."""
+        """Try the jobs (a name for messages to each) without doing I/O; RunError names the one that
+        is refused."""
         ...
 
     def load(self) -> Load:
@@ -95,19 +103,22 @@ class Workload(Protocol):
         ...
 
     def job(self, place: Place) -> Job:
-        """The command and its files, for one run at a place of the target: a directory, or a block device."""
+        """The command and its files, for one run at a place of the target: a directory, or a block
+        device."""
         ...
 
     def layout(self, place: Place) -> Job | None:
-        """A job that makes the files that `job` will read, without measuring; None where there is nothing to lay out.
+        """A job that makes the files that `job` will read, without measuring; None where there is
+        nothing to lay out.
 
-        Run first, to its end, where the target's cache shall be cold (`Target.cold`), which `Target.chill` sees to then, and where
-        `Load.layout_first` asks for it; then `job`.
+        Run first, to its end, where the target's cache shall be cold (`Target.cold`), which
+        `Target.chill` sees to then, and where `Load.layout_first` asks for it; then `job`.
         """
         ...
 
     def marks(self, window: tuple[int, int]) -> tuple[Mark, ...]:
-        """What happened inside a run by itself, such as the steps of a load that rises; for `marks.jsonl`."""
+        """What happened inside a run by itself, such as the steps of a load that rises; for
+        `marks.jsonl`."""
         ...
 
     def notes(self) -> tuple[str, ...]:
@@ -115,5 +126,6 @@ class Workload(Protocol):
         ...
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
-        """Realtime nanoseconds [t0, t1] of the measured window by what the run left, None where it can't be told."""
+        """Realtime nanoseconds [t0, t1] of the measured window by what the run left, None where it
+        can't be told."""
         ...

@@ -1,4 +1,5 @@
-"""A set of files as the workload: so many of such a size, written or read whole, so many at a time; how long it takes is the figure."""
+"""A set of files as the workload: so many of such a size, written or read whole, so many at a time;
+how long it takes is the figure."""
 
 from __future__ import annotations
 
@@ -24,11 +25,13 @@ from .fio_sections import resolve
 
 
 class FilesWorkload:
-    """Files written or read whole, several at a time, by fio: a run ends when all are done, and `write.time` or `read.time` says when.
+    """Files written or read whole, several at a time, by fio: a run ends when all are done, and
+    `write.time` or `read.time` says when.
 
-    Each job goes through files of its own one after the other, in order, with one I/O at a time. Writes make the files. Where
-    the target's cache is cold, what is read was written beforehand by the very load that `op = "write"` measures, as many at a
-    time, so that it lies where such writing puts it; else fio lays it out itself, and it is read from memory.
+    Each job goes through files of its own one after the other, in order, with one I/O at a time.
+    Writes make the files. Where the target's cache is cold, what is read was written beforehand by
+    the very load that `op = "write"` measures, as many at a time, so that it lies where such
+    writing puts it; else fio lays it out itself, and it is read from memory.
     """
 
     name: ClassVar[str] = "files"

@@ -1,4 +1,5 @@
-"""fio as the workload: any of its options, or a job file as it is, in a job file that stays with the run's evidence."""
+"""fio as the workload: any of its options, or a job file as it is, in a job file that stays with
+the run's evidence."""
 
 from __future__ import annotations
 
@@ -41,11 +42,13 @@ _OWN_FACTORS = {"compressibility", "section"}
 
 
 class FioWorkload:
-    """fio with one job section, `numjobs` times; with the sections of a job file; or with a load that rises within the run.
+    """fio with one job section, `numjobs` times; with the sections of a job file; or with a load
+    that rises within the run.
 
-    iolab adds: the place, runtime and time_based, ramp_time, group_reporting, and per-second logs of rate and bandwidth,
-    one file each over all jobs of a section, stamped with the wall clock (runs of two seconds and more). With `log_ios` the
-    logs hold every I/O instead, and those per second are summed from them after the run.
+    iolab adds: the place, runtime and time_based, ramp_time, group_reporting, and per-second logs
+    of rate and bandwidth, one file each over all jobs of a section, stamped with the wall clock
+    (runs of two seconds and more). With `log_ios` the logs hold every I/O instead, and those per
+    second are summed from them after the run.
     """
 
     name: ClassVar[str] = "fio"
@@ -84,7 +87,8 @@ class FioWorkload:
 
     @classmethod
     def check(cls, host: Host, jobs: Mapping[str, Workload]) -> None:
-        """Have fio parse every distinct job (`--parse-only`), all in one file: bad options cost nothing but a second."""
+        """Have fio parse every distinct job (`--parse-only`), all in one file: bad options cost
+        nothing but a second."""
         sections: dict[str, tuple[Section, ...]] = {}
         for name, workload in jobs.items():
             assert isinstance(workload, FioWorkload)
@@ -195,8 +199,8 @@ class FioWorkload:
         )
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
-        """By fio's own clock: back from its last I/O where it logs each, from its start time where it tells (3.36 and later), else back
-        from the end of its jobs."""
+        """By fio's own clock: back from its last I/O where it logs each, from its start time where
+        it tells (3.36 and later), else back from the end of its jobs."""
         from ..formats.fio.json_output import (
             FioJson,
         )  # here: readers are needed after a run, not to plan one

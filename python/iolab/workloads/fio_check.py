@@ -16,7 +16,8 @@ _MOST_CHECKED = 1000
 
 
 def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
-    """Have fio parse every distinct section of these jobs (a name for messages to each), all in one file.
+    """Have fio parse every distinct section of these jobs (a name for messages to each), all in one
+    file.
 
     RunError names the first job that fio refuses.
     """
@@ -80,7 +81,8 @@ def _whole(value: Any) -> bool:
 
 
 def _refusal(output: str, names: list[str]) -> str:
-    """fio's complaint with the cell it is about, from `Bad option <rwx=3>`, `fio: job cell3 dropped`."""
+    """fio's complaint with the cell it is about, from `Bad option <rwx=3>`, `fio: job cell3
+    dropped`."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     dropped = re.search(r"job cell(\d+) dropped", output)
     cell = f" of {names[int(dropped[1])]}" if dropped and int(dropped[1]) < len(names) else ""

@@ -115,7 +115,8 @@ class FioFields(Options):
     @model_validator(mode="before")
     @classmethod
     def _read_job_file(cls, given: Any, info: ValidationInfo) -> Any:
-        """The file's text becomes `job`, so that what ran is in the record whatever becomes of the file."""
+        """The file's text becomes `job`, so that what ran is in the record whatever becomes of the
+        file."""
         name = given.get("job_file") if isinstance(given, dict) else None
         if not isinstance(name, str) or given.get("job") is not None:
             return given

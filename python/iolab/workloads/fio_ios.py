@@ -1,7 +1,9 @@
-"""fio's log of every I/O (`log_ios`): the options that make it, what it costs, and whose I/Os each of its files holds.
+"""fio's log of every I/O (`log_ios`): the options that make it, what it costs, and whose I/Os each
+of its files holds.
 
-fio can log either every I/O or means over a time, for all logs of a job alike. With `log_ios` it logs every I/O, and what the
-per-second logs say otherwise is summed from that afterwards (`run.log_ios`).
+fio can log either every I/O or means over a time, for all logs of a job alike. With `log_ios` it
+logs every I/O, and what the per-second logs say otherwise is summed from that afterwards
+(`run.log_ios`).
 """
 
 from __future__ import annotations
@@ -20,10 +22,12 @@ FOLDER = "ios"
 """Below a run's directory: fio's logs of every I/O, until they are in the recording."""
 
 ENTRY_BYTES = 40
-"""fio's memory for an I/O in one log with offsets (struct io_sample_offset; 80 bytes an I/O were measured in 2 logs of fio 3.33)."""
+"""fio's memory for an I/O in one log with offsets (struct io_sample_offset; 80 bytes an I/O were
+measured in 2 logs of fio 3.33)."""
 
 _PREALLOCATED = 1 << 24
-"""Entries of all jobs of a section whose memory is asked for beforehand: growing a log stops the job for a moment."""
+"""Entries of all jobs of a section whose memory is asked for beforehand: growing a log stops the
+job for a moment."""
 
 _MOST_ENTRIES = 1 << 20
 _FEWEST_ENTRIES = 1024
@@ -52,7 +56,8 @@ _BREAK = {
 
 @dataclass(frozen=True)
 class IoLog:
-    """A log of one job: its file, the name that the section's logs share, and `section.number` (numbers from 0, as fio's $jobnum)."""
+    """A log of one job: its file, the name that the section's logs share, and `section.number`
+    (numbers from 0, as fio's $jobnum)."""
 
     path: Path
     prefix: str
@@ -60,7 +65,8 @@ class IoLog:
 
 
 def log_options(section: Section, prefix: str) -> dict[str, Scalar]:
-    """What makes fio log every I/O of a section, each job in a file of its own, in the folder `ios`."""
+    """What makes fio log every I/O of a section, each job in a file of its own, in the folder
+    `ios`."""
     entries = _PREALLOCATED // max(1, _number(section.options.get("numjobs", 1)))
     return {
         "write_lat_log": f"{FOLDER}/{prefix}",
@@ -89,7 +95,8 @@ def log_problems(sections: Sequence[Section], *, job_file: bool) -> list[OptionP
 
 
 def log_notes(sections: Sequence[Section], runtime: float) -> list[str]:
-    """What logging every I/O costs, before it is run: memory of fio, known beforehand for open loops alone."""
+    """What logging every I/O costs, before it is run: memory of fio, known beforehand for open
+    loops alone."""
     logs = max((2 if synchronous(section.options) else 3 for section in sections), default=2)
     each = logs * ENTRY_BYTES
     cost = f"log_ios: fio holds {each} bytes of memory for each I/O until its job ends"
@@ -106,7 +113,8 @@ def log_notes(sections: Sequence[Section], runtime: float) -> list[str]:
 
 
 def io_logs(folder: Path, only: str) -> list[IoLog]:
-    """The logs of total latency in a folder, in order of fio's thread numbers; `only` names the section where there is one."""
+    """The logs of total latency in a folder, in order of fio's thread numbers; `only` names the
+    section where there is one."""
     matches = [
         (int(match["thread"]), match["section"], path)
         for path in _files(folder)
@@ -125,7 +133,8 @@ def io_logs(folder: Path, only: str) -> list[IoLog]:
 
 
 def span_ns(logs: Iterable[IoLog]) -> tuple[int, int] | None:
-    """(from, until) in ns since the epoch: first and last I/O of all logs by their first and last lines, whole milliseconds around them.
+    """(from, until) in ns since the epoch: first and last I/O of all logs by their first and last
+    lines, whole milliseconds around them.
 
     None where no log has a line that begins with a time since the epoch.
     """

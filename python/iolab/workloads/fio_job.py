@@ -1,4 +1,5 @@
-"""The job file of one run: a workload's sections with what depends on the place and what iolab needs to measure them."""
+"""The job file of one run: a workload's sections with what depends on the place and what iolab
+needs to measure them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LAYOUT_OUTPUT = "layout.txt"
 LOG_PREFIX = "fio"
 """Logs are `fio_bw.log` and `fio_iops.log`; of a section of several `fio-<its name>_bw.log`."""
 SHORTEST_LOGGED = 2.0
-"""Seconds below which a run has no per-second logs: fio often ends before it has written a job's last second."""
+"""Seconds below which a run has no per-second logs: fio often ends before it has written a job's
+last second."""
 _NO_LATENCY = ("disable_lat", "disable_clat", "gtod_reduce")
 """Options that leave a log of latencies empty."""
 STEP_LOG_MSEC = 250
@@ -39,7 +41,8 @@ def job_sections(
     """All sections, complete; RunError where the job doesn't fit the place.
 
     Args:
-        rising: `devices` where each section adds devices of the place. create_only: lay files out and end.
+        rising: `devices` where each section adds devices of the place. create_only: lay files out
+        and end.
     """
     sections = list(resolved.sections)
     if resolved.steps and not create_only:
@@ -91,7 +94,8 @@ def _length(resolved: Resolved) -> dict[str, Scalar]:
 
 
 def _logs(resolved: Resolved, section: Section, *, several: bool) -> dict[str, Scalar]:
-    """One file per kind over all jobs of the section, stamped with the wall clock; with `log_ios`, one per job of every I/O."""
+    """One file per kind over all jobs of the section, stamped with the wall clock; with `log_ios`,
+    one per job of every I/O."""
     prefix = (
         f"{LOG_PREFIX}-{''.join(char if char.isalnum() else '-' for char in section.name)}"
         if several
@@ -114,7 +118,8 @@ def _logs(resolved: Resolved, section: Section, *, several: bool) -> dict[str, S
 
 
 def _places(resolved: Resolved, place: Place, rising: str) -> list[dict[str, Scalar]]:
-    """Where each section works. A bare colon separates directories, so one in a name gets a backslash."""
+    """Where each section works. A bare colon separates directories, so one in a name gets a
+    backslash."""
     count = len(resolved.sections)
     if place.kind == "device":
         if rising:

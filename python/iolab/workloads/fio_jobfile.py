@@ -1,4 +1,5 @@
-"""Reading fio's job files (fio(1), "Job File Format"), as tolerantly as fio reads them and a little more."""
+"""Reading fio's job files (fio(1), "Job File Format"), as tolerantly as fio reads them and a little
+more."""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ class Section:
 def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
     """The sections of a job file in order, and what is wrong with it.
 
-    `;` and `#` begin comments anywhere in a line; an option without a value is 1; a `[global]` holds for the sections after
-    it and adds to those before it; names that fio takes for another come back as that other one (`blocksize` as `bs`).
-    Environment variables and `include` are problems: what a study runs must stand in its own files.
+    `;` and `#` begin comments anywhere in a line; an option without a value is 1; a `[global]`
+    holds for the sections after it and adds to those before it; names that fio takes for another
+    come back as that other one (`blocksize` as `bs`). Environment variables and `include` are
+    problems: what a study runs must stand in its own files.
     """
     sections: list[tuple[str, dict[str, str | int | float | bool]]] = []
     common: dict[str, str | int | float | bool] = {}

@@ -1,4 +1,5 @@
-"""fio's option names, and the few that iolab keeps to itself, each with its reason (fio(1), `fio --cmdhelp`)."""
+"""fio's option names, and the few that iolab keeps to itself, each with its reason (fio(1), `fio
+--cmdhelp`)."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ zonecapacity zonemode zonerange zonesize zoneskip zone_reset_frequency zone_rese
 """
 
 KNOWN = frozenset(_NAMES.split())
-"""Options by which a factor's name is known as fio's. A newer fio's options pass all the same, written as options."""
+"""Options by which a factor's name is known as fio's. A newer fio's options pass all the same,
+written as options."""
 
 _LOGS = "iolab writes the logs of every run; leave it out"
 _ITSELF = "it is set by iolab for every run; leave it out"
@@ -64,7 +66,8 @@ RESERVED = {
     "create_only": "nothing would be measured",
     "verify_only": "nothing would be measured",
 }
-"""Options that a study can't set, with what to do instead. Safety first: a study measures in its target and nowhere else."""
+"""Options that a study can't set, with what to do instead. Safety first: a study measures in its
+target and nowhere else."""
 
 _NETWORK, _DEVICES = "it talks to the network", "it writes to devices by name"
 BARRED_ENGINES = {
@@ -133,7 +136,8 @@ FILE_ENGINES = frozenset(
         "libcufile",
     }
 )
-"""Engines that are known to stay in the files they are given. One that is in neither list is refused too: nobody has looked at it."""
+"""Engines that are known to stay in the files they are given. One that is in neither list is
+refused too: nobody has looked at it."""
 
 ALIASES = {
     "blocksize": "bs",
@@ -161,7 +165,8 @@ OBSOLETE = {
     "output": "it is not an option of a job: iolab keeps the output with the run",
     "output-format": "it is not an option of a job: the form of the output is iolab's",
 }
-"""Options of fio 1 and 2, and of its command line, that fio 3 refuses in a job; taken out with a note, so that old studies run."""
+"""Options of fio 1 and 2, and of its command line, that fio 3 refuses in a job; taken out with a
+note, so that old studies run."""
 
 _KEPT = "iolab keeps its own"
 _PLACE = "the target says where"

@@ -44,7 +44,8 @@ _PLACES = {
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
 """Options whose value becomes (part of) a file's name."""
 SMALL_BLOCK = 4096
-"""Bytes below which writing files out block by block takes so long that it is done in larger ones: a job at `bs=1` never begins."""
+"""Bytes below which writing files out block by block takes so long that it is done in larger ones:
+a job at `bs=1` never begins."""
 LAYOUT_BLOCK = 1 << 20
 _COUNTS = ("numjobs", "iodepth")
 _RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
@@ -73,7 +74,8 @@ def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
 def offered_iops(options: Mapping[str, Scalar], jobs: int) -> float | None:
     """Rate of an open loop over all jobs, 1/s, or None for a closed loop.
 
-    `rate_iops` is per job; one number holds for every operation, `read,write,trim` gives each its own (fio(1)).
+    `rate_iops` is per job; one number holds for every operation, `read,write,trim` gives each its
+    own (fio(1)).
     """
     given = str(options.get("rate_iops", "")).strip()
     kind = direction(options)
@@ -90,7 +92,8 @@ def offered_iops(options: Mapping[str, Scalar], jobs: int) -> float | None:
 
 
 def space_bytes(options: Mapping[str, Scalar], jobs: int) -> int:
-    """Room that these jobs may take: their size each, once where they share a file; 0 for a share of a device."""
+    """Room that these jobs may take: their size each, once where they share a file; 0 for a share
+    of a device."""
     size = _number(str(options.get("size", ""))) or 0
     shared = "filename" in options or "$job" not in str(options.get("filename_format", "$jobname"))
     return size if shared else size * jobs
@@ -102,7 +105,8 @@ def direction(options: Mapping[str, Scalar]) -> str:
 
 
 def laid_out(options: Mapping[str, Scalar]) -> bool:
-    """Whether fio writes the files out before it begins: for reads, overwrites, and engines that can't extend a file."""
+    """Whether fio writes the files out before it begins: for reads, overwrites, and engines that
+    can't extend a file."""
     reads = direction(options) in ("read", "randread", "rw", "readwrite", "randrw")
     return (
         reads
@@ -112,7 +116,8 @@ def laid_out(options: Mapping[str, Scalar]) -> bool:
 
 
 def largest_block(options: Mapping[str, Scalar]) -> int:
-    """Bytes of the largest block of a load, in which fio writes its files out; 4096, fio's own, where nothing is said."""
+    """Bytes of the largest block of a load, in which fio writes its files out; 4096, fio's own,
+    where nothing is said."""
     texts = [str(options[name]) for name in ("bs", "bsrange", "bssplit") if name in options]
     sizes = [
         size

@@ -1,4 +1,5 @@
-"""From a study's words to the sections of the job file that fio gets, apart from what depends on the place."""
+"""From a study's words to the sections of the job file that fio gets, apart from what depends on
+the place."""
 
 from __future__ import annotations
 
@@ -29,10 +30,12 @@ class Resolved:
     """What a workload will do.
 
     Attributes:
-        sections: every job with all its options; runtime, ramp: seconds; time_based: as in the model, defaults filled in.
-        steps: of a load that rises, in order; `apart` says that its sections run one after the other, not together.
-        log_ios: whether fio logs every I/O. job_file: whether the sections are a job file's, whose sizes stay as they are written.
-        notes: what was changed about the study's words, for the user. problems: why this can't be run.
+        sections: every job with all its options; runtime, ramp: seconds; time_based: as in the
+        model, defaults filled in. steps: of a load that rises, in order; `apart` says that its
+        sections run one after the other, not together. log_ios: whether fio logs every I/O.
+        job_file: whether the sections are a job file's, whose sizes stay as they are written.
+        notes: what was changed about the study's words, for the user. problems: why this can't be
+        run.
     """
 
     sections: tuple[Section, ...]
@@ -184,7 +187,8 @@ def _take_time(name: str, value: Scalar, timing: _Timing, found: list[OptionProb
 def _laid_over(
     given: FioFields, sections: Sequence[Section], notes: dict[str, None]
 ) -> tuple[list[Section], list[OptionProblem]]:
-    """The study's options over each section's, then its compressibility; checked as the job that comes of it."""
+    """The study's options over each section's, then its compressibility; checked as the job that
+    comes of it."""
     found: list[OptionProblem] = []
     options: Mapping[str, Scalar] = given.options
     if given.job is not None:

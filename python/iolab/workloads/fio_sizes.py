@@ -1,7 +1,8 @@
 """Sizes among fio's options as plain bytes, so that fio reads what the study means.
 
-fio reads `4KiB` as 4,000 bytes unless `kb_base=1000` (fio(1), "Parameter types": the units are swapped for the sake of old scripts), and
-`4 k` as 4. A study means 4,096 by both, as everywhere in iolab. A job file means what fio reads.
+fio reads `4KiB` as 4,000 bytes unless `kb_base=1000` (fio(1), "Parameter types": the units are
+swapped for the sake of old scripts), and `4 k` as 4. A study means 4,096 by both, as everywhere in
+iolab. A job file means what fio reads.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ SIZES = frozenset(
         "zoneskip",
     }
 )
-"""Options with sizes, alone or in lists (`4k-64k`, `4k/50:8k/50`, `1m,500k`, `zoned_abs:60/20g`), and rates written with the same units."""
+"""Options with sizes, alone or in lists (`4k-64k`, `4k/50:8k/50`, `1m,500k`, `zoned_abs:60/20g`),
+and rates written with the same units."""
 
 _SIZE = re.compile(r"(?<![\w.])(\d+)([ \t]*)([kmgtp])(ib|b|i|)(?![\w])", re.IGNORECASE)
 
@@ -64,13 +66,15 @@ def in_bytes(options: Mapping[str, Scalar], base: int = 1024) -> dict[str, Scala
 
 
 def as_meant(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Options of a study as iolab reads them: in bytes where `kb_base = 1000` is among them, by which units without an i are decimal."""
+    """Options of a study as iolab reads them: in bytes where `kb_base = 1000` is among them, by
+    which units without an i are decimal."""
     base = _base(options)
     return dict(options) if base == 1024 else in_bytes(options, base)
 
 
 def as_fio_reads(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Options of a job file: as they are, but sizes that fio takes for others than they seem are in the bytes that it takes them for."""
+    """Options of a job file: as they are, but sizes that fio takes for others than they seem are in
+    the bytes that it takes them for."""
     base = _base(options)
 
     def read(match: re.Match[str]) -> int:

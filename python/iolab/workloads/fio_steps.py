@@ -1,8 +1,8 @@
 """A load that rises within one run: sections of a job file that begin one step after another.
 
-More jobs (ascending `numjobs`) and more devices are added to those that run; whatever else changes, a step is a section of
-its own that takes over from the one before it on the same files, within a tenth of a second (fio looks at start delays as
-often).
+More jobs (ascending `numjobs`) and more devices are added to those that run; whatever else changes,
+a step is a section of its own that takes over from the one before it on the same files, within a
+tenth of a second (fio looks at start delays as often).
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def stepped(asked: StepOptions, sections: Sequence[Section], runtime: float | No
 def timed(
     sections: Sequence[Section], steps: Sequence[Step], *, apart: bool, ramp: float
 ) -> list[Section]:
-    """The sections with when they begin and how long they run: the first, and its ramp, at once; the others after it."""
+    """The sections with when they begin and how long they run: the first, and its ramp, at once;
+    the others after it."""
     made = []
     for section, step in zip(sections, steps, strict=True):
         own: dict[str, Scalar] = {
@@ -107,7 +108,8 @@ def timed(
 def shares(
     sections: Sequence[Section], levels: Sequence[Scalar], devices: Sequence[str]
 ) -> list[tuple[str, ...]] | None:
-    """Of steps over devices, the devices that each section adds; None where there are fewer than the highest level."""
+    """Of steps over devices, the devices that each section adds; None where there are fewer than
+    the highest level."""
     counts = [int(level) for level in levels]
     if max(counts) > len(devices):
         return None

@@ -1,4 +1,5 @@
-"""A picture as the workload: real I/O whose heat map of offset, size or latency shows a text or an image."""
+"""A picture as the workload: real I/O whose heat map of offset, size or latency shows a text or an
+image."""
 
 from __future__ import annotations
 
@@ -31,9 +32,10 @@ CALIBRATION = 3.0
 class PictureWorkload:
     """A text or an image drawn into the offset, size or latency map, by fio.
 
-    Each column of the picture is a span of time, each row a range of the value; each lit pixel gets the same number of
-    I/Os. Offsets and sizes are what is asked for; latency is that of reads from the page cache, whose sizes are chosen
-    by what reads of each size were measured to take just before. fio keeps the times (replay with absolute waits).
+    Each column of the picture is a span of time, each row a range of the value; each lit pixel gets
+    the same number of I/Os. Offsets and sizes are what is asked for; latency is that of reads from
+    the page cache, whose sizes are chosen by what reads of each size were measured to take just
+    before. fio keeps the times (replay with absolute waits).
     """
 
     name: ClassVar[str] = "picture"
@@ -90,7 +92,8 @@ class PictureWorkload:
         )
 
     def job(self, place: Place) -> Job:
-        """The list of I/Os, fio's job that replays it, and a script that prepares the file, measures and draws."""
+        """The list of I/Os, fio's job that replays it, and a script that prepares the file,
+        measures and draws."""
         given, path = self._given, files.where(place)
         made = {
             files.JOB_FILE: job_text(self._options(path), section=files.NAME),
@@ -140,7 +143,8 @@ class PictureWorkload:
         return ()
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
-        """By fio's own clock: its start time where it tells (3.36 and later), else back from the end of its job."""
+        """By fio's own clock: its start time where it tells (3.36 and later), else back from the
+        end of its job."""
         from ..formats.fio.json_output import (
             FioJson,
         )  # here: readers are needed after a run, not to plan one

@@ -1,4 +1,5 @@
-"""What a picture shows: pixels that are lit or dark, from text, from rows of characters, or from an image file (PBM, PGM, PNG)."""
+"""What a picture shows: pixels that are lit or dark, from text, from rows of characters, or from an
+image file (PBM, PGM, PNG)."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ class Bitmap:
 
 
 def of_text(text: str) -> Bitmap:
-    """A text in letters; ValueError where it holds a character that isn't printable ASCII, or nothing to see."""
+    """A text in letters; ValueError where it holds a character that isn't printable ASCII, or
+    nothing to see."""
     strange = sorted(
         {character for character in text if not (" " <= character <= "~" or character == "\n")}
     )
@@ -95,7 +97,8 @@ def of_rows(text: str) -> Bitmap:
 
 
 def of_file(path: Path) -> Bitmap:
-    """An image file: what is darker than half is lit. FormatError where it is none, damaged or too large."""
+    """An image file: what is darker than half is lit. FormatError where it is none, damaged or too
+    large."""
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST_FILE + 1)

@@ -1,4 +1,5 @@
-"""Letters for pictures: a proportional face, seven pixels high with two more below the line; every printable ASCII character."""
+"""Letters for pictures: a proportional face, seven pixels high with two more below the line; every
+printable ASCII character."""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ def glyphs() -> dict[str, tuple[str, ...]]:
 
 
 def set_text(text: str) -> tuple[str, ...]:
-    """A text as rows of `#` and `.`; its lines one below the other, from the left. KeyError for a character without a letter."""
+    """A text as rows of `#` and `.`; its lines one below the other, from the left. KeyError for a
+    character without a letter."""
     blocks = [_line(line) for line in text.split("\n")]
     width = max(len(block[0]) for block in blocks)
     rows: list[str] = []

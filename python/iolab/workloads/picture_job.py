@@ -1,10 +1,12 @@
-"""The files of a run that draws a picture: fio's replay of a list of I/Os with their times (fio(1), "Trace File Format v2").
+"""The files of a run that draws a picture: fio's replay of a list of I/Os with their times (fio(1),
+"Trace File Format v2").
 
-In a list of version 2 `wait` takes milliseconds since fio's start, so that delays never add up. The list names the file
-`picture`, and `replay_redirect` says where that is. Files that a replay reads aren't laid out by fio, so a first fio does.
+In a list of version 2 `wait` takes milliseconds since fio's start, so that delays never add up. The
+list names the file `picture`, and `replay_redirect` says where that is. Files that a replay reads
+aren't laid out by fio, so a first fio does.
 
-A latency picture needs to know how long reads of each size take here and now: a second fio measures them, and `sizes.awk`
-turns times and latencies into the list.
+A latency picture needs to know how long reads of each size take here and now: a second fio measures
+them, and `sizes.awk` turns times and latencies into the list.
 """
 
 from __future__ import annotations
@@ -73,7 +75,8 @@ def prepare_text(place: Place, size: int) -> str:
 
 
 def drawing_options(path: str, ios: int, *, direct: bool, runtime: float) -> dict[str, Scalar]:
-    """fio's options for the replay that draws; its log has every I/O with time, latency, size and offset, as `log_ios` has it."""
+    """fio's options for the replay that draws; its log has every I/O with time, latency, size and
+    offset, as `log_ios` has it."""
     return {
         **_replay(path, LIST_FILE),
         "direct": int(direct),
@@ -127,7 +130,8 @@ def plan_text(planned: Iterable[Planned]) -> str:
 
 
 def calibrate_text(size: int) -> str:
-    """Reads that bring the file into the cache, then reads of each size, a while apart as a picture's are."""
+    """Reads that bring the file into the cache, then reads of each size, a while apart as a
+    picture's are."""
     chance = random.Random(0)
     lines = [
         *_HEAD,
@@ -185,7 +189,8 @@ def awk_text(size: int, bs: int, runtime: float) -> str:
 
 
 def _end(runtime: float) -> Sequence[str]:
-    """The last wait makes the run as long as it is planned: fio's start, from which it counts, is a little before the job's."""
+    """The last wait makes the run as long as it is planned: fio's start, from which it counts, is a
+    little before the job's."""
     return [f"{NAME} wait {round((runtime + LATE) * 1000)} 0", f"{NAME} close"]
 
 

@@ -17,7 +17,8 @@ from .picture_plan import LEAD, TAIL, Canvas, Map
 SHORTEST_SLOT = 0.01
 """Seconds: fio keeps the beginning of an I/O to the millisecond."""
 BUSIEST = 0.7
-"""Share of a column's time that a latency picture may plan to be busy; beyond it, a slower moment would smear the columns."""
+"""Share of a column's time that a latency picture may plan to be busy; beyond it, a slower moment
+would smear the columns."""
 MOST_IOS = 1_000_000
 
 _RANGES: dict[Map, tuple[str, str]] = {
@@ -29,7 +30,8 @@ _ROOMS: dict[Map, int] = {"offset": 64 << 20, "size": 64 << 20, "latency": 128 <
 _STEPS: dict[Map, int] = {"offset": 4096, "size": 512, "latency": 4096}
 _PER_PIXEL = 150
 _FEWEST, _BUSY = 10, 0.5
-"""A latency picture has as many I/Os as fill this share of its busiest column, and not fewer than this of each pixel."""
+"""A latency picture has as many I/Os as fill this share of its busiest column, and not fewer than
+this of each pixel."""
 
 
 class PictureOptions(Options):
@@ -106,7 +108,8 @@ class PictureOptions(Options):
     @model_validator(mode="before")
     @classmethod
     def _read_file(cls, given: Any, info: ValidationInfo) -> Any:
-        """The image's pixels become `bitmap`, so that what was drawn is in the record whatever becomes of the file."""
+        """The image's pixels become `bitmap`, so that what was drawn is in the record whatever
+        becomes of the file."""
         name = given.get("bitmap_file") if isinstance(given, dict) else None
         if not isinstance(name, str) or given.get("bitmap") is not None:
             return given

@@ -1,4 +1,5 @@
-"""Where a picture lies in its map, and the I/Os that draw it: columns are spans of time, rows are ranges of the value."""
+"""Where a picture lies in its map, and the I/Os that draw it: columns are spans of time, rows are
+ranges of the value."""
 
 from __future__ import annotations
 
@@ -17,13 +18,15 @@ PICTURE_FILE = "picture.json"
 LEAD, TAIL = 0.4, 0.1
 """Seconds kept free before the first column, in which fio starts its job, and after the last."""
 MARGIN = 0.3
-"""Share of a row's height, at its bottom and at its top, that is kept free where values come out a little different."""
+"""Share of a row's height, at its bottom and at its top, that is kept free where values come out a
+little different."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 """Multiples of it, modulo 1, fill a range evenly however many there are."""
 
 
 class Planned(NamedTuple):
-    """One I/O: milliseconds after the load's start, and the value (bytes or nanoseconds) that it shall have."""
+    """One I/O: milliseconds after the load's start, and the value (bytes or nanoseconds) that it
+    shall have."""
 
     at_ms: int
     value: float
@@ -35,9 +38,10 @@ class Canvas:
 
     Attributes:
         map: what its rows are of. bitmap: its pixels.
-        low, high: the values, bytes or nanoseconds, at the bottom of the lowest row and the top of the highest; rows are
-        equally high on the scale that a heat map has for this value, linear for offsets and logarithmic for the others.
-        start: seconds from the load's start to the first column; slot: seconds that a column lasts.
+        low, high: the values, bytes or nanoseconds, at the bottom of the lowest row and the top of
+        the highest; rows are equally high on the scale that a heat map has for this value, linear
+        for offsets and logarithmic for the others. start: seconds from the load's start to the
+        first column; slot: seconds that a column lasts.
     """
 
     map: Map
@@ -59,7 +63,8 @@ class Canvas:
         return float(self.low * (self.high / self.low) ** position)
 
     def plan(self, per_pixel: int) -> list[Planned]:
-        """The I/Os in order of time: `per_pixel` in each lit pixel, spread evenly over its time and its range of values."""
+        """The I/Os in order of time: `per_pixel` in each lit pixel, spread evenly over its time and
+        its range of values."""
         found = []
         margin = MARGIN if self.map == "latency" else 0.0
         for number, (column, row) in enumerate(self.bitmap.lit):
@@ -72,7 +77,8 @@ class Canvas:
         return sorted(found)
 
     def busiest(self, per_pixel: int) -> float:
-        """Of a latency picture: the largest share of a column's time that its I/Os take, one after the other."""
+        """Of a latency picture: the largest share of a column's time that its I/Os take, one after
+        the other."""
         columns = [0.0] * self.bitmap.width
         for column, row in self.bitmap.lit:
             columns[column] += per_pixel * math.sqrt(self.edges[row] * self.edges[row + 1]) / 1e9

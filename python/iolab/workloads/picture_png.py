@@ -1,4 +1,5 @@
-"""Reading PNG (W3C Portable Network Graphics, third edition) as far as a picture needs it: which pixels are dark."""
+"""Reading PNG (W3C Portable Network Graphics, third edition) as far as a picture needs it: which
+pixels are dark."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 
 
 
 def dark_pixels(data: bytes, most_columns: int, most_rows: int) -> list[list[bool]]:
-    """Rows of pixels, top down: whether each is darker than half on white paper. ValueError where the file is damaged or too large."""
+    """Rows of pixels, top down: whether each is darker than half on white paper. ValueError where
+    the file is damaged or too large."""
     chunks = _chunks(data)
     head = chunks.get(b"IHDR", b"")
     if len(head) != 13:
@@ -68,7 +70,8 @@ def _chunks(data: bytes) -> dict[bytes, bytes]:
 
 
 def _unfiltered(kind: int, line: bytes, before: bytes, step: int) -> bytes:
-    """A line as it was before it was filtered by its difference to neighbours ("Filter types for filter method 0")."""
+    """A line as it was before it was filtered by its difference to neighbours ("Filter types for
+    filter method 0")."""
     if kind > 4:
         raise ValueError("is damaged: no such filter")
     made = bytearray(line)

@@ -1,4 +1,5 @@
-"""Reading a picture back from what was recorded: how well counts by time and value match what was to be drawn."""
+"""Reading a picture back from what was recorded: how well counts by time and value match what was
+to be drawn."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ class ReadBack:
     """A picture as it was recorded.
 
     Attributes:
-        counts: I/Os of each pixel, shape (rows, columns), row 0 being the lowest. lit: which of them were to be lit, alike.
-        total: I/Os in all; those beyond the picture count as missed.
+        counts: I/Os of each pixel, shape (rows, columns), row 0 being the lowest. lit: which of
+        them were to be lit, alike. total: I/Os in all; those beyond the picture count as missed.
         origin_ns: where the picture's first column begins, on the clock of the counts.
     """
 
@@ -47,7 +48,8 @@ class ReadBack:
 
     @property
     def contrast(self) -> float:
-        """I/Os of a lit pixel against those of a dark one, means; infinite where no dark pixel has any, nan where none has."""
+        """I/Os of a lit pixel against those of a dark one, means; infinite where no dark pixel has
+        any, nan where none has."""
         lit, dark = self.counts[self.lit], self.counts[~self.lit]
         if not lit.sum() and not dark.sum():
             return math.nan
@@ -55,13 +57,15 @@ class ReadBack:
 
     @property
     def correlation(self) -> float:
-        """Pearson's correlation of the pixels' counts with the picture, -1 to 1; nan where either is of one value alone."""
+        """Pearson's correlation of the pixels' counts with the picture, -1 to 1; nan where either
+        is of one value alone."""
         if self.counts.min() == self.counts.max() or self.lit.all():
             return math.nan
         return float(np.corrcoef(self.counts.ravel(), self.lit.ravel())[0, 1])
 
     def rows(self) -> tuple[str, ...]:
-        """What a reader sees, as a bitmap's rows: pixels with more than half as many I/Os as lit ones have on average."""
+        """What a reader sees, as a bitmap's rows: pixels with more than half as many I/Os as lit
+        ones have on average."""
         seen = self.counts > self.counts[self.lit].mean() / 2
         return tuple("".join("#" if pixel else "." for pixel in row) for row in seen[::-1])
 
@@ -94,9 +98,11 @@ def read_back(counts: HeatCounts, canvas: Canvas, *, origin_ns: int | None = Non
     """Sort counts into the picture's pixels.
 
     Args:
-        counts: of the picture's kind of value; columns a tenth of its slot or shorter keep its edges sharp.
-        origin_ns: when its first column begins; left open, the time, in steps of the counts' columns, at which lit pixels
-            have most more I/Os than dark ones on average. Such a search over a few thousand steps finds little in noise.
+        counts: of the picture's kind of value; columns a tenth of its slot or shorter keep its
+        edges sharp. origin_ns: when its first column begins; left open, the time, in steps of the
+        counts' columns, at which lit pixels
+            have most more I/Os than dark ones on average. Such a search over a few thousand steps
+            finds little in noise.
     UsageError where the counts are of another value.
     """
     if counts.y != canvas.map:
@@ -132,7 +138,8 @@ def read_back(counts: HeatCounts, canvas: Canvas, *, origin_ns: int | None = Non
 
 
 def _rows_over_time(counts: HeatCounts, canvas: Canvas) -> Pixels:
-    """I/Os of each of the picture's rows before each column of the counts, shape (rows, columns + 1)."""
+    """I/Os of each of the picture's rows before each column of the counts, shape (rows, columns +
+    1)."""
     used, place = np.unique(counts.index, return_inverse=True)
     bounds = np.array([counts.grid.bounds(int(index), int(index)) for index in used])
     middle = (
@@ -148,7 +155,8 @@ def _rows_over_time(counts: HeatCounts, canvas: Canvas) -> Pixels:
 
 
 def _between(over_time: Pixels, first: Floats, last: Floats) -> Pixels:
-    """I/Os of each row in spans of time, in columns of the counts; a column belongs to the span that its middle lies in."""
+    """I/Os of each row in spans of time, in columns of the counts; a column belongs to the span
+    that its middle lies in."""
     most = over_time.shape[1] - 1
     begin, end = (np.clip(np.ceil(each - 0.5), 0, most).astype(np.int64) for each in (first, last))
     found: Pixels = over_time[:, end] - over_time[:, begin]

@@ -1,4 +1,5 @@
-"""Files of others: nothing waits for them or reads them without end, and no link leads a write elsewhere."""
+"""Files of others: nothing waits for them or reads them without end, and no link leads a write
+elsewhere."""
 
 from __future__ import annotations
 

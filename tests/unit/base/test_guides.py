@@ -1,4 +1,5 @@
-"""Guides that are made of measurements: what was written by hand stays, parts are made anew, mistakes are told."""
+"""Guides that are made of measurements: what was written by hand stays, parts are made anew,
+mistakes are told."""
 
 from __future__ import annotations
 

@@ -12,7 +12,8 @@ LEGITIMATE = {
         "iolab.api",
     ): "iolab.open is the package's door, loaded on demand; modules take its version"
 }
-"""(module, what it imports) that may close a circle, and why. What the registry loads by name is no import."""
+"""(module, what it imports) that may close a circle, and why. What the registry loads by name is no
+import."""
 
 
 def imported(package: Path) -> dict[str, set[str]]:
@@ -36,7 +37,8 @@ def needs(name: str, path: Path, known: Mapping[str, Path]) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             above = around[: len(around) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
-            # a name of a package is a module of it, the compiled one included, or something that the package itself defines
+            # a name of a package is a module of it, the compiled one included, or something that
+            # the package itself defines
             found |= {
                 whole
                 if (whole := f"{base}.{alias.name}") in known or alias.name == "_core"
@@ -47,7 +49,8 @@ def needs(name: str, path: Path, known: Mapping[str, Path]) -> set[str]:
 
 
 def in_circles(needed: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The modules that are left when all are gone that import none of the rest or are imported by none of it."""
+    """The modules that are left when all are gone that import none of the rest or are imported by
+    none of it."""
     left = dict(needed)
     while True:
         wanted = set().union(*left.values()) if left else set()

@@ -1,4 +1,5 @@
-"""The layers of ARCHITECTURE.md: a group imports only what stands on its left, and only cli prints and exits."""
+"""The layers of ARCHITECTURE.md: a group imports only what stands on its left, and only cli prints
+and exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a release is made from: the list of crates, the bill of materials, the files that come with an installation."""
+"""What a release is made from: the list of crates, the bill of materials, the files that come with
+an installation."""
 
 from __future__ import annotations
 

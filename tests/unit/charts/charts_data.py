@@ -1,4 +1,5 @@
-"""Comparisons made by hand for the tests of charts: the published #447 tables, and repetitions with intervals."""
+"""Comparisons made by hand for the tests of charts: the published #447 tables, and repetitions with
+intervals."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def comparison(
 
 
 def published(metric: str = "write.iops") -> Comparison:
-    """Both #447 tables: one number per cell, UNJUDGED; latency is what Little's law makes of the same rates."""
+    """Both #447 tables: one number per cell, UNJUDGED; latency is what Little's law makes of the
+    same rates."""
     values = {}
     for row, (jobs, before, after) in enumerate(zip(JOBS, MASTER_IOPS, PROJECT_IOPS, strict=True)):
         for col, disks in enumerate(DISKS):
@@ -204,7 +206,8 @@ def runs_of(
     suspect: Sequence[tuple] = (),
     invalid: Sequence[tuple] = (),
 ) -> list[Run]:
-    """Runs with throughput and latency (by Little's law) for (variant, disks, numjobs, repetition) to IOPS."""
+    """Runs with throughput and latency (by Little's law) for (variant, disks, numjobs, repetition)
+    to IOPS."""
     runs = []
     for number, (key, rate) in enumerate(rates.items()):
         variant, disks, jobs, repetition = key
@@ -225,7 +228,8 @@ def runs_of(
 
 
 def saturating(repetitions: int = 5, disks: Sequence[int] = (1, 8), noise: float = 0.03) -> dict:
-    """Rates that flatten at a ceiling, as closed loops do: (variant, disks, numjobs, repetition) to IOPS."""
+    """Rates that flatten at a ceiling, as closed loops do: (variant, disks, numjobs, repetition) to
+    IOPS."""
     chance = random.Random(3)
 
     def rate(jobs: int, ceiling: float) -> float:

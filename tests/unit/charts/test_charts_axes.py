@@ -1,4 +1,5 @@
-"""Axes: ticks where loads were measured, units that read well, domains that hold everything, zeros said."""
+"""Axes: ticks where loads were measured, units that read well, domains that hold everything, zeros
+said."""
 
 from __future__ import annotations
 

@@ -146,7 +146,8 @@ def test_percentiles_pool_repetitions_and_stop_where_too_few_lie_beyond() -> Non
     assert not rows(chart, "band", group="fast")
     table = list(csv.DictReader(io.StringIO(chart.to_csv())))
     by_percent = {float(row["percent"]): row for row in table if row["variant"] == "slow"}
-    # 150 of 2000 I/Os are in the slow bucket: the 92.5th per cent is the first that can be one of them.
+    # 150 of 2000 I/Os are in the slow bucket: the 92.5th per cent is the first that can be one of
+    # them.
     assert float(by_percent[90.0]["value"]) < float(by_percent[95.0]["value"])
     assert {row["numjobs"] for row in table} == {"64"}
 

@@ -1,4 +1,5 @@
-"""The matrix of two metrics: enough digits to tell values apart, and a verdict beside every number in every format."""
+"""The matrix of two metrics: enough digits to tell values apart, and a verdict beside every number
+in every format."""
 
 from __future__ import annotations
 

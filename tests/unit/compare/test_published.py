@@ -1,4 +1,5 @@
-"""The seeds' printed tables: every change of #447 to six decimals, and the printed shapes of the others."""
+"""The seeds' printed tables: every change of #447 to six decimals, and the printed shapes of the
+others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Traces through the Python binding: shapes, counts against logs that fio itself made, and what users are told."""
+"""Traces through the Python binding: shapes, counts against logs that fio itself made, and what
+users are told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Files cut anywhere, with bytes knocked over, or of noise: read as far as they go, or refused with a FormatError."""
+"""Files cut anywhere, with bytes knocked over, or of noise: read as far as they go, or refused with
+a FormatError."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ SAMPLES = {path.name: path.read_bytes() for path in sorted(DATA.iterdir())} | {
 
 
 def accepted(data: bytes, name: str) -> object | None:
-    """The table of a file, or None where its format refuses it; anything but a FormatError fails the test."""
+    """The table of a file, or None where its format refuses it; anything but a FormatError fails
+    the test."""
     kind = detect(SAMPLES[name], name)
     assert kind is not None
     return read_or_refuse(lambda: FORMATS[kind].read(data, name), name)

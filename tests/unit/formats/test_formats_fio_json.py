@@ -1,4 +1,5 @@
-"""fio's JSON of every version: one meaning from many shapes, and a reason for every file that can't be read."""
+"""fio's JSON of every version: one meaning from many shapes, and a reason for every file that can't
+be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""iolab's logs of /proc/stat, meminfo, vmstat and pressure: shares, rates and levels, what kernels lack, torn ends."""
+"""iolab's logs of /proc/stat, meminfo, vmstat and pressure: shares, rates and levels, what kernels
+lack, torn ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""sysstat's iostat as text: every era's columns by name, rows without header by their number, damage, time stamps."""
+"""sysstat's iostat as text: every era's columns by name, rows without header by their number,
+damage, time stamps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A public study of 2017, 440 runs of fio with iostat beside them: everything in it is read, and fast."""
+"""A public study of 2017, 440 runs of fio with iostat beside them: everything in it is read, and
+fast."""
 
 from __future__ import annotations
 

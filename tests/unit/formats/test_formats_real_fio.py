@@ -44,7 +44,8 @@ def run_fio(directory: Path, *options: str) -> bytes:
 
 
 def test_pooled_jobs_are_what_group_reporting_reports(tmp_path: Path) -> None:
-    # a fixed number of I/Os at a fixed rate: two invocations do the same, but for an I/O or two that come out as the other kind
+    # a fixed number of I/Os at a fixed rate: two invocations do the same, but for an I/O or two
+    # that come out as the other kind
     options = (
         "--rw=randrw",
         "--randseed=7",

@@ -1,4 +1,5 @@
-"""Profiles as text: samples of `perf script`, with more or fewer columns, and folded stacks; cut and damaged ones too."""
+"""Profiles as text: samples of `perf script`, with more or fewer columns, and folded stacks; cut
+and damaged ones too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""iolab's logs of OpenZFS: what each release tells, what it doesn't, histograms that lose no count, torn and damaged files."""
+"""iolab's logs of OpenZFS: what each release tells, what it doesn't, histograms that lose no count,
+torn and damaged files."""
 
 from __future__ import annotations
 
@@ -294,7 +295,8 @@ def test_a_log_is_known_by_its_first_line_and_a_newer_one_is_refused(kind: str) 
 
 @pytest.mark.parametrize("release", ["2.1", "2.3"])
 def test_what_real_releases_wrote(release: str) -> None:
-    """A mirror of vdb and vdc with a log device vdd and a cache vde under 8 KiB sync reads and writes."""
+    """A mirror of vdb and vdc with a log device vdd and a cache vde under 8 KiB sync reads and
+    writes."""
 
     def real(kind: str) -> Any:
         return read(kind, (DATA / f"{kind}-{release}.log").read_text())

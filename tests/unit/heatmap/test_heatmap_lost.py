@@ -1,4 +1,5 @@
-"""Losses and unrecorded time: by column of the drawing, under the map, hatched and apart from idle time, in every renderer."""
+"""Losses and unrecorded time: by column of the drawing, under the map, hatched and apart from idle
+time, in every renderer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Pictures: pixels where the cells are, palettes that any colour vision can order, files that are what they say."""
+"""Pictures: pixels where the cells are, palettes that any colour vision can order, files that are
+what they say."""
 
 from __future__ import annotations
 

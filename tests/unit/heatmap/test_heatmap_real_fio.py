@@ -1,5 +1,5 @@
-"""Workloads of real fio are told apart by what their maps show. The pictures are kept, to be looked at: below `tests/artefacts/`, or where
-IOLAB_ARTEFACTS says."""
+"""Workloads of real fio are told apart by what their maps show. The pictures are kept, to be looked
+at: below `tests/artefacts/`, or where IOLAB_ARTEFACTS says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ARTEFACTS = (
 
 
 def fio_log(fio: str, folder: Path, name: str, *jobs: str, direct: bool = True) -> Path:
-    """The latency log of a short run of fio, with offsets; where the file system refuses direct I/O the test is left out."""
+    """The latency log of a short run of fio, with offsets; where the file system refuses direct I/O
+    the test is left out."""
     data = folder / "data"
     if not data.exists():
         data.write_bytes(np.random.default_rng(1).bytes(SIZE))

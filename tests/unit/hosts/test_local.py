@@ -28,7 +28,8 @@ def handled() -> Iterator[None]:
 def test_a_death_of_iolab_just_before_the_program_begins_is_not_missed(
     handled: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool
 ) -> None:
-    """The signal comes when the child has asked for it and is still a copy of iolab, with its handlers. `beside`: in another thread."""
+    """The signal comes when the child has asked for it and is still a copy of iolab, with its
+    handlers. `beside`: in another thread."""
     real = local._die_with
 
     def die_with(parent: int) -> Callable[[], None]:

@@ -1,4 +1,5 @@
-"""Builds of the user's own in a rig, with a compiler that only copies: sources, patches, what is compiled again, and every failure."""
+"""Builds of the user's own in a rig, with a compiler that only copies: sources, patches, what is
+compiled again, and every failure."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ USERLAND = PATCH.replace("module/zil.c", "cmd/zpool.c")
 
 
 class Maker:
-    """A rig with the build 2.3, and what was done in it. `fail`: what the compiler says before it fails."""
+    """A rig with the build 2.3, and what was done in it. `fail`: what the compiler says before it
+    fails."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.directory, self.fail, self.compiled, self.fetched = directory, "", [], 0

@@ -1,4 +1,5 @@
-"""Rigs without a virtual machine: recipes, mirrors, the state of machines, and words where something is missing."""
+"""Rigs without a virtual machine: recipes, mirrors, the state of machines, and words where
+something is missing."""
 
 from __future__ import annotations
 
@@ -313,7 +314,8 @@ def test_building_takes_root(tmp_path: Path) -> None:
 def test_a_stage_that_was_done_is_not_done_again(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order of stages, what a change does, and going on after a failure; the programs themselves are left out."""
+    """The order of stages, what a change does, and going on after a failure; the programs
+    themselves are left out."""
     said: list[str] = []
     ran: list[str] = []
     fail: set[str] = set()

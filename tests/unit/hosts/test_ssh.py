@@ -1,4 +1,5 @@
-"""Hosts over ssh, against an sshd of the tests' own: what goes there and comes back, and what a lost connection leaves."""
+"""Hosts over ssh, against an sshd of the tests' own: what goes there and comes back, and what a
+lost connection leaves."""
 
 from __future__ import annotations
 
@@ -130,7 +131,8 @@ def test_a_lost_connection_fails_what_ran_and_ends_it_there(
 def test_what_a_far_end_that_hangs_leaves_running_is_ended_by_the_next_connection(
     far_side: SshOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answered: bool
 ) -> None:
-    """It can't notice that the connection went; nor, in the second case, did its answer to the start come here."""
+    """It can't notice that the connection went; nor, in the second case, did its answer to the
+    start come here."""
     real, told = Channel.call, []
 
     def call(
@@ -172,7 +174,8 @@ def test_what_a_far_end_that_hangs_leaves_running_is_ended_by_the_next_connectio
 
 @pytest.mark.slow
 def test_programs_end_with_a_killed_iolab(far_side: SshOptions, tmp_path: Path) -> None:
-    """kill -9 of the process that holds the connection: its ssh goes with it, and the far end ends what it started."""
+    """kill -9 of the process that holds the connection: its ssh goes with it, and the far end ends
+    what it started."""
     child = os.fork()
     if child == 0:
         try:

@@ -1,4 +1,5 @@
-"""One study on two machines at once, by the command line: two sshds of the tests' own, and real fio."""
+"""One study on two machines at once, by the command line: two sshds of the tests' own, and real
+fio."""
 
 from __future__ import annotations
 

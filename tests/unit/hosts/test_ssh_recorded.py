@@ -1,4 +1,5 @@
-"""Recording another machine, over an sshd of the tests' own: the probe goes there, its frames come here, and nothing stays there."""
+"""Recording another machine, over an sshd of the tests' own: the probe goes there, its frames come
+here, and nothing stays there."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def _root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """Make a probe of a script (see `support.frames`) that is brought over; its log has a line for each start."""
+    """Make a probe of a script (see `support.frames`) that is brought over; its log has a line for
+    each start."""
 
     def make(**script: Any) -> Path:
         log = tmp_path / "probe.log"
@@ -396,7 +398,8 @@ def test_every_request_there_is_recorded_here(
 
 
 def refused(far_side: SshOptions, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What `iolab run` says of a study that can't be recorded there; it must be one line, and nothing is left."""
+    """What `iolab run` says of a study that can't be recorded there; it must be one line, and
+    nothing is left."""
     (tmp_path / "study.toml").write_text(REAL.format(place=tmp_path))
     capsys.readouterr()
     assert (

@@ -1,5 +1,5 @@
-"""A machine whose clock is set, or that slept, while it is recorded: ahead, another probe goes on by the new time; set back, times go on
-as if it had not been. Either is said."""
+"""A machine whose clock is set, or that slept, while it is recorded: ahead, another probe goes on
+by the new time; set back, times go on as if it had not been. Either is said."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def bench(
     each: Callable[[], None] = lambda: None,
     requests: Sequence[tuple[float, dict[str, Any]]] = (),
 ) -> Bench:
-    """A recorder of a machine whose clock is set by so much, at so many seconds; `far`: the recorder is elsewhere."""
+    """A recorder of a machine whose clock is set by so much, at so many seconds; `far`: the
+    recorder is elsewhere."""
     left = dict(steps)
 
     def passed() -> None:

@@ -1,4 +1,5 @@
-"""The keeper beside a writer: what is sealed is kept, and what goes wrong there is told and harms nothing."""
+"""The keeper beside a writer: what is sealed is kept, and what goes wrong there is told and harms
+nothing."""
 
 from __future__ import annotations
 

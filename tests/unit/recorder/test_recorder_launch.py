@@ -1,4 +1,5 @@
-"""The probe as a process, started directly and by the one that keeps root: nothing of it is ever left."""
+"""The probe as a process, started directly and by the one that keeps root: nothing of it is ever
+left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The recorder's loop, without a kernel and without time passing: what is taken in, how it ends, what a death or a budget does."""
+"""The recorder's loop, without a kernel and without time passing: what is taken in, how it ends,
+what a death or a budget does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whatever JSON is asked for as a mark: it is kept so that everyone can read it again, or refused in words."""
+"""Whatever JSON is asked for as a mark: it is kept so that everyone can read it again, or refused
+in words."""
 
 from __future__ import annotations
 

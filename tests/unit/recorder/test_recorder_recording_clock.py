@@ -1,4 +1,5 @@
-"""The recording's own time and what the machine's clock showed: after steps back and ahead, with several probes, of another machine."""
+"""The recording's own time and what the machine's clock showed: after steps back and ahead, with
+several probes, of another machine."""
 
 from __future__ import annotations
 
@@ -22,10 +23,12 @@ def hello(clock: SetClock) -> dict[str, Any]:
 
 
 class Machine:
-    """A machine with a probe on it, which tells its clocks each second; all in seconds since the recording's begin."""
+    """A machine with a probe on it, which tells its clocks each second; all in seconds since the
+    recording's begin."""
 
     def __init__(self, far: bool = False, late: float = 0.0, drift: float = 0.0) -> None:
-        """`late`: seconds that a word takes; `drift`: by how much this clock is faster than the recorder's."""
+        """`late`: seconds that a word takes; `drift`: by how much this clock is faster than the
+        recorder's."""
         self.clock, self.here = SetClock(), SetClock(0)
         self.clock.sleep(50.0)
         self.start = self.clock.realtime_ns()

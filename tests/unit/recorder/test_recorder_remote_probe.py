@@ -1,4 +1,5 @@
-"""The probe on another host: what is checked before, what a shell's noise and a lost host do, and that nobody waits for either."""
+"""The probe on another host: what is checked before, what a shell's noise and a lost host do, and
+that nobody waits for either."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ FRAMES = Path(__file__).parents[2] / "support/frames.py"
 
 @dataclass
 class FarFake(FakeHost):
-    """A host elsewhere in memory: its sessions are processes of this machine. `down`: why it can't be reached."""
+    """A host elsewhere in memory: its sessions are processes of this machine. `down`: why it can't
+    be reached."""
 
     down: str = ""
     noise: str = ""

@@ -1,4 +1,5 @@
-"""A whole recording of fake probes on a fake clock: what the disk refuses for a moment is done later, wherever the probe is."""
+"""A whole recording of fake probes on a fake clock: what the disk refuses for a moment is done
+later, wherever the probe is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A probe that says nonsense in frames that are whole: one clear error each, no traceback, and nothing of it in the recording."""
+"""A probe that says nonsense in frames that are whole: one clear error each, no traceback, and
+nothing of it in the recording."""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ def changed(data: dict[str, Any], name: str, value: object) -> dict[str, Any]:
 
 
 def outcome_of(place: Path, hello: dict[str, Any], more: bytes = b"") -> IolabError | None:
-    """What recording with such a probe fails with; None where it goes on. Anything but an error of iolab's own goes through."""
+    """What recording with such a probe fails with; None where it goes on. Anything but an error of
+    iolab's own goes through."""
     clock = FakeClock()
 
     def probes(number: int, sources: Any) -> FakeProbe:

@@ -1,4 +1,5 @@
-"""I/Os of OpenZFS's disks from zpool's counts: growth of disks alone, on buckets of powers of two, whatever befalls the shell that asks."""
+"""I/Os of OpenZFS's disks from zpool's counts: growth of disks alone, on buckets of powers of two,
+whatever befalls the shell that asks."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def reading(
 
 
 def tank(reads: int, writes: int = 0) -> Rows:
-    """A mirror of two disks, of which the first did something: reads of 1 to 2 ms, writes of 16 to 33 ms."""
+    """A mirror of two disks, of which the first did something: reads of 1 to 2 ms, writes of 16 to
+    33 ms."""
     counted = {
         1048575 * 2 + 1: [reads, 0, reads, 0, 0, 0, 0, 0, 0, 0],
         33554431: [0, writes, 0, writes, 0, 0, 0, 0, 0, 0],

@@ -1,4 +1,5 @@
-"""What a writer does when is told by a clock that nobody sets; a session's ends are those of what was recorded."""
+"""What a writer does when is told by a clock that nobody sets; a session's ends are those of what
+was recorded."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def test_what_came_a_moment_ago_is_not_old_by_a_new_time(step: int, tmp_path: Pa
         assert Recording(tmp_path / "r").facts.dropped is None
         record(54)
         dropped = Recording(tmp_path / "r").facts.dropped
-        # after the age they go; set back, what is labelled with times to come stays until they are over
+        # after the age they go; set back, what is labelled with times to come stays until they are
+        # over
         assert (dropped or {}).get("segments") == (14 if step > 0 else None)
 
 
@@ -163,7 +165,8 @@ def test_killed_then_set_back_then_gone_on_with(back: int, losses: int, tmp_path
 
 
 def test_what_an_earlier_session_recorded_is_no_gap(tmp_path: Path) -> None:
-    """Sessions from 0 to 100 and 40 to 50; what comes next is killed at 120, and gone on with at 170."""
+    """Sessions from 0 to 100 and 40 to 50; what comes next is killed at 120, and gone on with at
+    170."""
     clock, path = SetClock(START), tmp_path / "r"
 
     def record(writer: RecordingWriter, seconds: int) -> None:

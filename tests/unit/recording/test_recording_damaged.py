@@ -1,4 +1,5 @@
-"""A hot file that is damaged in its midst: what stood behind is lost, and that is told, not taken for rest."""
+"""A hot file that is damaged in its midst: what stood behind is lost, and that is told, not taken
+for rest."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def spoil(file: Path, place: float, noise: bytes = b"\xff" * 64) -> None:
 
 
 def check(recording: Recording, known: int) -> None:
-    """Its events are known for that many seconds, give or take the one that is damaged; then nobody knows."""
+    """Its events are known for that many seconds, give or take the one that is damaged; then nobody
+    knows."""
     found = query(
         recording, "io.ops", from_ns=START, until_ns=START + SECONDS * SECOND, interval_ns=SECOND
     )

@@ -1,4 +1,5 @@
-"""Hot files: whatever is cut off, flipped or appended, what is read is a beginning of what was written, and quickly so."""
+"""Hot files: whatever is cut off, flipped or appended, what is read is a beginning of what was
+written, and quickly so."""
 
 from __future__ import annotations
 

@@ -273,7 +273,8 @@ def test_a_run_is_cut_marked_and_taken_once(tmp_path: Path) -> None:
 def test_a_run_half_taken_in_is_taken_in_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a kill: segments without a mark are removed before the run is ingested again; others stay."""
+    """As after a kill: segments without a mark are removed before the run is ingested again; others
+    stay."""
     logs = [
         (Trace(fio_log(tmp_path / f"j_lat.{number}.log", 20)), f"job{number}") for number in (0, 1)
     ]

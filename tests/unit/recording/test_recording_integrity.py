@@ -1,4 +1,5 @@
-"""Files of a recording that are damaged, cut, missing or unexpected: their time is lost and that is told; nothing counts as zero."""
+"""Files of a recording that are damaged, cut, missing or unexpected: their time is lost and that is
+told; nothing counts as zero."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A writer that is killed loses at most the batch in flight, wherever it was; the next one goes on and says for how long there was none."""
+"""A writer that is killed loses at most the batch in flight, wherever it was; the next one goes on
+and says for how long there was none."""
 
 from __future__ import annotations
 
@@ -83,7 +84,8 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 @pytest.mark.parametrize("step", ["replace", "note", "unlink"])
 @pytest.mark.parametrize("nth", [1, 2, 3, 4, 5])
 def test_interrupted_at_every_step_of_sealing(tmp_path: Path, step: str, nth: int) -> None:
-    """As if killed before the nth renaming, before the line that notes a segment, or before the hot file is removed."""
+    """As if killed before the nth renaming, before the line that notes a segment, or before the hot
+    file is removed."""
 
     class Killed(BaseException):
         pass

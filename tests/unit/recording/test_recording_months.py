@@ -1,4 +1,5 @@
-"""What months leave in a recording: long files of lines are read once, and limits are applied without looking at everything again."""
+"""What months leave in a recording: long files of lines are read once, and limits are applied
+without looking at everything again."""
 
 from __future__ import annotations
 
@@ -140,7 +141,8 @@ def test_a_line_that_is_no_segments_is_left_out(tmp_path: Path) -> None:
 
 
 def grown(path: Path, *, anew: bool, **limits: int) -> tuple[dict[str, Any], list[str]]:
-    """What retention left of a recording of 30 segments, of which some lack events or a line. `anew`: looked at from scratch each time."""
+    """What retention left of a recording of 30 segments, of which some lack events or a line.
+    `anew`: looked at from scratch each time."""
     clock = FakeClock(START)
     with RecordingWriter.create(
         path, host="", clock="realtime", origin={"kind": "record"}, retention=limits, system=clock
@@ -197,7 +199,8 @@ def test_what_is_remembered_changes_nothing(
 
 
 def months(path: Path, many: int, live: int) -> None:
-    """A recording of many segments, of whose events the latest `live` are there; its files are empty."""
+    """A recording of many segments, of whose events the latest `live` are there; its files are
+    empty."""
     for name in segments.MAP_NAMES:
         (path / layout.MAPS / name).mkdir(parents=True)
     with RecordingWriter.create(

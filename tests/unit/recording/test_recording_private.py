@@ -1,4 +1,5 @@
-"""A recording is its owner's alone unless it is shared; a lock that somebody holds is told with who does."""
+"""A recording is its owner's alone unless it is shared; a lock that somebody holds is told with who
+does."""
 
 from __future__ import annotations
 

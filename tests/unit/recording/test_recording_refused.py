@@ -1,4 +1,5 @@
-"""A disk that refuses for a moment while limits are applied: what is there stays told and counted, and the next time goes on."""
+"""A disk that refuses for a moment while limits are applied: what is there stays told and counted,
+and the next time goes on."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def sealed(path: Path) -> list[int]:
 
 
 def made(path: Path, clock: FakeClock, many: int = 6) -> RecordingWriter:
-    """A writer with segments ten seconds apart, none of which is too old yet: in 75 seconds three are, in 86 four."""
+    """A writer with segments ten seconds apart, none of which is too old yet: in 75 seconds three
+    are, in 86 four."""
     writer = RecordingWriter.create(
         path,
         host="",

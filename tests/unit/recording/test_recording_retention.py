@@ -1,4 +1,5 @@
-"""Limits by bytes and by age: the oldest sealed segments go, their default maps stay, and it is said."""
+"""Limits by bytes and by age: the oldest sealed segments go, their default maps stay, and it is
+said."""
 
 from __future__ import annotations
 

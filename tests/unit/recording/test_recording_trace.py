@@ -1,4 +1,5 @@
-"""A trace file through the native readers: counts that equal its events, whose they are, and words for what is wrong."""
+"""A trace file through the native readers: counts that equal its events, whose they are, and words
+for what is wrong."""
 
 from __future__ import annotations
 

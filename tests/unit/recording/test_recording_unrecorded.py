@@ -1,4 +1,5 @@
-"""A source that was not recorded for a time, while others were: every answer lacks that time, and none says 0."""
+"""A source that was not recorded for a time, while others were: every answer lacks that time, and
+none says 0."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def at(second: float) -> int:
 def recording(
     place: Path, gaps: list[tuple[str, float, float | None]], *, kill: bool = False
 ) -> Recording:
-    """Twelve seconds of 100 requests and 100 system calls each, and of counters, with gaps of sources, in which they have nothing."""
+    """Twelve seconds of 100 requests and 100 system calls each, and of counters, with gaps of
+    sources, in which they have nothing."""
     clock = FakeClock(START)
     writer = RecordingWriter.create(
         place,

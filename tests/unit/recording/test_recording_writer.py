@@ -132,7 +132,8 @@ def test_what_is_written_is_read(
 def _check_segment(
     recording: Recording, number: int, table: pa.Table, *, whole_stretches: bool
 ) -> None:
-    """Default maps count what the events are; row groups have one source each, in the order of time."""
+    """Default maps count what the events are; row groups have one source each, in the order of
+    time."""
     rows = table.to_pylist()
     width = offset_width(max((row["offset_bytes"] or 0 for row in rows), default=0))
     index = {
@@ -294,7 +295,8 @@ def test_sessions_and_the_time_between(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_not_recorded_has_a_gap(tmp_path: Path) -> None:
-    """Another source this time: nothing is known of those that were not recorded, and it is no zero."""
+    """Another source this time: nothing is known of those that were not recorded, and it is no
+    zero."""
     clock = FakeClock()
     first = clock.realtime_ns()
     sources = {"block": {"what": "disks"}, "counters": {"what": "counters"}}
@@ -463,7 +465,8 @@ def test_bytes_an_event(tmp_path: Path) -> None:
 
 
 def test_facts_and_default_maps_need_no_pyarrow(tmp_path: Path) -> None:
-    """Maps of many segments are wanted fast: listing and summing them loads nothing heavy but the engine."""
+    """Maps of many segments are wanted fast: listing and summing them loads nothing heavy but the
+    engine."""
     with create(tmp_path / "r") as writer:
         writer.append_events(events(3))
     code = (

@@ -124,7 +124,8 @@ def sweep(
     variants: Sequence[str] = ("master", "project"),
     more: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[Run]:
-    """Every variant but the first is `change` times as fast at every load; noise is lognormal, from a fixed seed."""
+    """Every variant but the first is `change` times as fast at every load; noise is lognormal, from
+    a fixed seed."""
     random = np.random.default_rng(1)
     name, levels = next(iter(more.items())) if more else ("", [None])
     runs: list[Run] = []

@@ -1,4 +1,5 @@
-"""Maps of runs in the report: from the recordings that the evidence names, variants of a cell on one scale, within a size."""
+"""Maps of runs in the report: from the recordings that the evidence names, variants of a cell on
+one scale, within a size."""
 
 from __future__ import annotations
 

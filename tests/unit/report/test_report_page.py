@@ -1,4 +1,5 @@
-"""The whole page from results of every kind: nothing odd breaks it, nothing in it can break out of it."""
+"""The whole page from results of every kind: nothing odd breaks it, nothing in it can break out of
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Profiles in the report: what the page is given of them, and the same as pictures and on the command line."""
+"""Profiles in the report: what the page is given of them, and the same as pictures and on the
+command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The report shows what was measured: pools as they say themselves, settings, devices, controllers; and no raw JSON."""
+"""The report shows what was measured: pools as they say themselves, settings, devices, controllers;
+and no raw JSON."""
 
 from __future__ import annotations
 

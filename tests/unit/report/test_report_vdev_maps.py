@@ -1,4 +1,5 @@
-"""Maps of what OpenZFS counted at its vdevs: every I/O of the window in its second and bucket, vdevs on one scale, damage said."""
+"""Maps of what OpenZFS counted at its vdevs: every I/O of the window in its second and bucket,
+vdevs on one scale, damage said."""
 
 from __future__ import annotations
 

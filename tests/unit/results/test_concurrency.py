@@ -1,4 +1,5 @@
-"""Little's law over results of others: valid data is never INVALID whatever is missing, a wrong unit is where the result proves it."""
+"""Little's law over results of others: valid data is never INVALID whatever is missing, a wrong
+unit is where the result proves it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ PLAN = RunPlan(run="0001-aaaaaaaa", variant="a", factors={}, status="imported")
 
 @dataclass(frozen=True)
 class Thread:
-    """One of fio's threads as it truly ran: `depth` asked, `used` in flight on average, `seconds` of I/O."""
+    """One of fio's threads as it truly ran: `depth` asked, `used` in flight on average, `seconds`
+    of I/O."""
 
     name: str
     engine: str
@@ -67,7 +69,8 @@ def loads(draw: st.DrawFn) -> list[Thread]:
 
 
 def entry(threads: Sequence[Thread], *, scale: float = 1.0, **hidden: bool) -> dict[str, Any]:
-    """fio's entry of threads: rates over the longest runtime, the name of the first, the options of the last."""
+    """fio's entry of threads: rates over the longest runtime, the name of the first, the options of
+    the last."""
     longest = max(thread.seconds for thread in threads)
     counts = [thread.used * thread.seconds / thread.latency for thread in threads]
     waited = sum(count * thread.latency for count, thread in zip(counts, threads, strict=True))
@@ -158,7 +161,8 @@ def test_valid_data_is_never_invalid(
 def test_a_wrong_unit_is_invalid_where_the_result_proves_it(
     threads: list[Thread], merged: bool, hidden: dict[str, bool]
 ) -> None:
-    """A factor of 1000 in the latency, with job runtimes and depths in the file; depths from 64 on only where the options are all's."""
+    """A factor of 1000 in the latency, with job runtimes and depths in the file; depths from 64 on
+    only where the options are all's."""
     threads = [thread for thread in threads if thread.name == "one"]
     entries = (
         [entry(threads, scale=1000, **hidden)]
@@ -219,7 +223,8 @@ def test_an_old_fio_says_its_depth_without_options() -> None:
 
 
 def test_jobs_of_different_length_don_t_share_a_mean() -> None:
-    """A slow job of 60 s and a fast one of 1 s: the sum of their rates times the mean of their latencies says nothing."""
+    """A slow job of 60 s and a fast one of 1 s: the sum of their rates times the mean of their
+    latencies says nothing."""
     threads = [
         Thread("slow", "libaio", 16, 16, 60, 16e-3, 1),
         Thread("fast", "libaio", 16, 16, 1, 1.6e-4, 1),
@@ -245,7 +250,8 @@ def test_writes_that_are_verified_afterwards_take_their_time_twice() -> None:
 def test_a_layout_s_number_of_jobs_is_no_plan(
     jobs: int, clients: int, expected: Level | None
 ) -> None:
-    """It may be one host's or all hosts'; where the result has another, it is worth a word, and takes nothing out."""
+    """It may be one host's or all hosts'; where the result has another, it is worth a word, and
+    takes nothing out."""
     five = [entry([Thread("one", "libaio", 32, 32, 60, 1e-3, 5)]) for _ in range(5)]
     derived = judged(five, dataclasses.replace(PLAN, jobs=jobs, factors={"numjobs": jobs}), clients)
     assert found(derived).get("job-count") == expected

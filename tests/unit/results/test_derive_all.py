@@ -26,7 +26,8 @@ from support.fio_files import iostat, job, output, write_run
 
 @pytest.fixture
 def items(tmp_path: Path) -> list[Item]:
-    """More runs than are derived by one process, on two hosts of which the second changes its kernel."""
+    """More runs than are derived by one process, on two hosts of which the second changes its
+    kernel."""
     found = []
     for number in range(FEWEST + 8):
         run_dir = tmp_path / f"{number:04d}"

@@ -1,4 +1,5 @@
-"""A device that is slower than its peers: found by latency or by busy share, never for being asked to do more."""
+"""A device that is slower than its peers: found by latency or by busy share, never for being asked
+to do more."""
 
 from __future__ import annotations
 

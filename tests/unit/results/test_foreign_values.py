@@ -1,4 +1,5 @@
-"""Every number that iolab derives from published fio results, against a few lines that read the JSON by themselves."""
+"""Every number that iolab derives from published fio results, against a few lines that read the
+JSON by themselves."""
 
 from __future__ import annotations
 

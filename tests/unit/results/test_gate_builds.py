@@ -1,4 +1,5 @@
-"""The gate of builds: arms that ran the same modules, and modules of another build than the one asked for."""
+"""The gate of builds: arms that ran the same modules, and modules of another build than the one
+asked for."""
 
 from __future__ import annotations
 

@@ -22,7 +22,8 @@ from support.fio_files import job, output, write_run
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """Results of a study: two variants, two levels of numjobs, two blocks whose second has the repetition 1 again; one run failed."""
+    """Results of a study: two variants, two levels of numjobs, two blocks whose second has the
+    repetition 1 again; one run failed."""
     place = tmp_path / "own"
     cells = itertools.product((1, 2), (4, 16), ("b-tuned", "a-stock"))
     for number, (block, jobs, variant) in enumerate(cells, 1):

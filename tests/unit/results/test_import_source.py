@@ -1,4 +1,5 @@
-"""Where imports read from: archives and trees of anyone, within bounds; whatever is left out is counted."""
+"""Where imports read from: archives and trees of anyone, within bounds; whatever is left out is
+counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Trees of fio results as people keep them: every measurement a run, every file accounted for, no repetition that is none."""
+"""Trees of fio results as people keep them: every measurement a run, every file accounted for, no
+repetition that is none."""
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ def test_an_inferred_layout_repeated_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
-    """One names numjobs in its paths, the other leaves it to fio's options and sorts its files into folders."""
+    """One names numjobs in its paths, the other leaves it to fio's options and sorts its files into
+    folders."""
     tree = tmp_path / "tree"
     for number, (rw, depth) in enumerate(itertools.product(("randwrite", "write"), (1, 8))):
         folder = "random" if rw == "randwrite" else "sequential"
@@ -270,7 +272,8 @@ def test_normal_output_of_fio_is_named_for_what_it_is(tmp_path: Path) -> None:
 def test_identical_arms_with_a_hidden_factor_decide_nothing(
     tmp_path: Path, layout: str | None, seed: int
 ) -> None:
-    """Seven depths under a layout that leaves the depth out: arms that differ by noise alone, of 1 % within a depth."""
+    """Seven depths under a layout that leaves the depth out: arms that differ by noise alone, of 1
+    % within a depth."""
     rng = random.Random(seed)
     for number, (variant, depth) in enumerate(
         itertools.product(("one", "two"), (1, 2, 4, 8, 16, 32, 64))
@@ -305,9 +308,11 @@ def test_identical_arms_with_a_hidden_factor_decide_nothing(
 def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_they_were_named(
     tmp_path: Path,
 ) -> None:
-    """What is decided among 10 such trees is chance of the numbers, none of the import: it is the same where the layout names both factors.
+    """What is decided among 10 such trees is chance of the numbers, none of the import: it is the
+    same where the layout names both factors.
 
-    The test allows a false alarm in 5 % of trees, so none or one of 10 (more: 8.6 %); `test_stats_false_alarms` has the rate of many.
+    The test allows a false alarm in 5 % of trees, so none or one of 10 (more: 8.6 %);
+    `test_stats_false_alarms` has the rate of many.
     """
     decided = 0
     for seed in range(10):

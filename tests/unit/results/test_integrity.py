@@ -1,4 +1,5 @@
-"""What is on disk may rot: every changed, missing or additional file of results is noticed, and caches are made anew."""
+"""What is on disk may rot: every changed, missing or additional file of results is noticed, and
+caches are made anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Latency logs of fio 2.x are in us, those of fio 3 in ns: known, given, or stated as an assumption."""
+"""Latency logs of fio 2.x are in us, those of fio 3 in ns: known, given, or stated as an
+assumption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the sources saw: cut to the window, summed up as metrics, held to the samples due, and asked for bottlenecks."""
+"""What the sources saw: cut to the window, summed up as metrics, held to the samples due, and asked
+for bottlenecks."""
 
 from __future__ import annotations
 

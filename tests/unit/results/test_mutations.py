@@ -1,6 +1,8 @@
-"""Results that rot: whatever byte changes, the answers are the same, or it is told, or refused in one line.
+"""Results that rot: whatever byte changes, the answers are the same, or it is told, or refused in
+one line.
 
-A few of each kind by default; `IOLAB_MUTATIONS=350,600` makes so many of evidence and of caches. What became of them is printed.
+A few of each kind by default; `IOLAB_MUTATIONS=350,600` makes so many of evidence and of caches.
+What became of them is printed.
 """
 
 from __future__ import annotations

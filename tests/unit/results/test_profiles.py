@@ -1,4 +1,5 @@
-"""Profiles read from evidence: of runs made for them, of imported trees, damaged ones and those that never came to be."""
+"""Profiles read from evidence: of runs made for them, of imported trees, damaged ones and those
+that never came to be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The time of a load that ends when everything is moved: which runs have it, and what the gates make of such runs."""
+"""The time of a load that ends when everything is moved: which runs have it, and what the gates
+make of such runs."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ def test_the_second_of_the_mark_belongs_to_no_window(tmp_path: Path) -> None:
 def test_only_whole_samples_count_however_long_they_are(
     tmp_path: Path, step: float, counted: tuple[float, float]
 ) -> None:
-    """A rate that falls by one each half second, a mark in second 4.5 (or 3): samples that hold it belong to no window."""
+    """A rate that falls by one each half second, a mark in second 4.5 (or 3): samples that hold it
+    belong to no window."""
     time = np.arange(step, 10 + step / 2, step)
     [begin] = [
         run
@@ -147,7 +148,8 @@ def test_a_command_that_outlasts_its_window_takes_from_those_after_it(tmp_path: 
 
 
 def test_latency_is_the_mean_over_the_ios_of_a_window(tmp_path: Path) -> None:
-    """Five seconds at 1000/s of 2 ms, then one second of 100/s at 20 ms, none, and three of 100/s at 10 ms."""
+    """Five seconds at 1000/s of 2 ms, then one second of 100/s at 20 ms, none, and three of 100/s
+    at 10 ms."""
     time = np.arange(1.0, 11.0)
     rate = np.array([1000.0] * 5 + [100.0, 0.0] + [100.0] * 3)
     wait = np.array([0.002] * 5 + [0.02, np.nan] + [0.01] * 3)
@@ -167,7 +169,8 @@ def test_latency_is_the_mean_over_the_ios_of_a_window(tmp_path: Path) -> None:
 
 
 def test_each_group_of_a_window_counts_alike(tmp_path: Path) -> None:
-    """Three groups at each reading, none in two of them; of the second window's one reading lies half before the mark."""
+    """Three groups at each reading, none in two of them; of the second window's one reading lies
+    half before the mark."""
     time = np.repeat([1.0, 2.0, 5.0, 6.0, 7.0, 8.0], 3)
     sync = Series("zfs.txg.sync", "s", time, np.tile([0.1, 0.4, 0.7], 6) + (time > 5), reading=1.0)
     first, second = window_runs([marked(tmp_path, 1, [at(5.5, "x")])], lambda _: [sync])

@@ -1,4 +1,5 @@
-"""Numbers of a run from what OpenZFS's sources left: within the window, weighted by what happened, nothing where nothing is known."""
+"""Numbers of a run from what OpenZFS's sources left: within the window, weighted by what happened,
+nothing where nothing is known."""
 
 from __future__ import annotations
 

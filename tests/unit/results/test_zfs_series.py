@@ -1,4 +1,5 @@
-"""Series of a run from what OpenZFS's sources left: cut to the window, a point for each group, nothing where nothing is known."""
+"""Series of a run from what OpenZFS's sources left: cut to the window, a point for each group,
+nothing where nothing is known."""
 
 from __future__ import annotations
 

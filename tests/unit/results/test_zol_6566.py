@@ -1,4 +1,5 @@
-"""The published ZFS on Linux #6566 study: 352 real runs of fio 3.0 with headerless iostat of every disk."""
+"""The published ZFS on Linux #6566 study: 352 real runs of fio 3.0 with headerless iostat of every
+disk."""
 
 from __future__ import annotations
 

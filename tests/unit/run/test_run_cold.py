@@ -1,4 +1,5 @@
-"""A cold start: files laid out by a job of its own, then put out of memory, then the load. No time passes."""
+"""A cold start: files laid out by a job of its own, then put out of memory, then the load. No time
+passes."""
 
 from __future__ import annotations
 

@@ -164,7 +164,8 @@ def test_a_frozen_file_system_is_told_and_both_ways_to_stop_are_answered(
 def test_what_hangs_on_another_host_is_waited_for_within_bounds(
     point: Path, tmp_path: Path
 ) -> None:
-    """A command, and a program of a run: neither can be ended, both are told, and the host is asked further."""
+    """A command, and a program of a run: neither can be ended, both are told, and the host is asked
+    further."""
     with sshd(tmp_path / "ssh") as options, SshHost(options) as host:
         assert host.run(["true"]).exit_code == 0
         with frozen(point):

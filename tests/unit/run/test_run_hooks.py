@@ -78,7 +78,8 @@ def test_hooks_stand_around_study_block_variant_and_run(
     def stay(variant: str, runs: int = 1) -> list[str]:
         return [*enter[variant], *(run * runs), *leave[variant]]
 
-    # Two cells, plain before synced in block 1 and after it in block 2. The last variant of a block is the first of the next.
+    # Two cells, plain before synced in block 1 and after it in block 2. The last variant of a block
+    # is the first of the next.
     first = [*stay("plain"), *stay("synced"), *stay("plain"), *enter["synced"], *run]
     second = [*run, *leave["synced"], *stay("plain"), *stay("synced"), *stay("plain")]
     assert words(host) == [

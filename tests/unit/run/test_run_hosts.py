@@ -1,4 +1,5 @@
-"""A study on several hosts side by side: whole results for each, and what befalls one stops no other."""
+"""A study on several hosts side by side: whole results for each, and what befalls one stops no
+other."""
 
 from __future__ import annotations
 

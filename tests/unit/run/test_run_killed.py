@@ -1,4 +1,5 @@
-"""A study that is killed at any moment: what was measured stays, what was left behind goes. No time passes."""
+"""A study that is killed at any moment: what was measured stays, what was left behind goes. No time
+passes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Real studies that are killed, filled up and acted upon: what is left is whole, and nothing of it runs on."""
+"""Real studies that are killed, filled up and acted upon: what is left is whole, and nothing of it
+runs on."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def marked(out: Path) -> list[int]:
 
 
 def attempt(study: Path, out: Path, seconds: float | None) -> bool:
-    """Do the study in a process of its own, or kill that -9 after so long; whether it came to its end.
+    """Do the study in a process of its own, or kill that -9 after so long; whether it came to its
+    end.
 
     Forked with everything imported, so that the kills hit the study and not its loading.
     """
@@ -221,7 +223,8 @@ def test_a_disk_that_fills_up_in_mid_run_costs_that_run(
     fio: str, tmp_path: Path, small_disk: Path
 ) -> None:
     study = tmp_path / "study.toml"
-    # the load takes new room all the time, so that it is not over when the disk is full, though that comes late
+    # the load takes new room all the time, so that it is not over when the disk is full, though
+    # that comes late
     study.write_text(
         study_text(repetitions=2)
         .replace('"500ms"', "0")
@@ -340,8 +343,9 @@ def test_the_age_of_jobs_is_known_for_processes_and_threads(
 
 @pytest.mark.figures
 def test_a_run_costs_little_more_than_its_load(fio: str, tmp_path: Path) -> None:
-    """What lies between two loads: removing files, syncing evidence, journal, starting the next. How long that takes is the disk's and the
-    machine's matter; iolab's own part of it is its CPU time."""
+    """What lies between two loads: removing files, syncing evidence, journal, starting the next.
+    How long that takes is the disk's and the machine's matter; iolab's own part of it is its CPU
+    time."""
     study = tmp_path / "study.toml"
     study.write_text(study_text(repetitions=1).replace('"2s"', '"300ms"').replace('"500ms"', "0"))
     before = time.process_time()

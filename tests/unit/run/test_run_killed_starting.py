@@ -1,4 +1,5 @@
-"""A study that is killed between the start of a process and the journal's line of it: that process is ended all the same.
+"""A study that is killed between the start of a process and the journal's line of it: that process
+is ended all the same.
 
 No time passes: whatever is begun on the machine in memory runs on when the study is killed.
 """
@@ -38,7 +39,8 @@ Kill = Callable[..., Path]
 def kill(
     do: Do, host: FakeHost, study: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Kill:
-    """Begin the study and kill it when it has begun the so-many-eth process and not written that down."""
+    """Begin the study and kill it when it has begun the so-many-eth process and not written that
+    down."""
     host.files[BOOT] = "boot-1\n"
     host.programs["sh"] = FakeProgram(seconds=0.1)
     study.write_text(

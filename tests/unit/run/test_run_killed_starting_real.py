@@ -1,4 +1,5 @@
-"""Real processes whose study is killed -9 between their start and the journal's line of it: the resume ends them, and nothing else."""
+"""Real processes whose study is killed -9 between their start and the journal's line of it: the
+resume ends them, and nothing else."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def bearing(mark: str) -> set[int]:
 
 
 def killed(study: Path, out: Path, what: str, *, jobs: int = 0) -> int:
-    """Do the study in a process of its own, which dies of kill -9 as it is to write that a process is `started`, or a `hook`; that process.
+    """Do the study in a process of its own, which dies of kill -9 as it is to write that a process
+    is `started`, or a `hook`; that process.
 
     `jobs`: how many processes that one must have by then.
     """
@@ -100,7 +102,8 @@ def unrecorded(out: Path) -> list[list[int]]:
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[Process]:
-    """A process of the same results that is on record nowhere: as a recorder, or what a hook began for good."""
+    """A process of the same results that is on record nowhere: as a recorder, or what a hook began
+    for good."""
     process = LocalHost().start(
         ["sleep", "1000"],
         cwd=tmp_path,
@@ -150,7 +153,8 @@ def test_a_load_that_it_does_reach_is_gone_by_itself(fio: str, tmp_path: Path) -
 def test_what_a_hook_leaves_that_is_on_no_record_is_ended(
     fio: str, tmp_path: Path, moved: bool
 ) -> None:
-    """The shell gets a signal, its child none; that child leads a session of its own and, once, hears no SIGTERM."""
+    """The shell gets a signal, its child none; that child leads a session of its own and, once,
+    hears no SIGTERM."""
     study, out = tmp_path / "study.toml", tmp_path / "out"
     deaf = "" if moved else "trap '' TERM; "
     study.write_text(
@@ -189,7 +193,8 @@ def test_over_ssh_too(fio: str, tmp_path: Path) -> None:
 
 
 def stopped_far_end(study: Path, out: Path, options: SshOptions) -> int:
-    """Kill a study as it writes of its hook, its far end stopped just before; the far end's process."""
+    """Kill a study as it writes of its hook, its far end stopped just before; the far end's
+    process."""
     told, telling = os.pipe()
     child = os.fork()
     if child == 0:

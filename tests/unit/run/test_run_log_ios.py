@@ -1,4 +1,5 @@
-"""The log of every I/O after a run: into the recording, checked, summed per second, removed; and what becomes of it in trouble."""
+"""The log of every I/O after a run: into the recording, checked, summed per second, removed; and
+what becomes of it in trouble."""
 
 from __future__ import annotations
 
@@ -91,7 +92,8 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """A run directory with logs as fio leaves them: a list of events for each job, or the text of its log."""
+    """A run directory with logs as fio leaves them: a list of events for each job, or the text of
+    its log."""
 
     def made(
         *jobs: list[Event] | str,

@@ -1,4 +1,5 @@
-"""`log_ios` beside a recorder: one recording of the host, whose only writer takes in what the study sealed; and kills meanwhile."""
+"""`log_ios` beside a recorder: one recording of the host, whose only writer takes in what the study
+sealed; and kills meanwhile."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ Event = tuple[int, int, int, int, int]
 
 
 class Beside:
-    """A recorder in this process: the only writer of the host's recording. `before`, `after`: called around what it takes in."""
+    """A recorder in this process: the only writer of the host's recording. `before`, `after`:
+    called around what it takes in."""
 
     def __init__(
         self,
@@ -324,7 +326,8 @@ def test_a_study_killed_at_the_take_over_leaves_nothing_twice(
 def test_a_recorder_killed_at_the_take_over_costs_nothing(
     recordings: Path, recorder: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of a run was moved: the study writes it anew, from the log, and the next recorder goes on."""
+    """Half of a run was moved: the study writes it anew, from the log, and the next recorder goes
+    on."""
     record(recorder, 0, 10)
     recorder.writer.mark("0001-aa", T0, T0 + 10 * SECOND, "run")
 

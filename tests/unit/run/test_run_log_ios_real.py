@@ -1,4 +1,5 @@
-"""`log_ios` with the real fio: the recording holds what fio counted, to the last I/O and the last bucket; and outlives kills."""
+"""`log_ios` with the real fio: the recording holds what fio counted, to the last I/O and the last
+bucket; and outlives kills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Never on another machine unnoticed: a study that is gone on with knows its host, and what has changed there. No time passes."""
+"""Never on another machine unnoticed: a study that is gone on with knows its host, and what has
+changed there. No time passes."""
 
 from __future__ import annotations
 

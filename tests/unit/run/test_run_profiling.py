@@ -1,4 +1,5 @@
-"""Runs that are made for profiles: after the measured ones, apart from them, and never in their way."""
+"""Runs that are made for profiles: after the measured ones, apart from them, and never in their
+way."""
 
 from __future__ import annotations
 

@@ -126,7 +126,8 @@ def test_what_is_no_work_tree_is_told(tmp_path: Path) -> None:
 
 @pytest.fixture
 def hostile(tree: Path, tmp_path: Path) -> tuple[Path, Path]:
-    """A work tree whose repository names a program wherever git takes one, and the file that any of these programs would leave."""
+    """A work tree whose repository names a program wherever git takes one, and the file that any of
+    these programs would leave."""
     marker = tmp_path / "marker"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch '{marker}'\ncat\n")

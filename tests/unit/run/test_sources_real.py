@@ -1,4 +1,5 @@
-"""Sources beside the real fio: a slow device among four is named, a killed monitor costs its run, watching is cheap."""
+"""Sources beside the real fio: a slow device among four is named, a killed monitor costs its run,
+watching is cheap."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from support.waiting import PATIENCE, until
 pytestmark = pytest.mark.real
 
 SLOW_BYTES = 256 << 10
-"""Bytes per second to which one device is held: an I/O of 8 KiB takes 31 ms and more, beyond what a busy machine adds."""
+"""Bytes per second to which one device is held: an I/O of 8 KiB takes 31 ms and more, beyond what a
+busy machine adds."""
 
 
 def loop(stack: ExitStack, backing: str, *, direct: bool = False) -> str:
@@ -50,7 +52,8 @@ def loop(stack: ExitStack, backing: str, *, direct: bool = False) -> str:
 
 
 def throttled_group(stack: ExitStack, device: str) -> Path:
-    """A control group whose writes to the device are held to `SLOW_BYTES`: v1's blkio, or v2 where it has the io controller."""
+    """A control group whose writes to the device are held to `SLOW_BYTES`: v1's blkio, or v2 where
+    it has the io controller."""
     number = Path(f"/sys/class/block/{Path(device).name}/dev").read_text().strip()
     mounts = [line.split()[:4] for line in Path("/proc/mounts").read_text().splitlines()]
     first = next(
@@ -91,7 +94,8 @@ def devices(tmp_path: Path) -> Iterator[tuple[list[str], Path]]:
             with path.open("wb") as file:
                 file.truncate(64 << 20)
             backing.append(loop(stack, str(path)))
-        # Throttling holds an I/O back before its device counts it: the one above shows how long it took.
+        # Throttling holds an I/O back before its device counts it: the one above shows how long it
+        # took.
         slow = loop(stack, backing[3], direct=True)
         yield [*backing[:3], slow], throttled_group(stack, backing[3])
 
@@ -223,7 +227,8 @@ def _is_our_iostat(entry: Path, below: Path) -> bool:
 
 
 def test_watching_costs_little(tmp_path: Path) -> None:
-    """All default sources: one reading of each takes less than 10 ms of CPU, a per cent of a second."""
+    """All default sources: one reading of each takes less than 10 ms of CPU, a per cent of a
+    second."""
     sources = [load("source", name) for name in ("diskstats", "cpu", "memory")]
     names = [line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()]
     running = [

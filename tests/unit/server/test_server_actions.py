@@ -1,4 +1,5 @@
-"""Worksheets that are saved and shared, and statistics that are kept: what can be changed, and what is refused."""
+"""Worksheets that are saved and shared, and statistics that are kept: what can be changed, and what
+is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""When an alert is raised, said again and clear: decided from values alone, and from the time of day."""
+"""When an alert is raised, said again and clear: decided from values alone, and from the time of
+day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the service answers: the same numbers as the terminal, and a problem in words for whatever can't be asked."""
+"""What the service answers: the same numbers as the terminal, and a problem in words for whatever
+can't be asked."""
 
 from __future__ import annotations
 

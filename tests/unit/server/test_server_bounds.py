@@ -1,4 +1,5 @@
-"""Times, intervals and values at and beyond what numbers hold: an answer or a refusal, never a fault."""
+"""Times, intervals and values at and beyond what numbers hold: an answer or a refusal, never a
+fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Heat maps of bytes as the service gives them: told apart, compared, marked, and never as counts of I/Os."""
+"""Heat maps of bytes as the service gives them: told apart, compared, marked, and never as counts
+of I/Os."""
 
 from __future__ import annotations
 

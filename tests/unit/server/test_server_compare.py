@@ -1,4 +1,5 @@
-"""Numbers over two ranges of time beside each other, percentiles over time, and when nothing was recorded: each against sums by hand."""
+"""Numbers over two ranges of time beside each other, percentiles over time, and when nothing was
+recorded: each against sums by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How far a recording reaches: as long as it is recorded though no I/O comes, and back to what is kept of events that are gone."""
+"""How far a recording reaches: as long as it is recorded though no I/O comes, and back to what is
+kept of events that are gone."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ DAY = 24 * 3600 * SECOND
 
 @pytest.fixture
 def stalled(tmp_path: Path) -> Iterator[RecordingWriter]:
-    """Five seconds of I/O, after which nothing more is done; its writer tells the time when it is asked to."""
+    """Five seconds of I/O, after which nothing more is done; its writer tells the time when it is
+    asked to."""
     writer = RecordingWriter.create(
         tmp_path / "live",
         host="h",
@@ -194,7 +196,8 @@ def test_the_stream_goes_on_where_io_stands_still(stalled: RecordingWriter, tmp_
 
 @pytest.fixture(scope="module")
 def aged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A month of a few seconds each day, of which only the last has events; the days before are kept."""
+    """A month of a few seconds each day, of which only the last has events; the days before are
+    kept."""
     base = tmp_path_factory.mktemp("aged")
     clock = FakeClock(START)
     with RecordingWriter.create(

@@ -110,7 +110,8 @@ def test_paths_lead_nowhere_else(path: str, served: Served) -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_requests_at_once(served: Served) -> None:
-    """All sent before an answer is waited for: each is answered or refused, the memory for them is bounded, and then it goes on."""
+    """All sent before an answer is waited for: each is answered or refused, the memory for them is
+    bounded, and then it goes on."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     connections = min(2000, (most[0] - 200) // 2)
     each, listener = -(-10_000 // connections), served()
@@ -154,7 +155,8 @@ def test_ten_thousand_requests_at_once(served: Served) -> None:
 def document_sent(
     listener: Listener, framing: str, more: bytes = b"", size: int = 10 << 20
 ) -> tuple[int, bytes]:
-    """(status, body) of the answer to a worksheet of that size, by who sends all of it before reading anything."""
+    """(status, body) of the answer to a worksheet of that size, by who sends all of it before
+    reading anything."""
     line = (
         b"PUT /api/v1/worksheets/one HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
         % listener.door.port
@@ -325,7 +327,8 @@ for number in range(10_000):
 
 @pytest.mark.slow
 def test_a_recorder_does_not_notice(tmp_path: Path) -> None:
-    """What is recorded while the service is pressed hard is all there, and so is what its askers get."""
+    """What is recorded while the service is pressed hard is all there, and so is what its askers
+    get."""
     place = tmp_path / "rec"
     with subprocess.Popen(
         [sys.executable, "-c", RECORDER, str(place)],

@@ -199,7 +199,8 @@ def test_text_and_protobuf_say_the_same(store: Store, client: TestClient) -> Non
     held = families(binary.content)
     metric = next(dict(fields(each))[7] for each in held["iolab_latency_nanoseconds"])
     assert sum(native(metric).values()) + dict(fields(metric))[7] == plain["events"]
-    # a size that is a power of two would belong to the bucket below: no native histogram is told of sizes
+    # a size that is a power of two would belong to the bucket below: no native histogram is told of
+    # sizes
     assert all(
         not any(number == 5 for number, _ in fields(dict(fields(each))[7]))
         for each in held["iolab_size_bytes"]

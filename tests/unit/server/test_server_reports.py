@@ -1,4 +1,5 @@
-"""Reports of the results whose recordings are served, and the ways between a run and what was recorded of it."""
+"""Reports of the results whose recordings are served, and the ways between a run and what was
+recorded of it."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ CONFIG = {
         },
     }
 }
-"""A request that meets the schema may be refused with 400 for a reason that the document gives: see `is_refused_with_reason`."""
+"""A request that meets the schema may be refused with 400 for a reason that the document gives: see
+`is_refused_with_reason`."""
 REASONS = {
     "recording": "^which recording is not said$",
     "statistic": "has no |is due|names no field|there is no (statistic|dimension|map)|can't be|comes of counters|^a map is not|^a value is",

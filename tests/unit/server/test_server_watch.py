@@ -1,4 +1,5 @@
-"""The watch over alerts of a growing recording: what is raised, what is then done, and what can't be watched."""
+"""The watch over alerts of a growing recording: what is raised, what is then done, and what can't
+be watched."""
 
 from __future__ import annotations
 

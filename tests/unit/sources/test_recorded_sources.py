@@ -1,4 +1,5 @@
-"""block and syscall in a study: what a run keeps of a recorder that dies, suspends a source, or goes silent."""
+"""block and syscall in a study: what a run keeps of a recorder that dies, suspends a source, or
+goes silent."""
 
 from __future__ import annotations
 

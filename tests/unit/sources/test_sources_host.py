@@ -1,4 +1,5 @@
-"""The sources of the host's own counters: which lines they keep, what they show live, when they have nothing to read."""
+"""The sources of the host's own counters: which lines they keep, what they show live, when they
+have nothing to read."""
 
 from __future__ import annotations
 

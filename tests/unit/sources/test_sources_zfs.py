@@ -1,4 +1,5 @@
-"""The sources of OpenZFS: which pools they watch, what they keep, what they say when something is missing, and that they lived."""
+"""The sources of OpenZFS: which pools they watch, what they keep, what they say when something is
+missing, and that they lived."""
 
 from __future__ import annotations
 

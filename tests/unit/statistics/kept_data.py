@@ -1,4 +1,5 @@
-"""Recordings in which statistics are kept: hours of I/O in little time, whose events can be made to go."""
+"""Recordings in which statistics are kept: hours of I/O in little time, whose events can be made to
+go."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ START = 1_700_000_000 // 86400 * DAY
 
 
 def io(start_ns: int, seconds: int, per_s: int = 20, seed: int = 1) -> pa.RecordBatch:
-    """Random I/Os, some of which lack a value, over a span of time; every few are late by up to two seconds."""
+    """Random I/Os, some of which lack a value, over a span of time; every few are late by up to two
+    seconds."""
     chance = np.random.default_rng([seed, start_ns // SECOND])
     rows = seconds * per_s
     times = start_ns + np.sort(chance.integers(0, seconds * SECOND, rows))
@@ -71,7 +73,8 @@ def io(start_ns: int, seconds: int, per_s: int = 20, seed: int = 1) -> pa.Record
 
 
 def busy(start_ns: int, seconds: int) -> pa.RecordBatch:
-    """A reading each second, not on the second, of two disks' and the processors' counters, which grow steadily."""
+    """A reading each second, not on the second, of two disks' and the processors' counters, which
+    grow steadily."""
     rows = []
     for number in range(seconds):
         at = start_ns + number * SECOND + 300_000_000
@@ -116,7 +119,8 @@ def make(
     step_s: int | None = None,
     counters: bool = False,
 ) -> Recording:
-    """A recording at rest, of segments of so many seconds that begin every `step_s`, in which statistics are kept."""
+    """A recording at rest, of segments of so many seconds that begin every `step_s`, in which
+    statistics are kept."""
     with RecordingWriter.create(
         directory, host="here", clock="realtime", origin={"kind": "record"}, live=False
     ) as writer:
@@ -134,7 +138,8 @@ def make(
 
 
 def aged(directory: Path, to: Path, segments: int) -> Recording:
-    """A copy of the recording of which the events of all but the last `segments` are gone, as retention lets them go."""
+    """A copy of the recording of which the events of all but the last `segments` are gone, as
+    retention lets them go."""
     shutil.copytree(directory, to)
     facts = read_facts(to)
     sizes = [

@@ -57,7 +57,8 @@ def trace_of(events: Sequence[Event], path: Path) -> Trace:
 def recording_of(
     trace: Trace, directory: Path, *, parts: int = 1, hot: bool = False, source: str = "block"
 ) -> Recording:
-    """A recording of a trace's events in `parts` sealed segments, or the last of them not sealed yet."""
+    """A recording of a trace's events in `parts` sealed segments, or the last of them not sealed
+    yet."""
     names = NameTables()
     batches = [
         events_of(raw, names, source) for raw in _core.trace_events(str(trace.path), trace.format)

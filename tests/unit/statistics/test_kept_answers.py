@@ -1,4 +1,5 @@
-"""What was kept says exactly what the events said, once these are gone, and joins what is still there."""
+"""What was kept says exactly what the events said, once these are gone, and joins what is still
+there."""
 
 from __future__ import annotations
 
@@ -173,7 +174,8 @@ def test_a_plain_map_comes_from_what_was_kept_of_it(
 
 @pytest.mark.slow
 def test_a_plain_map_of_system_calls(tmp_path: Path) -> None:
-    """Their statistics are called `file`; with or without events, they are asked for as the source or as the only one."""
+    """Their statistics are called `file`; with or without events, they are asked for as the source
+    or as the only one."""
     path = tmp_path / "r"
     with RecordingWriter.create(
         path, host="here", clock="realtime", origin={"kind": "record"}, live=False
@@ -204,7 +206,8 @@ def test_what_was_not_kept_stays_unknown(whole: Recording, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_path: Path) -> None:
-    """By process, of one its files, of one the latencies: asked of the events afterwards, and kept all the time."""
+    """By process, of one its files, of one the latencies: asked of the events afterwards, and kept
+    all the time."""
     levels = [
         "io.ops[process]",
         "io.ops[process=fio][file]",

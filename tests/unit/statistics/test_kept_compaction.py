@@ -44,7 +44,8 @@ def held(path: Path) -> Counter[tuple[int, int]]:
 
 
 def grown(path: Path, minutes: int) -> list[int]:
-    """Files after each minute of half an hour's recording and more, which begins in the midst of an hour."""
+    """Files after each minute of half an hour's recording and more, which begins in the midst of an
+    hour."""
     merger, truth, counts = compaction.Merger(path, NAME, "block"), Counter[tuple[int, int]](), []
     for number in range(1, minutes + 1):
         rows = [(HOUR + 1800 + 60 * number + second, second % 3, number) for second in range(60)]

@@ -46,7 +46,8 @@ def counts(path: Path) -> Stack:
 def test_killed_at_every_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, nth: int
 ) -> None:
-    """Before the nth file takes its place, is removed, or is on disk: of segments of three hours, merged at once."""
+    """Before the nth file takes its place, is removed, or is on disk: of segments of three hours,
+    merged at once."""
     path = tmp_path / "r"
     make(path, [], segments=4, seconds=10, step_s=1500, per_s=5)
     expected = counts(path)

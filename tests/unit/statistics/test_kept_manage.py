@@ -195,7 +195,8 @@ def test_the_budget_of_cpu_time() -> None:
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, list[Recording]]:
-    """Counters of more than an hour, and the same of which all samples, or all but the last, are gone."""
+    """Counters of more than an hour, and the same of which all samples, or all but the last, are
+    gone."""
     place = tmp_path_factory.mktemp("counted")
     whole = make(
         place / "r",

@@ -1,4 +1,5 @@
-"""Which stacks add up: parts of a whole do, what overlaps or is averaged does not, and then nothing is summed."""
+"""Which stacks add up: parts of a whole do, what overlaps or is averaged does not, and then nothing
+is summed."""
 
 from __future__ import annotations
 

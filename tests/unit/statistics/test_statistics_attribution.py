@@ -1,4 +1,5 @@
-"""Whose the I/Os of a rectangle are: shares add up, and are those of a count by hand, on both roads."""
+"""Whose the I/Os of a rectangle are: shares add up, and are those of a count by hand, on both
+roads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whose the I/Os of a recording's map are: parts that add up to the map, also while the recording grows."""
+"""Whose the I/Os of a recording's map are: parts that add up to the map, also while the recording
+grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Heat maps of bytes: cells against sums by hand, on both roads, and from what was kept once the events are gone."""
+"""Heat maps of bytes: cells against sums by hand, on both roads, and from what was kept once the
+events are gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statistics from counters: rates between readings, nothing where a counter began anew or a gap lies, and sums without doubles."""
+"""Statistics from counters: rates between readings, nothing where a counter began anew or a gap
+lies, and sums without doubles."""
 
 from __future__ import annotations
 
@@ -601,7 +602,8 @@ growths = some.lists(some.integers(0, 10**6), min_size=1, max_size=20)
 def test_sums_of_columns_are_the_growth_of_the_counter(
     tmp_path_factory: pytest.TempPathFactory, growth: list[int], parts: int, data: some.DataObject
 ) -> None:
-    """However a span is cut into columns and windows, what is counted adds up to the last reading less the first."""
+    """However a span is cut into columns and windows, what is counted adds up to the last reading
+    less the first."""
     folder = tmp_path_factory.mktemp("growth")
     values = [0, *np.cumsum(growth).tolist()]
     recording = kept(folder, {"diskstats": disk("sda", "reads", values)})

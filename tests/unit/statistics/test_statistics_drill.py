@@ -85,7 +85,8 @@ def test_a_range_of_a_name_is_refused() -> None:
 
 
 def test_every_statistic_drills_down_to_an_end() -> None:
-    """From each breakdown to the next until nothing but maps is left; names are read again at every step."""
+    """From each breakdown to the next until nothing but maps is left; names are read again at every
+    step."""
     for entry in CATALOGUE.values():
         asked, seen = parse(entry.name), 0
         while following := [each for each in drill.next_breakdowns(asked) if each.kind == "stack"]:

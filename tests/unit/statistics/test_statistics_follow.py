@@ -1,4 +1,5 @@
-"""Following a recording: every column once, whole, and with the numbers that the same question has afterwards."""
+"""Following a recording: every column once, whole, and with the numbers that the same question has
+afterwards."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def readings(at: int, value: int) -> pa.RecordBatch:
 
 
 class Growing(FakeClock):
-    """A clock during whose sleep a recording grows: a second of events and a reading, then the writer's word that it lives."""
+    """A clock during whose sleep a recording grows: a second of events and a reading, then the
+    writer's word that it lives."""
 
     def __init__(
         self,
@@ -92,7 +94,8 @@ class Growing(FakeClock):
 
 
 class BegunAgain(Growing):
-    """Once it was closed it is recorded into again, by a clock that was set back by a minute, before anybody has looked."""
+    """Once it was closed it is recorded into again, by a clock that was set back by a minute,
+    before anybody has looked."""
 
     again = 0
 

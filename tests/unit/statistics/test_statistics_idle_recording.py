@@ -225,7 +225,8 @@ def test_a_time_begins_where_the_events_do(
 @pytest.mark.parametrize("end", ["goes on", "closed", "killed"])
 @pytest.mark.parametrize("ios", [0, 400])
 def test_hours_without_io_were_recorded(tmp_path: Path, rests: float, end: str, ios: int) -> None:
-    """A second of I/O perhaps, and then a disk at rest, of which the writer says each minute that it is recorded."""
+    """A second of I/O perhaps, and then a disk at rest, of which the writer says each minute that
+    it is recorded."""
     clock = FakeClock(START)
     writer = RecordingWriter.create(
         tmp_path / "r",

@@ -1,4 +1,5 @@
-"""Ctrl-C within a question: it ends as Ctrl-C, whatever DuckDB makes of it, and is no word on the recording."""
+"""Ctrl-C within a question: it ends as Ctrl-C, whatever DuckDB makes of it, and is no word on the
+recording."""
 
 from __future__ import annotations
 

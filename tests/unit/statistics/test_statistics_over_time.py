@@ -1,4 +1,5 @@
-"""Series and stacks: rates of what was recorded, gaps and losses in their columns, keys that add up, and words for what can't be asked."""
+"""Series and stacks: rates of what was recorded, gaps and losses in their columns, keys that add
+up, and words for what can't be asked."""
 
 from __future__ import annotations
 
@@ -246,7 +247,8 @@ def test_what_retention_removed_lives_on_in_maps(tmp_path: Path) -> None:
 
 
 def test_a_gap_of_which_only_maps_remain_is_no_rest(tmp_path: Path) -> None:
-    """Twice ten seconds with twenty between in which nothing recorded; then quiet seconds, and ten whose events are there."""
+    """Twice ten seconds with twenty between in which nothing recorded; then quiet seconds, and ten
+    whose events are there."""
     clock = FakeClock(START)
     for begin in (0, 30):
         clock.sleep(begin - (clock.realtime_ns() - START) / SECOND)

@@ -157,7 +157,8 @@ def grow(path: Path) -> Recording:
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Recording]:
-    """The same I/O twice: complete, and with a kept statistic after retention removed most events that it holds."""
+    """The same I/O twice: complete, and with a kept statistic after retention removed most events
+    that it holds."""
     folder = tmp_path_factory.mktemp("kept")
     kept = make(folder / "kept", ["io.ops[process]"])
     old = aged(kept.path, folder / "old", 1)

@@ -1,4 +1,5 @@
-"""Counters of a recorder that was begun again after the clock was set back: nothing counts where two sessions have times in common."""
+"""Counters of a recorder that was begun again after the clock was set back: nothing counts where
+two sessions have times in common."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ PARTS = 30
 
 
 def recorded(path: Path, back: int) -> Recording:
-    """Counters of 90 seconds, then, the clock having been set back by so many, of 60 more; a reading each second, sealed every thirty."""
+    """Counters of 90 seconds, then, the clock having been set back by so many, of 60 more; a
+    reading each second, sealed every thirty."""
     clock = SetClock(START)
     begun = clock.monotonic()
 

@@ -70,7 +70,8 @@ CELLS = ("column", "index", "count")
 
 
 def same(one: HeatCounts, two: HeatCounts) -> None:
-    """Whether two maps are equal, cell by cell; one without cells has no place in time and no buckets."""
+    """Whether two maps are equal, cell by cell; one without cells has no place in time and no
+    buckets."""
     facts = FACTS if len(one.count) or len(two.count) else FACTS[3:]
     assert {name: getattr(one, name) for name in facts} == {
         name: getattr(two, name) for name in facts

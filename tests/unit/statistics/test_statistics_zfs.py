@@ -1,4 +1,5 @@
-"""Statistics of OpenZFS from its counters: each release has others, and one that is not there is null, never 0."""
+"""Statistics of OpenZFS from its counters: each release has others, and one that is not there is
+null, never 0."""
 
 from __future__ import annotations
 

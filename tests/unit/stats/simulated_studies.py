@@ -1,6 +1,7 @@
 """Studies whose truth is known: what the comparison's rates and coverages are measured on.
 
-Run as a program it prints the tables of docs/method/comparison.md: `python tests/unit/stats/simulated_studies.py`.
+Run as a program it prints the tables of docs/method/comparison.md: `python
+tests/unit/stats/simulated_studies.py`.
 """
 
 from __future__ import annotations
@@ -95,7 +96,8 @@ def false_alarm_rate(
 def share_found(
     noise: Noise, count: int, blocks: int, differing: int, cells: int = 40, seed: int = 2
 ) -> float:
-    """Share of cells with a true effect of 10 % (the last ones: the quiet) that a study calls different."""
+    """Share of cells with a true effect of 10 % (the last ones: the quiet) that a study calls
+    different."""
     studies = noise.studies(count, cells, blocks, seed)
     studies[:, cells - differing :] += TEN_PER_CENT
     return float(

@@ -1,4 +1,5 @@
-"""Simulated studies: false alarms at no more than the stated rate, real effects found, intervals that cover."""
+"""Simulated studies: false alarms at no more than the stated rate, real effects found, intervals
+that cover."""
 
 from __future__ import annotations
 

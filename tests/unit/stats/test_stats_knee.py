@@ -16,7 +16,8 @@ LOADS = 2.0 ** np.arange(11)
 def closed_loop(
     loads: np.ndarray, peak: float = 10_000, service: float = 0.001, kappa: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Throughput and latency of `loads` clients: bound by the service time, then by the peak; kappa turns it back."""
+    """Throughput and latency of `loads` clients: bound by the service time, then by the peak; kappa
+    turns it back."""
     throughput = 1 / ((service / loads) ** 4 + (1 / peak) ** 4) ** 0.25 / (1 + kappa * loads)
     return throughput, loads / throughput
 
@@ -39,7 +40,8 @@ def test_on_clean_curves_it_is_kneeds(levels: int, busiest: float) -> None:
 
 @pytest.mark.parametrize("kappa", [0.0, 1e-4, 3e-4, 1e-3])
 def test_a_closed_loop_has_its_knee_where_the_peak_is_reached(kappa: float) -> None:
-    """10 jobs of 1 ms would fill 10 000/s; 8 reach 92 % of that and 32 all of it, however far the curve turns back."""
+    """10 jobs of 1 ms would fill 10 000/s; 8 reach 92 % of that and 32 all of it, however far the
+    curve turns back."""
     found = knee(*closed_loop(LOADS, kappa=kappa))
     assert isinstance(found, Knee)
     assert LOADS[found.index] in (8, 16, 32)

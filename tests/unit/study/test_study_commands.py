@@ -1,4 +1,5 @@
-"""Hooks, set-up and tear-down, timed actions: how a study writes them, and what is said of wrong ones."""
+"""Hooks, set-up and tear-down, timed actions: how a study writes them, and what is said of wrong
+ones."""
 
 from __future__ import annotations
 

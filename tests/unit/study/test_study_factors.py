@@ -1,4 +1,5 @@
-"""Factor sets: products, factors in step, combinations left out, sets joined, cells that lack a factor."""
+"""Factor sets: products, factors in step, combinations left out, sets joined, cells that lack a
+factor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`[profile]`: which cells, when, and what is refused; the runs that it adds behind the measured ones."""
+"""`[profile]`: which cells, when, and what is refused; the runs that it adds behind the measured
+ones."""
 
 from __future__ import annotations
 

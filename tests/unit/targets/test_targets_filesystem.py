@@ -1,4 +1,5 @@
-"""File systems made for a study on loop devices: fresh as often as asked, cold where asked, honest about room."""
+"""File systems made for a study on loop devices: fresh as often as asked, cold where asked, honest
+about room."""
 
 from __future__ import annotations
 
@@ -163,7 +164,8 @@ def data(share: float) -> bytes:
 def test_btrfs_with_zstd_achieves_what_its_blocks_allow(
     area: Path, share: float, ratio: tuple[float, float]
 ) -> None:
-    """Extents of 128 KiB in blocks of 4 KiB: 64 KiB and a little become 68 (1.88), and the least is one block (32)."""
+    """Extents of 128 KiB in blocks of 4 KiB: 64 KiB and a little become 68 (1.88), and the least is
+    one block (32)."""
     need_loops("mkfs.btrfs")
     target = make(area, fs="btrfs", loop={"size": "128m"}, mount_options="compress=zstd")
     try:

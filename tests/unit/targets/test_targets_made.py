@@ -181,7 +181,8 @@ def test_a_record_alone_unmounts_detaches_and_wipes_nothing(tmp_path: Path) -> N
         image = next(tmp_path.glob("*.img"))
         call("mount", node, str(point))
         try:
-            # a directory in the results that bears the mark, with a link to an image of theirs in it
+            # a directory in the results that bears the mark, with a link to an image of theirs in
+            # it
             (results / "scratch" / f".iolab-{TOKEN}").mkdir(parents=True)
             (results / "scratch" / "disk-0.img").symlink_to(image)
             record(

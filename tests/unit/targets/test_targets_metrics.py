@@ -1,4 +1,5 @@
-"""What follows from what a target says: achieved compression, fill, write amplification, and the compression gate."""
+"""What follows from what a target says: achieved compression, fill, write amplification, and the
+compression gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whole studies with the real fio on devices that iolab makes: what they measure, and what happens when the ground goes away."""
+"""Whole studies with the real fio on devices that iolab makes: what they measure, and what happens
+when the ground goes away."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def observed(out: Path) -> list[dict[str, float]]:
 
 
 def test_achieved_compression_is_measured_of_what_fio_wrote(tmp_path: Path) -> None:
-    # 16 MiB/s: nothing is overwritten, which leaves extents behind of which a part still lives, and would lower the ratio.
+    # 16 MiB/s: nothing is overwritten, which leaves extents behind of which a part still lives, and
+    # would lower the ratio.
     out = run_study(
         study(
             tmp_path,

@@ -1,4 +1,5 @@
-"""No device is overwritten by accident: each way of being in use, of lacking leave, and of being misnamed."""
+"""No device is overwritten by accident: each way of being in use, of lacking leave, and of being
+misnamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The target zpool on a machine in memory: layouts, what is made when, builds and parameters, and that nothing is left."""
+"""The target zpool on a machine in memory: layouts, what is made when, builds and parameters, and
+that nothing is left."""
 
 from __future__ import annotations
 

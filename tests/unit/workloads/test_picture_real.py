@@ -16,7 +16,8 @@ from iolab.workloads.picture_read import ReadBack, drawn_in, read_back
 pytestmark = [pytest.mark.real, pytest.mark.figures]
 
 FAIR = 0.7
-"""Share and correlation that a picture has even where the machine is busy and starves fio; 0.95 and more is usual, noise has below 0.2."""
+"""Share and correlation that a picture has even where the machine is busy and starves fio; 0.95 and
+more is usual, noise has below 0.2."""
 
 STUDY = """
 [study]
@@ -67,7 +68,8 @@ def test_the_size_picture_is_read_back(fio: str, tmp_path: Path) -> None:
 
 
 def test_the_latency_picture_stands_out(fio: str, tmp_path: Path) -> None:
-    """How much depends on what else the machine does; chance would give the share of the picture that is lit."""
+    """How much depends on what else the machine does; chance would give the share of the picture
+    that is lit."""
     found = drawn(tmp_path, 'map = "latency"\ntext = "io"\nruntime = "8s"')
     assert found.share > found.area
     assert found.correlation > 0.25

@@ -1,4 +1,5 @@
-"""The studies that come with iolab: each loads, each is what its comments say, and fio accepts every job."""
+"""The studies that come with iolab: each loads, each is what its comments say, and fio accepts
+every job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A set of files as the workload: what fio is given, what is refused, and what a study of it measures."""
+"""A set of files as the workload: what fio is given, what is refused, and what a study of it
+measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a compressibility really puts on the disk, by the real fio and zlib at the records of file systems."""
+"""What a compressibility really puts on the disk, by the real fio and zlib at the records of file
+systems."""
 
 from __future__ import annotations
 

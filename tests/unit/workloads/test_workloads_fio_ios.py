@@ -1,4 +1,5 @@
-"""`log_ios`: the job that logs every I/O, what may not stand beside it, what it costs, and whose I/Os each log holds."""
+"""`log_ios`: the job that logs every I/O, what may not stand beside it, what it costs, and whose
+I/Os each log holds."""
 
 from __future__ import annotations
 

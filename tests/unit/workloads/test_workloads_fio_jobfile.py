@@ -1,4 +1,5 @@
-"""Job files as people have them: read, trimmed to what a study may run, laid over by the study's options."""
+"""Job files as people have them: read, trimmed to what a study may run, laid over by the study's
+options."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ import type { HeatMapGroup, LossesOfKind } from "./maps";
 /**
  * A statistic exceeds or falls below a limit (one of both) for at least so many seconds.
  *
- * only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that serves; "" for always. repost_minutes:
- * say it again after so many minutes, 0 for once. also_when_clear: say also when it is over.
+ * only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that
+ * serves; "" for always. repost_minutes: say it again after so many minutes, 0 for once.
+ * also_when_clear: say also when it is over.
  */
 export interface Alert {
 	name: string;
@@ -38,8 +39,9 @@ export interface AlertLog {
 }
 
 /**
- * An alert with how it stands since when (ns since 1970): "clear", "pending" (beyond the limit, not yet long enough), "raised", "quiet"
- * (not at this time of day) or "unknown" with its `problem`. value: the latest. sentence: the alert in words.
+ * An alert with how it stands since when (ns since 1970): "clear", "pending" (beyond the limit,
+ * not yet long enough), "raised", "quiet" (not at this time of day) or "unknown" with its
+ * `problem`. value: the latest. sentence: the alert in words.
  */
 export interface AlertState {
 	alert: Alert;
@@ -65,8 +67,9 @@ export interface Breakdown {
 }
 
 /**
- * A value over one range of time and over another one: mean and other_mean over what was recorded of them; change: the first less the
- * second; ratio: the first by the second, null where that is 0. values, other_values: by column from the begin of each range.
+ * A value over one range of time and over another one: mean and other_mean over what was
+ * recorded of them; change: the first less the second; ratio: the first by the second, null where
+ * that is 0. values, other_values: by column from the begin of each range.
  */
 export interface Change {
 	key: string;
@@ -79,10 +82,12 @@ export interface Change {
 }
 
 /**
- * Two ranges of time of a number, or of a number for each key, of equal length and both widened to whole columns.
+ * Two ranges of time of a number, or of a number for each key, of equal length and both widened
+ * to whole columns.
  *
- * `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left` how many more there are. Values are per
- * second (levels and shares: on average), null where nothing was recorded, or where a key is among those that are not told apart.
+ * `whole`: of all keys together, its key is empty; `keys`: those that changed most first, `left`
+ * how many more there are. Values are per second (levels and shares: on average), null where
+ * nothing was recorded, or where a key is among those that are not told apart.
  */
 export interface Changes {
 	schema: 1;
@@ -111,11 +116,13 @@ export interface Command {
 }
 
 /**
- * Two ranges of time of one heat map on one grid, of equal length, both widened to whole columns.
+ * Two ranges of time of one heat map on one grid, of equal length, both widened to whole
+ * columns.
  *
- * `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the other at from_ns; null where neither holds
- * anything. `cells`: the range's counts less the other's, per second recorded, in the group's rows; columns of which one was not
- * recorded at all are in `gaps` instead: (first, one past the last).
+ * `group` has two maps, the other range first; column 0 of one begins at other_from_ns, of the
+ * other at from_ns; null where neither holds anything. `cells`: the range's counts less the
+ * other's, per second recorded, in the group's rows; columns of which one was not recorded at all
+ * are in `gaps` instead: (first, one past the last).
  */
 export interface Difference {
 	schema: 1;
@@ -135,7 +142,10 @@ export interface Difference {
 	notes: string[];
 }
 
-/** The values of a field, those first whose share inside is the furthest from that outside; `left`: how many more there are. */
+/**
+ * The values of a field, those first whose share inside is the furthest from that outside;
+ * `left`: how many more there are.
+ */
 export interface DimensionShares {
 	field: string;
 	telling: number;
@@ -148,8 +158,9 @@ export interface DimensionShares {
 /**
  * A heat map made ready for the page's canvas. `group` is null where no event has such a value.
  *
- * gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the columns, to either side.
- * window: (first, one past the last) column of the time that is answered for, null where that is not known.
+ * gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the
+ * columns, to either side. window: (first, one past the last) column of the time that is answered
+ * for, null where that is not known.
  */
 export interface DrawnMap {
 	schema: 1;
@@ -172,10 +183,12 @@ export interface Extreme {
 }
 
 /**
- * The moments with the largest or smallest values, in that order, the earlier first among equals.
+ * The moments with the largest or smallest values, in that order, the earlier first among
+ * equals.
  *
- * statistic: what was looked at, a number over time: without the breakdown that was asked for. Columns that the span cuts, and those
- * of which a part was not recorded, are left out. columns: how many were compared.
+ * statistic: what was looked at, a number over time: without the breakdown that was asked for.
+ * Columns that the span cuts, and those of which a part was not recorded, are left out. columns:
+ * how many were compared.
  */
 export interface Extremes {
 	schema: 1;
@@ -191,11 +204,13 @@ export interface Extremes {
 /**
  * A graph as plain data.
  *
- * painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else; "line" is one number where the statistic is
- * a map, "percentiles" its percentiles over time. scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field
- * whose values the left panel lists, or "". source: whose numbers, where several answer; "" is the one that answers by itself.
- * rows: vertical zoom. overlays: percentiles and mean over a heat map. width: columns of the page; height: of the plot, in CSS pixels.
- * synced: whether it shows the worksheet's time, otherwise its own `span`.
+ * painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else;
+ * "line" is one number where the statistic is a map, "percentiles" its percentiles over time.
+ * scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose
+ * values the left panel lists, or "". source: whose numbers, where several answer; "" is the one
+ * that answers by itself. rows: vertical zoom. overlays: percentiles and mean over a heat map.
+ * width: columns of the page; height: of the plot, in CSS pixels. synced: whether it shows the
+ * worksheet's time, otherwise its own `span`.
  */
 export interface GraphSpec {
 	id: string;
@@ -219,8 +234,8 @@ export interface GraphSpec {
 }
 
 /**
- * Counts by column of time and by value: four lists of one length; low <= value < high in `unit`. `weight`: what `count` holds, I/Os
- * or the bytes that they moved; `events` are I/Os.
+ * Counts by column of time and by value: four lists of one length; low <= value < high in
+ * `unit`. `weight`: what `count` holds, I/Os or the bytes that they moved; `events` are I/Os.
  *
  * gaps: (first, one past the last) column in which nothing was recorded.
  */
@@ -251,7 +266,10 @@ export interface HeatAnswer {
 	notes: string[];
 }
 
-/** The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not known. */
+/**
+ * The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not
+ * known.
+ */
 export interface Hierarchy {
 	schema: 1;
 	recording: string;
@@ -282,7 +300,10 @@ export interface KeepChange {
 	statistic: string;
 }
 
-/** Limits of all that is kept of a recording: bytes on disk, share of all CPU time (0.05 is 5 %), null for any; by tier, seconds. */
+/**
+ * Limits of all that is kept of a recording: bytes on disk, share of all CPU time (0.05 is 5
+ * %), null for any; by tier, seconds.
+ */
 export interface KeepLimits {
 	recording: string;
 	bytes: number | null;
@@ -290,7 +311,10 @@ export interface KeepLimits {
 	retention: Record<string, number>;
 }
 
-/** Remove what is kept of a statistic from before a moment, ns on the recording's clock, in a tier and those shorter than it. */
+/**
+ * Remove what is kept of a statistic from before a moment, ns on the recording's clock, in a
+ * tier and those shorter than it.
+ */
 export interface KeepPrune {
 	recording: string;
 	statistic: string;
@@ -307,9 +331,10 @@ export interface Kept {
 }
 
 /**
- * A kept statistic. state: "pending" until the recorder has taken it up, "waiting" for something that it could be made of (`why`),
- * "suspended" by the budget. cpu_ns: what keeping it has cost so far. gaps: times in which it was paused or suspended, the last
- * without an end while that lasts.
+ * A kept statistic. state: "pending" until the recorder has taken it up, "waiting" for
+ * something that it could be made of (`why`), "suspended" by the budget. cpu_ns: what keeping it
+ * has cost so far. gaps: times in which it was paused or suspended, the last without an end while
+ * that lasts.
  */
 export interface KeptFacts {
 	statistic: string;
@@ -328,8 +353,8 @@ export interface KeptFacts {
 }
 
 /**
- * What all of them may take together, null for no limit; for how many seconds each tier stays; what they take on disk now.
- * pending: whether the recorder has not taken the limits up yet.
+ * What all of them may take together, null for no limit; for how many seconds each tier stays;
+ * what they take on disk now. pending: whether the recorder has not taken the limits up yet.
  */
 export interface KeptLimits {
 	bytes: number | null;
@@ -339,7 +364,10 @@ export interface KeptLimits {
 	pending: boolean;
 }
 
-/** What is kept in columns of one length, and for how long; times in ns on the recording's clock, null where there is nothing. */
+/**
+ * What is kept in columns of one length, and for how long; times in ns on the recording's
+ * clock, null where there is nothing.
+ */
 export interface KeptTier {
 	tier: string;
 	interval_s: number;
@@ -351,7 +379,10 @@ export interface KeptTier {
 	rows: number;
 }
 
-/** A field that a statistic has, and that what answers it there does not tell: the answer would be `unknown` alone. */
+/**
+ * A field that a statistic has, and that what answers it there does not tell: the answer would
+ * be `unknown` alone.
+ */
 export interface Lacking {
 	field: string;
 	kind: "stack" | "heat";
@@ -367,8 +398,9 @@ export interface Layer {
 }
 
 /**
- * A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the order they were asked for, then all
- * others together where these are asked for; together they are the map, on the same columns and rows.
+ * A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the
+ * order they were asked for, then all others together where these are asked for; together they are
+ * the map, on the same columns and rows.
  */
 export interface Layers {
 	schema: 1;
@@ -408,9 +440,11 @@ export interface Loss {
 }
 
 /**
- * Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed.
+ * Losses in the order they were noted; `totals` by kind over all of them; `left`: how many
+ * earlier ones are not listed.
  *
- * recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where nobody knows, as of traces.
+ * recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where
+ * nobody knows, as of traces.
  */
 export interface Losses {
 	schema: 1;
@@ -432,7 +466,10 @@ export interface Mark {
 	facts: Record<string, unknown>;
 }
 
-/** Marks of a recording in the order they were made; `left`: how many earlier ones are not listed. */
+/**
+ * Marks of a recording in the order they were made; `left`: how many earlier ones are not
+ * listed.
+ */
 export interface Marks {
 	schema: 1;
 	recording: string;
@@ -441,7 +478,8 @@ export interface Marks {
 }
 
 /**
- * A directory or file with all that lies below it, the largest first. `own`: of its own name, not of what lies below;
+ * A directory or file with all that lies below it, the largest first. `own`: of its own name,
+ * not of what lies below;
  * `others`: what is too small to be named, added up, and `left`: how many these are.
  */
 export interface Node {
@@ -462,9 +500,11 @@ export interface Others {
 }
 
 /**
- * A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
- * line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
- * recorded; they may reach beyond the columns, to either side, as may `window`, the time that is answered for (null: not known).
+ * A heat map as lines over time: percentiles, the largest value and the mean of each column,
+ * null where there was no I/O; `mean` of a line is that of all of the time together, never an
+ * average of columns. `gaps`: (first, one past the last) column in which nothing was recorded;
+ * they may reach beyond the columns, to either side, as may `window`, the time that is answered
+ * for (null: not known).
  */
 export interface PercentilesAnswer {
 	schema: 1;
@@ -483,7 +523,10 @@ export interface PercentilesAnswer {
 	window: [number, number] | null;
 }
 
-/** Why there is no answer: what happened, and what to do about it (empty where nothing can be done). */
+/**
+ * Why there is no answer: what happened, and what to do about it (empty where nothing can be
+ * done).
+ */
 export interface Problem {
 	schema: 1;
 	error: string;
@@ -491,11 +534,13 @@ export interface Problem {
 }
 
 /**
- * Something that is served. Times are ns on its own clock, null where it holds nothing; `clock` says whether they count from 1970.
+ * Something that is served. Times are ns on its own clock, null where it holds nothing; `clock`
+ * says whether they count from 1970.
  *
- * first_ns: of what is kept where that goes back further than events. last_ns: of the latest event; of what is being recorded how far
- * that is, though no I/O came lately. `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be
- * read, else empty.
+ * first_ns: of what is kept where that goes back further than events. last_ns: of the latest
+ * event; of what is being recorded how far that is, though no I/O came lately. `live`: whether it
+ * is still being recorded. events, samples: by source. `problem`: why it can't be read, else
+ * empty.
  */
 export interface RecordingFacts {
 	name: string;
@@ -522,7 +567,10 @@ export interface Rows {
 	high: number;
 }
 
-/** A saved worksheet; changed_ns counts from 1970. `problem`: why it can't be opened, else empty. */
+/**
+ * A saved worksheet; changed_ns counts from 1970. `problem`: why it can't be opened, else
+ * empty.
+ */
 export interface SavedFacts {
 	name: string;
 	recording: string;
@@ -557,7 +605,10 @@ export interface SeriesAnswer {
 	values: (number | null)[];
 }
 
-/** A value of a dimension: I/Os inside the rectangle and outside of it, and its share of each (null where there are none at all). */
+/**
+ * A value of a dimension: I/Os inside the rectangle and outside of it, and its share of each
+ * (null where there are none at all).
+ */
 export interface Share {
 	value: string;
 	inside: number;
@@ -566,27 +617,39 @@ export interface Share {
 	share_outside: number | null;
 }
 
-/** What is to be shared: a worksheet, and the questions whose answers it shows, each as path and query below the API. */
+/**
+ * What is to be shared: a worksheet, and the questions whose answers it shows, each as path and
+ * query below the API.
+ */
 export interface Sharing {
 	worksheet: Worksheet;
 	questions: string[];
 }
 
-/** Values by column: those of column c are `rows[k]`, `values[k]` for k from `starts[c]` to `starts[c + 1]`. */
+/**
+ * Values by column: those of column c are `rows[k]`, `values[k]` for k from `starts[c]` to
+ * `starts[c + 1]`.
+ */
 export interface SignedCells {
 	starts: number[];
 	rows: number[];
 	values: number[];
 }
 
-/** A source that can answer a statistic, with the fields that it can tell; `counted` says that it is counters. */
+/**
+ * A source that can answer a statistic, with the fields that it can tell; `counted` says that
+ * it is counters.
+ */
 export interface SourceFacts {
 	name: string;
 	counted: boolean;
 	fields: string[];
 }
 
-/** A part of time in ns on the recording's clock; `until`, which is later than `from`, is itself left out. */
+/**
+ * A part of time in ns on the recording's clock; `until`, which is later than `from`, is itself
+ * left out.
+ */
 export interface Span {
 	from: number;
 	until: number;
@@ -595,8 +658,9 @@ export interface Span {
 /**
  * A number over time for each key, largest first.
  *
- * adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk) or are shares of several things: no
- * sum of them says anything; of the first kind `others` then has no numbers, of the second an average.
+ * adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk)
+ * or are shares of several things: no sum of them says anything; of the first kind `others` then
+ * has no numbers, of the second an average.
  */
 export interface StackAnswer {
 	schema: 1;
@@ -620,9 +684,10 @@ export interface StackAnswer {
 }
 
 /**
- * A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
- * counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold. `sources`: all that can
- * answer where they are named, the one that answers by itself first. `lacking`: fields that it could be broken down by elsewhere.
+ * A statistic of the catalogue, as far as the recording can answer it: `source` is what
+ * answers, `counted` says that these are counters, not events; `why_not` says why nothing does.
+ * `covers`: what its numbers hold. `sources`: all that can answer where they are named, the one
+ * that answers by itself first. `lacking`: fields that it could be broken down by elsewhere.
  */
 export interface StatisticFacts {
 	name: string;
@@ -647,10 +712,11 @@ export interface Statistics {
 }
 
 /**
- * Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the probe, "ended", or "" of what was not
- * recorded live. now_ns: until when the newest session is there, which is what is followed; less than last_ns where that was begun after
- * the clock was set back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't be read now, else
- * empty.
+ * Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the
+ * probe, "ended", or "" of what was not recorded live. now_ns: until when the newest session is
+ * there, which is what is followed; less than last_ns where that was begun after the clock was set
+ * back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't
+ * be read now, else empty.
  */
 export interface Tick {
 	schema: 1;
@@ -668,7 +734,8 @@ export interface Tick {
 }
 
 /**
- * Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An open end of it is null.
+ * Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An
+ * open end of it is null.
  *
  * without_y: I/Os that lack the value; they are outside.
  */
@@ -690,7 +757,10 @@ export interface Who {
 	dimensions: DimensionShares[];
 }
 
-/** Graphs over a time: so many seconds up to now, or a part that stays. compare: the part of time that this one is compared with. */
+/**
+ * Graphs over a time: so many seconds up to now, or a part that stays. compare: the part of
+ * time that this one is compared with.
+ */
 export interface Worksheet {
 	schema: 1;
 	name: string;

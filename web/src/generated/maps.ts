@@ -7,8 +7,9 @@ export interface DimensionParts {
 }
 
 /**
- * One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those in which nothing was recorded; `lost`
- * is what was lost in these columns, by kind; `begins` says when, where that is known.
+ * One map. `gaps` are spans of columns without any I/O where some was due, `unrecorded` those
+ * in which nothing was recorded; `lost` is what was lost in these columns, by kind; `begins` says
+ * when, where that is known.
  */
 export interface HeatMapCounts {
 	label: string;
@@ -25,10 +26,12 @@ export interface HeatMapCounts {
 }
 
 /**
- * Maps of one y on common axes: `bounds` are the rows' bounds in `unit`, one more than rows; `low`..`high` is shown at first.
+ * Maps of one y on common axes: `bounds` are the rows' bounds in `unit`, one more than rows;
+ * `low`..`high` is shown at first.
  *
- * `least` is where a logarithmic axis begins; `crops` are (share left above, where the map then ends). `lines` name the overlays;
- * of two maps the page shows the difference, second minus first, where `difference` says so.
+ * `least` is where a logarithmic axis begins; `crops` are (share left above, where the map then
+ * ends). `lines` name the overlays; of two maps the page shows the difference, second minus first,
+ * where `difference` says so.
  */
 export interface HeatMapGroup {
 	y: "latency" | "offset" | "size" | "queue" | "utilization";
@@ -51,8 +54,9 @@ export interface HeatMapGroup {
 }
 
 /**
- * What was lost of a kind: records that were dropped, those that could not be read, or starts and completions without their other
- * half. `count`: how many in all, as far as anybody knows; `columns`: (column, how many), ascending, 0 where nobody knows.
+ * What was lost of a kind: records that were dropped, those that could not be read, or starts
+ * and completions without their other half. `count`: how many in all, as far as anybody knows;
+ * `columns`: (column, how many), ascending, 0 where nobody knows.
  */
 export interface LossesOfKind {
 	kind: "lost" | "damaged" | "unpaired";
@@ -60,7 +64,10 @@ export interface LossesOfKind {
 	columns: [number, number][];
 }
 
-/** Percentiles and mean where `joined` columns are one: a row of values for each of the group's `lines`, null where nothing was. */
+/**
+ * Percentiles and mean where `joined` columns are one: a row of values for each of the group's
+ * `lines`, null where nothing was.
+ */
 export interface OverlayLevel {
 	joined: number;
 	values: ((number | null)[])[];
@@ -72,14 +79,20 @@ export interface PartCounts {
 	cells: SparseCounts;
 }
 
-/** Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to `starts[c + 1]`. */
+/**
+ * Counts by column: those of column c are `rows[k]`, `counts[k]` for k from `starts[c]` to
+ * `starts[c + 1]`.
+ */
 export interface SparseCounts {
 	starts: ArrayLike<number>;
 	rows: ArrayLike<number>;
 	counts: ArrayLike<number>;
 }
 
-/** Colours for canvases; palettes are `rrggbb` after each other, from few to many, or far fewer to far more. */
+/**
+ * Colours for canvases; palettes are `rrggbb` after each other, from few to many, or far fewer
+ * to far more.
+ */
 export interface ThemeColours {
 	background: string;
 	text: string;

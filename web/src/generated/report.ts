@@ -8,13 +8,19 @@ export interface Assumption {
 	runs: number;
 }
 
-/** Maps of one y and one cell, of all variants and repetitions on the same axes; `of` is parallel to `group.maps`. */
+/**
+ * Maps of one y and one cell, of all variants and repetitions on the same axes; `of` is
+ * parallel to `group.maps`.
+ */
 export interface CellMaps {
 	of: RunMap[];
 	group: HeatMapGroup;
 }
 
-/** A chart: a Vega-Lite specification whose data are names of datasets; `table` names the dataset of its CSV. */
+/**
+ * A chart: a Vega-Lite specification whose data are names of datasets; `table` names the
+ * dataset of its CSV.
+ */
 export interface ChartItem {
 	name: string;
 	title: string;
@@ -33,7 +39,8 @@ export interface Dataset {
 }
 
 /**
- * Every run, in the order of `Payload.runs.ids`. `times` are shared time bases, seconds since the window's start.
+ * Every run, in the order of `Payload.runs.ids`. `times` are shared time bases, seconds since
+ * the window's start.
  *
  * `left_out` says which series are not in the report for their size; empty where all are.
  */
@@ -73,7 +80,10 @@ export interface Line {
 	values: (number | null)[];
 }
 
-/** A file of the evidence; `href` is relative to the report, or null where the report lies elsewhere. */
+/**
+ * A file of the evidence; `href` is relative to the report, or null where the report lies
+ * elsewhere.
+ */
 export interface Link {
 	text: string;
 	href: string | null;
@@ -100,7 +110,10 @@ export interface MethodPart {
 	text: string[];
 }
 
-/** Everything that the page shows before a run is opened. `elsewhere`: metrics that were observed and have no section. */
+/**
+ * Everything that the page shows before a run is opened. `elsewhere`: metrics that were
+ * observed and have no section.
+ */
 export interface Payload {
 	schema_version: number;
 	generator: string;
@@ -134,8 +147,8 @@ export interface ProfileCell {
 }
 
 /**
- * What differs between two profiles of a cell (places in its list): of each part the difference of shares, and the functions that
- * differ most.
+ * What differs between two profiles of a cell (places in its list): of each part the difference
+ * of shares, and the functions that differ most.
  */
 export interface ProfileChange {
 	before: number;
@@ -168,9 +181,11 @@ export interface ProfileInfo {
 }
 
 /**
- * A tree of functions in columns, parents before their children, siblings in the order in which they are drawn.
+ * A tree of functions in columns, parents before their children, siblings in the order in which
+ * they are drawn.
  *
- * `names` are all names once, `name` places in it; `parent` is -1 for a process; `kernel` is 1 for functions of the kernel.
+ * `names` are all names once, `name` places in it; `parent` is -1 for a process; `kernel` is 1 for
+ * functions of the kernel.
  */
 export interface ProfileParts {
 	names: string[];
@@ -179,7 +194,10 @@ export interface ProfileParts {
 	kernel: number[];
 }
 
-/** Profiles of all cells that have some; `notes` say what is missing, `method` how they came about. */
+/**
+ * Profiles of all cells that have some; `notes` say what is missing, `method` how they came
+ * about.
+ */
 export interface Profiles {
 	cells: ProfileCell[];
 	notes: string[];
@@ -194,7 +212,10 @@ export interface ReasonGroup {
 	runs: number[];
 }
 
-/** A column of the table of runs: bare `values` to sort by and, where they differ from them, `texts` to show. */
+/**
+ * A column of the table of runs: bare `values` to sort by and, where they differ from them,
+ * `texts` to show.
+ */
 export interface RunColumn {
 	key: string;
 	title: string;
@@ -205,8 +226,9 @@ export interface RunColumn {
 }
 
 /**
- * One run. `observations` are (metric, value, file, field, original value) as places in `Details.texts`; `spans` are stalls and `marks`
- * what was done meanwhile, in seconds since the window's start.
+ * One run. `observations` are (metric, value, file, field, original value) as places in
+ * `Details.texts`; `spans` are stalls and `marks` what was done meanwhile, in seconds since the
+ * window's start.
  */
 export interface RunDetail {
 	reasons: RunReason[];
@@ -222,8 +244,8 @@ export interface RunDetail {
 }
 
 /**
- * A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os: fio, the block
- * layer, or OpenZFS at its vdevs.
+ * A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os: fio,
+ * the block layer, or OpenZFS at its vdevs.
  */
 export interface RunMap {
 	run: number;
@@ -246,7 +268,10 @@ export interface RunTable {
 	columns: RunColumn[];
 }
 
-/** What the page shows of one metric, or of a view over several (throughput against latency, percentiles). */
+/**
+ * What the page shows of one metric, or of a view over several (throughput against latency,
+ * percentiles).
+ */
 export interface Section {
 	name: string;
 	title: string;
@@ -261,7 +286,10 @@ export interface Section {
 	charts: ChartItem[];
 }
 
-/** One statement of the summary; `section` is what it is about, `under` whether it goes on about the one before. */
+/**
+ * One statement of the summary; `section` is what it is about, `under` whether it goes on about
+ * the one before.
+ */
 export interface Sentence {
 	text: string;
 	tone: "better" | "worse" | "plain" | "caution";
@@ -269,7 +297,10 @@ export interface Sentence {
 	under: boolean;
 }
 
-/** Series that share an axis: a quantity as a whole and by device, in the unit named; `note` says what was thinned. */
+/**
+ * Series that share an axis: a quantity as a whole and by device, in the unit named; `note`
+ * says what was thinned.
+ */
 export interface Strip {
 	name: string;
 	title: string;
@@ -295,8 +326,9 @@ export interface Table {
 /**
  * One place of a table.
  *
- * `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the table's footnotes,
- * `runs` what the number stands on. `level` is the worst verdict among them; `decided` is null where no test was made.
+ * `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the
+ * table's footnotes, `runs` what the number stands on. `level` is the worst verdict among them;
+ * `decided` is null where no test was made.
  */
 export interface TableCell {
 	text: string;
@@ -321,14 +353,20 @@ export interface TableGroup {
 	columns: TableColumn[];
 }
 
-/** A level of the row factors (or a summary over the rows); one cell per column, null where nothing was measured. */
+/**
+ * A level of the row factors (or a summary over the rows); one cell per column, null where
+ * nothing was measured.
+ */
 export interface TableRow {
 	title: string;
 	summary: boolean;
 	cells: (TableCell | null)[];
 }
 
-/** What was measured: what each target says of itself, then its settings, devices and controllers. */
+/**
+ * What was measured: what each target says of itself, then its settings, devices and
+ * controllers.
+ */
 export interface TargetPart {
 	states: TextBlock[];
 	tables: Grid[];

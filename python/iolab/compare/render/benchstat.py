@@ -1,4 +1,5 @@
-"""A comparison in Go's benchmark format, for benchstat and whatever else reads it: every run a line."""
+"""A comparison in Go's benchmark format, for benchstat and whatever else reads it: every run a
+line."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ _UNITS = {"s": "sec/op", "1/s": "op/s", "B/s": "B/s", "B": "B", "1": "ratio", ""
 
 
 class BenchstatRenderer:
-    """`Benchmark<metric>/factor=level 1 <value> <unit>`, runs grouped by a `variant:` line (golang.org/design/14313).
+    """`Benchmark<metric>/factor=level 1 <value> <unit>`, runs grouped by a `variant:` line
+    (golang.org/design/14313).
 
     Compare with `benchstat -col variant FILE`. Values are unrounded; INVALID runs aren't there.
     """

@@ -12,10 +12,12 @@ _CHANGE = ("value", "low", "high")
 
 
 class CsvRenderer:
-    """Columns: factors, variant, metric, unit, value, its interval, n, verdict, change with interval, tests, footnotes.
+    """Columns: factors, variant, metric, unit, value, its interval, n, verdict, change with
+    interval, tests, footnotes.
 
-    Changes are in per cent for metrics compared by ratio, in percentage points for shares, else in the metric's unit
-    (`change_unit`). `precision` rounds values and changes; without it every digit is there.
+    Changes are in per cent for metrics compared by ratio, in percentage points for shares, else in
+    the metric's unit (`change_unit`). `precision` rounds values and changes; without it every digit
+    is there.
     """
 
     name = "csv"

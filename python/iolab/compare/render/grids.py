@@ -18,7 +18,8 @@ def grid(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def beside(blocks: Sequence[list[str]], *, width: int = WIDTH, gap: str = "    ") -> list[str]:
-    """Blocks of lines from left to right, a new row of blocks (after an empty line) where the next would not fit."""
+    """Blocks of lines from left to right, a new row of blocks (after an empty line) where the next
+    would not fit."""
     lines: list[str] = []
     shelf: list[list[str]] = []
     for block in blocks:

@@ -11,7 +11,8 @@ from .words import change_number, change_unit
 
 
 class JsonRenderer:
-    """`{"schema": 1, "kind": "comparison", "metric": ..., "cells": [...], "summaries": [...], ...}`.
+    """`{"schema": 1, "kind": "comparison", "metric": ..., "cells": [...], "summaries": [...],
+    ...}`.
 
     `precision` rounds values and changes; without it every digit is there.
     """

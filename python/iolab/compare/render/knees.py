@@ -1,4 +1,5 @@
-"""Curves for the terminal and for programs: where each variant bends, how it scales, what it does at equal load."""
+"""Curves for the terminal and for programs: where each variant bends, how it scales, what it does
+at equal load."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from .words import (
 
 
 class MarkdownRenderer:
-    """A table per table level and variant, a row per cell, so that it stays readable in narrow places."""
+    """A table per table level and variant, a row per cell, so that it stays readable in narrow
+    places."""
 
     name = "markdown"
 

@@ -1,4 +1,5 @@
-"""Two metrics in one cell, as `1623 MiB/s @ 45 us`: how compressibility and load sweeps are often printed."""
+"""Two metrics in one cell, as `1623 MiB/s @ 45 us`: how compressibility and load sweeps are often
+printed."""
 
 from __future__ import annotations
 
@@ -141,7 +142,8 @@ def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
 
 
 def _csv(first: Comparison, second: Comparison, field: Field) -> str:
-    """Unlike the other formats, a line per cell with both values in base units, unrounded, each with its verdict and its footnotes."""
+    """Unlike the other formats, a line per cell with both values in base units, unrounded, each
+    with its verdict and its footnotes."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     sides = (first, second)

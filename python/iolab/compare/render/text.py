@@ -1,4 +1,5 @@
-"""A comparison for the terminal: values side by side, the change with its interval and test, what must be said below."""
+"""A comparison for the terminal: values side by side, the change with its interval and test, what
+must be said below."""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ from .words import (
 
 
 class TextRenderer:
-    """Tables aligned for a fixed-width font, without colour, so that they can be read in a mail as well.
+    """Tables aligned for a fixed-width font, without colour, so that they can be read in a mail as
+    well.
 
-    A table with one column holds baseline, variant, change, interval and test side by side. One with several columns
-    becomes a matrix for each variant and one of changes, in the shape in which such results are usually printed.
+    A table with one column holds baseline, variant, change, interval and test side by side. One
+    with several columns becomes a matrix for each variant and one of changes, in the shape in which
+    such results are usually printed.
     """
 
     name = "text"
@@ -107,7 +110,8 @@ def _columns(comparison: Comparison, table: Key, col: Key, precision: int | None
 def _matrices(
     comparison: Comparison, table: Key, cols: list[Key], precision: int | None
 ) -> list[str]:
-    """A matrix of values per variant, beside each other while they fit, then one of changes per variant."""
+    """A matrix of values per variant, beside each other while they fit, then one of changes per
+    variant."""
     heads = [
         f"{' '.join(comparison.rows)} \\ {' '.join(comparison.cols)}",
         *(key_text(col) for col in cols),

@@ -1,4 +1,5 @@
-"""How a comparison's numbers are written wherever text is: units, changes, intervals, tests, labels."""
+"""How a comparison's numbers are written wherever text is: units, changes, intervals, tests,
+labels."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ..model import Cell, Change, Comparison, Key
 
 
 class Renderer(Protocol):
-    """Draws a comparison as text. `precision` is digits after the point; None chooses readable ones."""
+    """Draws a comparison as text. `precision` is digits after the point; None chooses readable
+    ones."""
 
     name: str
 
@@ -41,7 +43,8 @@ class Scale:
 
 
 def short(value: float, digits: int = 3) -> str:
-    """A number with at most `digits` significant digits, without zeros at its end: 0.09, 1.6, 12 000."""
+    """A number with at most `digits` significant digits, without zeros at its end: 0.09, 1.6, 12
+    000."""
     text = format_number(value, digits)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -55,7 +58,8 @@ def scale_for(comparison: Comparison, precision: int | None) -> Scale:
 
 
 def cell_scale(comparison: Comparison, precision: int | None) -> Scale:
-    """As `scale_for`; for bytes the next smaller unit where that gives two to four digits: 1641 MiB/s, not 1.603 GiB/s.
+    """As `scale_for`; for bytes the next smaller unit where that gives two to four digits: 1641
+    MiB/s, not 1.603 GiB/s.
 
     Nobody reads 1.603 GiB as 1641 MiB, as one does 4.2 ms as 4200 µs.
     """
@@ -97,7 +101,8 @@ def _signed(value: float, comparison: Comparison, precision: int | None) -> str:
 
 
 def signed(number: float, digits: int) -> str:
-    """A number that bears its sign, grouped as `format_number` does from 10 000 on; what rounds to zero bears none."""
+    """A number that bears its sign, grouped as `format_number` does from 10 000 on; what rounds to
+    zero bears none."""
     text = f"{number:+.{digits}f}"
     if not float(text):
         return text[1:]
@@ -147,7 +152,8 @@ def test_text(change: Change | None) -> str:
 
 
 def undecided_text(change: Change, comparison: Comparison) -> str:
-    """What a change that is not significant still says: the change that is ruled out, and the blocks that would confirm one."""
+    """What a change that is not significant still says: the change that is ruled out, and the
+    blocks that would confirm one."""
     parts = []
     if change.excluded is not None and _tells(change.excluded, comparison):
         number = change_number(change.excluded, comparison)
@@ -163,7 +169,8 @@ def undecided_text(change: Change, comparison: Comparison) -> str:
 
 
 def _tells(size: float, comparison: Comparison) -> bool:
-    """Whether saying a change of this size tells anything: a ratio beyond tenfold stands for two blocks and much noise."""
+    """Whether saying a change of this size tells anything: a ratio beyond tenfold stands for two
+    blocks and much noise."""
     return comparison.metric.change != "ratio" or size <= 10
 
 
@@ -202,7 +209,8 @@ def marks(comparison: Comparison) -> dict[str, str]:
 
 
 def closing_lines(comparison: Comparison) -> list[str]:
-    """Footnotes, noise floor, method and warnings, a line each: what stands under the tables in every text format."""
+    """Footnotes, noise floor, method and warnings, a line each: what stands under the tables in
+    every text format."""
     lines = [f"{sign} {comparison.footnotes[code]}" for code, sign in marks(comparison).items()]
     if comparison.noise_floor is not None:
         low, high = (_signed(end, comparison, None) for end in comparison.noise_floor)

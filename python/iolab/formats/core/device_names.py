@@ -1,7 +1,9 @@
-"""Which of the block devices that are listed together stand for themselves, told by their names alone.
+"""Which of the block devices that are listed together stand for themselves, told by their names
+alone.
 
-Counters of a whole machine list an I/O several times: for the partition, its disk, and everything that is made of it. A sum
-over devices holds the lowest layer that is listed, so that each I/O counts once.
+Counters of a whole machine list an I/O several times: for the partition, its disk, and everything
+that is made of it. A sum over devices holds the lowest layer that is listed, so that each I/O
+counts once.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ UNKNOWN = "no name of a disk that is known, such as one that iostat -N gives to 
 
 @dataclass(frozen=True)
 class DeviceChoice:
-    """The devices that a sum holds, and the others with why they are left out, in the order of the list."""
+    """The devices that a sum holds, and the others with why they are left out, in the order of the
+    list."""
 
     counted: tuple[str, ...]
     left_out: Mapping[str, str]
@@ -38,13 +41,16 @@ class DeviceChoice:
 def choose_devices(names: Iterable[str], *, are_kernel_names: bool = True) -> DeviceChoice:
     """The devices that stand for themselves.
 
-    Partitions leave where their disk is listed. Of the others the lowest layer that is listed counts: disks; without any,
-    what is made of other devices (device mapper, md, loop, bcache, drbd, zvols); without these, memory (zram, ram) and
-    removable media. A device alone counts whatever it is.
+    Partitions leave where their disk is listed. Of the others the lowest layer that is listed
+    counts: disks; without any, what is made of other devices (device mapper, md, loop, bcache,
+    drbd, zvols); without these, memory (zram, ram) and removable media. A device alone counts
+    whatever it is.
 
     Args:
-        are_kernel_names: whether a name of no known kind is that of a disk. Tools may print names that somebody gave to the
-            device mapper's devices: where that may be so and known disks are listed, it counts as made of others.
+        are_kernel_names: whether a name of no known kind is that of a disk. Tools may print names
+        that somebody gave to the
+            device mapper's devices: where that may be so and known disks are listed, it counts as
+            made of others.
     """
     listed = list(dict.fromkeys(names))
     held = set(listed)

@@ -1,4 +1,5 @@
-"""Published numbers as CSV: `variant,<factors...>,metric,value,unit[,repetition]`, one value a line."""
+"""Published numbers as CSV: `variant,<factors...>,metric,value,unit[,repetition]`, one value a
+line."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ class PublishedTable:
 def read_published_table(data: bytes, where: str) -> PublishedTable:
     """The table; FormatError with `file:line` for the first thing wrong.
 
-    Lines beginning with `#` above the header say where the numbers were published. Factor levels that are all whole
-    numbers become int, all numbers float, else text.
+    Lines beginning with `#` above the header say where the numbers were published. Factor levels
+    that are all whole numbers become int, all numbers float, else text.
     """
     try:
         lines = data.decode("utf-8-sig").splitlines()

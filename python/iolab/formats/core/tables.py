@@ -1,4 +1,5 @@
-"""What readers yield: plain values in base units (seconds, bytes, per second, shares), each with its original name.
+"""What readers yield: plain values in base units (seconds, bytes, per second, shares), each with
+its original name.
 
 Readers are pure: bytes in, these out. They know no run and no study, and judge nothing.
 """
@@ -46,8 +47,8 @@ class FioDirection:
     """One operation (`read`, `write`, `trim`, `mixed`, `sync`) of one fio job or group.
 
     Attributes:
-        ios: I/Os completed; size_bytes: bytes moved; runtime: seconds, of the longest job of a group.
-        iops: 1/s; bw: B/s, from bytes and runtime where the file's own field is coarser.
+        ios: I/Os completed; size_bytes: bytes moved; runtime: seconds, of the longest job of a
+        group. iops: 1/s; bw: B/s, from bytes and runtime where the file's own field is coarser.
         bw_field, bw_source, bw_unit: where `bw` came from: field, original value and its unit.
         latencies: `lat`, `clat`, `slat` where the file has them and they aren't all zero.
     """
@@ -70,17 +71,19 @@ class FioJob:
     """One entry of fio's `jobs` (a group's sum under group_reporting).
 
     Attributes:
-        error: first errno of the entry, 0 for none; total_errors: with continue_on_error, I/Os that failed.
-        options: what fio echoed, global below job, as typed; may be empty, never relied on.
+        error: first errno of the entry, 0 for none; total_errors: with continue_on_error, I/Os that
+        failed. options: what fio echoed, global below job, as typed; may be empty, never relied on.
         user_cpu, system_cpu: share (0 to 1) per thread of the entry.
-        elapsed: seconds with ramp; start_ns: realtime start where the file says (fio 3.36 and later).
-        hostname: client mode's host, else None.
+        elapsed: seconds with ramp; start_ns: realtime start where the file says (fio 3.36 and
+        later). hostname: client mode's host, else None.
         directions: operations that did at least one I/O.
-        job_runtime: seconds that its threads ran, summed over them; None where the file doesn't say (fio before 3.8 or so).
-        deepest: lowest depth of the deepest class of `iodepth_level` that was reached (1, 2, 4, ... 64): no thread had twice as many
+        job_runtime: seconds that its threads ran, summed over them; None where the file doesn't say
+        (fio before 3.8 or so). deepest: lowest depth of the deepest class of `iodepth_level` that
+        was reached (1, 2, 4, ... 64): no thread had twice as many
             I/Os in flight; 64 stands for any depth from there. None where absent.
-        asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio searched for a depth (latency_target).
-        is_steady: whether the steady state that `steadystate` asks for was reached, which ends the load; False where none was asked for.
+        asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio
+        searched for a depth (latency_target). is_steady: whether the steady state that
+        `steadystate` asks for was reached, which ends the load; False where none was asked for.
     """
 
     name: str
@@ -110,8 +113,8 @@ class FioOutput:
         jobs: entries without client mode's synthetic "All clients".
         all_clients: that synthetic entry, where client mode wrote one.
         leading_text: what stood before the JSON, stripped; a sign of trouble when not empty.
-        documents: how many JSON documents the file held (more than one: --status-interval; the last counts).
-        global_options: fio's echo of [global].
+        documents: how many JSON documents the file held (more than one: --status-interval; the last
+        counts). global_options: fio's echo of [global].
         assumptions: what the reader had to assume, in words.
     """
 
@@ -134,9 +137,10 @@ class DeviceSamples:
         interval: seconds between samples; 1 where the file doesn't say.
         has_interval: whether the file says it.
         time_ns: realtime at the end of each interval, or None where the file has no clock.
-        columns: canonical name to one value per interval, shape (n,): `read.iops`, `write.iops`, `discard.iops`,
-            `flush.iops` (1/s), `read.bw`, `write.bw`, `discard.bw` (B/s), `read.await`, `write.await`, `await` (s),
-            `queue` (requests), `util` (share).
+        columns: canonical name to one value per interval, shape (n,): `read.iops`, `write.iops`,
+        `discard.iops`,
+            `flush.iops` (1/s), `read.bw`, `write.bw`, `discard.bw` (B/s), `read.await`,
+            `write.await`, `await` (s), `queue` (requests), `util` (share).
         source_fields: canonical name to the file's own column name and unit, `("%util", "%")`.
     """
 
@@ -161,7 +165,8 @@ class DeviceSamples:
 
     @cached_property
     def waited(self) -> tuple[float, float] | None:
-        """Seconds that reads and writes waited, and their count, each a sum of rates over the samples; None without their awaits."""
+        """Seconds that reads and writes waited, and their count, each a sum of rates over the
+        samples; None without their awaits."""
         spent = done = 0.0
         for operation in ("read", "write"):
             latency, rate = (
@@ -191,7 +196,8 @@ def _means(columns: Sequence[Floats]) -> list[float]:
 
 @dataclass(frozen=True)
 class DeviceTable:
-    """All devices of one file; none where it is of a kind that tells of no device, which `assumptions` name.
+    """All devices of one file; none where it is of a kind that tells of no device, which
+    `assumptions` name.
 
     Attributes:
         skipped_first: whether a first reading since boot was left out.
@@ -213,9 +219,10 @@ class HostTable:
         kind: whose they are: `cpu`, `memory`, `vmstat`, `pressure`.
         interval: seconds between readings, the median.
         time_ns: realtime at the end of each interval, shape (n,).
-        columns: name to one value per interval, shape (n,), such as `cpu.busy`; one that this kernel doesn't tell is missing.
-        units: name to base unit. source_fields: name to the kernel's own words and their unit, `("Dirty", "kB")`.
-        damaged: lines that could not be read, as (line number, reason).
+        columns: name to one value per interval, shape (n,), such as `cpu.busy`; one that this
+        kernel doesn't tell is missing. units: name to base unit. source_fields: name to the
+        kernel's own words and their unit, `("Dirty", "kB")`. damaged: lines that could not be read,
+        as (line number, reason).
     """
 
     kind: str
@@ -233,12 +240,12 @@ class FioLogTable:
 
     Attributes:
         time: seconds since the job's start, or since the epoch with log_unix_epoch; shape (n,).
-        value: as the file has it: KiB/s (bw), 1/s or 1 per I/O (iops), ns or µs (latencies); shape (n,).
-        operation: 0 read, 1 write, 2 trim, 3 sync; shape (n,).
+        value: as the file has it: KiB/s (bw), 1/s or 1 per I/O (iops), ns or µs (latencies); shape
+        (n,). operation: 0 read, 1 write, 2 trim, 3 sync; shape (n,).
         block_size_bytes: shape (n,). offset_bytes: shape (n,) or None.
-        averaged: whether rows are averages over intervals (log_avg_msec) as far as the file shows: None where it doesn't.
-        has_priority: whether rows surely have the command's priority, which fio writes since 3.19.
-        damaged: lines that could not be read, as (line number, reason).
+        averaged: whether rows are averages over intervals (log_avg_msec) as far as the file shows:
+        None where it doesn't. has_priority: whether rows surely have the command's priority, which
+        fio writes since 3.19. damaged: lines that could not be read, as (line number, reason).
     """
 
     time: Floats
@@ -252,12 +259,14 @@ class FioLogTable:
 
 
 class Format(Protocol):
-    """A file format. `read` raises FormatError, with file and reason, for what can't be read at all."""
+    """A file format. `read` raises FormatError, with file and reason, for what can't be read at
+    all."""
 
     name: str
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Whether a file that begins so is of this format: yes, no, or None when the head doesn't decide."""
+        """Whether a file that begins so is of this format: yes, no, or None when the head doesn't
+        decide."""
         ...
 
     def read(self, data: bytes, where: str) -> Any:

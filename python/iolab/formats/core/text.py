@@ -1,4 +1,5 @@
-"""Bytes of a text file as a string: encodings that tools and shells leave behind, and files with nothing in them."""
+"""Bytes of a text file as a string: encodings that tools and shells leave behind, and files with
+nothing in them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def decode(data: bytes, where: str, *, when_empty: str) -> str:
-    """The text of a file; bytes that are no UTF-8 become the replacement character, so that a stray one costs its line.
+    """The text of a file; bytes that are no UTF-8 become the replacement character, so that a stray
+    one costs its line.
 
     Output redirected in PowerShell is UTF-16 with a byte order mark and is taken as such.
 

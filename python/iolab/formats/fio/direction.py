@@ -1,4 +1,5 @@
-"""One operation of one fio job as `FioDirection`: bytes, rates and runtime of every version in one meaning."""
+"""One operation of one fio job as `FioDirection`: bytes, rates and runtime of every version in one
+meaning."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from ..core.tables import FioDirection
 from .latency import finite, read_latencies
 
 OPERATIONS = ("read", "write", "trim", "mixed")
-"""Operations that move bytes; `sync` is read apart, as its I/Os have neither bytes nor runtime of their own."""
+"""Operations that move bytes; `sync` is read apart, as its I/Os have neither bytes nor runtime of
+their own."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Bandwidth:
 
 
 def _counted(value: Any) -> float | None:
-    """A number that a counter or rate can be: from 0 to 2^63; anything else is damage and taken as absent."""
+    """A number that a counter or rate can be: from 0 to 2^63; anything else is damage and taken as
+    absent."""
     number = finite(value)
     return number if number is not None and 0 <= number < 2**63 else None
 
@@ -83,8 +86,8 @@ def _direction(value: Mapping[str, Any], assume: set[str]) -> FioDirection | Non
 def _size(value: Mapping[str, Any], runtime: float) -> tuple[int, bool]:
     """Bytes moved, and whether `io_bytes` was in KiB.
 
-    Up to fio 2.21 `io_bytes` held KiB; then it became bytes, with `io_kbytes` beside it (fio issue 378). Where that
-    does not stand beside, `bw` tells, which has always been KiB/s.
+    Up to fio 2.21 `io_bytes` held KiB; then it became bytes, with `io_kbytes` beside it (fio issue
+    378). Where that does not stand beside, `bw` tells, which has always been KiB/s.
     """
     given = _counted(value.get("io_bytes"))
     kibibytes = _counted(value.get("io_kbytes"))
@@ -117,7 +120,8 @@ def _bandwidth(
 
 
 def _sync(value: Mapping[str, Any], runtime: float) -> FioDirection | None:
-    """fsync and its kin: fio counts and times them, but gives no rate; it is their number over the job's runtime."""
+    """fsync and its kin: fio counts and times them, but gives no rate; it is their number over the
+    job's runtime."""
     latencies = read_latencies(value)
     total = _counted(value.get("total_ios")) or 0
     # after a ramp fio 3.33 writes 0 here beside a filled latency, whose count is right

@@ -1,7 +1,9 @@
-"""JSON documents in a file that fio wrote: text before and between them, several of them, numbers that aren't JSON.
+"""JSON documents in a file that fio wrote: text before and between them, several of them, numbers
+that aren't JSON.
 
-fio prints messages into its output file (io_u errors, "terminating on signal 2"), and writes one document after another
-under `--status-interval`; its manual page calls the result "technically not valid json".
+fio prints messages into its output file (io_u errors, "terminating on signal 2"), and writes one
+document after another under `--status-interval`; its manual page calls the result "technically not
+valid json".
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True)
 class Documents:
-    """What a file held: the last whole document, how many there were, what stood before, and what had to be assumed."""
+    """What a file held: the last whole document, how many there were, what stood before, and what
+    had to be assumed."""
 
     last: dict[str, Any]
     count: int
@@ -36,8 +39,8 @@ class Documents:
 def read_documents(data: bytes, where: str) -> Documents:
     """The JSON documents of a file.
 
-    A torn last document after whole ones (fio killed while it reported) leaves the one before it, said in
-    `assumptions`; the shorter runtime it reports is for the judges.
+    A torn last document after whole ones (fio killed while it reported) leaves the one before it,
+    said in `assumptions`; the shorter runtime it reports is for the judges.
 
     Raises FormatError: empty file, no JSON in it, JSON cut off or damaged (with the line).
     """

@@ -1,7 +1,9 @@
-"""Which jobs of one fio result ran together, and which one after another (fio(1): stonewall, wait_for, startdelay, new_group).
+"""Which jobs of one fio result ran together, and which one after another (fio(1): stonewall,
+wait_for, startdelay, new_group).
 
-fio numbers its groups: `stonewall` begins a group that waits for all jobs before it, `new_group` one that runs beside them, and both
-look alike in the result unless it has start times (fio 3.36 and later), echoes the option, or says how long fio ran in all.
+fio numbers its groups: `stonewall` begins a group that waits for all jobs before it, `new_group`
+one that runs beside them, and both look alike in the result unless it has start times (fio 3.36 and
+later), echoes the option, or says how long fio ran in all.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ _MOST_NAMES = 4
 """Names that a group's name joins; of more, the first and their number."""
 
 _TOGETHER = 0.1
-"""Share of the shorter of two jobs by which they must overlap to count as running together: starts and ends jitter."""
+"""Share of the shorter of two jobs by which they must overlap to count as running together: starts
+and ends jitter."""
 
 _AT_ONCE = 1.0
 """Seconds within which fio starts the jobs of a group that wait for nothing."""
 
 _ROUNDED = 2.0
-"""Seconds by which fio's `elapsed`, rounded up and with what starting takes, may be more than the jobs needed."""
+"""Seconds by which fio's `elapsed`, rounded up and with what starting takes, may be more than the
+jobs needed."""
 
 _ORDER_ASSUMED = "groups of fio are taken to have run one after another: the file doesn't say whether they did (new_group)"
 _OVERLAP_FOUND = "groups of fio are taken to have run together: fio ran for {elapsed:g} s, and one after another they need {needed:g} s"
@@ -36,11 +40,12 @@ class FioGroup:
 
     Attributes:
         index: position in the order in which they ran, from 0.
-        name: the jobs' shared name, or their names joined with `+`; numbered (`name-1`, `name-2`) where several groups share it.
-        jobs: in the file's order, of all hosts in client mode.
+        name: the jobs' shared name, or their names joined with `+`; numbered (`name-1`, `name-2`)
+        where several groups share it. jobs: in the file's order, of all hosts in client mode.
         options: echoed options that all its jobs share, [global] included.
-        window: realtime nanoseconds [t0, t1] in which all of it was measured, without ramp; None where the file doesn't say.
-        assumptions: what had to be assumed about the order of the groups, in words.
+        window: realtime nanoseconds [t0, t1] in which all of it was measured, without ramp; None
+        where the file doesn't say. assumptions: what had to be assumed about the order of the
+        groups, in words.
     """
 
     index: int
@@ -72,11 +77,13 @@ class _Span:
 
 
 def groups_of(output: FioOutput) -> tuple[FioGroup, ...]:
-    """The jobs of a result, apart where they ran one after another; none where the result has no job.
+    """The jobs of a result, apart where they ran one after another; none where the result has no
+    job.
 
-    The order comes, in this order, from the jobs' start times; from echoed `stonewall`, `wait_for` and `startdelay`; from fio's
-    `elapsed`, which is too short for groups one after another where they ran together; and from the groups' numbers, as an assumption.
-    In client mode groups of equal number belong together.
+    The order comes, in this order, from the jobs' start times; from echoed `stonewall`, `wait_for`
+    and `startdelay`; from fio's `elapsed`, which is too short for groups one after another where
+    they ran together; and from the groups' numbers, as an assumption. In client mode groups of
+    equal number belong together.
     """
     if not output.jobs:
         return ()
@@ -154,7 +161,8 @@ def _spans(jobs: Sequence[FioJob], assume: dict[str, None]) -> list[_Span]:
 
 
 def _model(jobs: Sequence[FioJob], *, apart: bool) -> list[_Span]:
-    """When each job ran by its options: after the groups before it (`apart`: all groups, else those with an echoed stonewall)."""
+    """When each job ran by its options: after the groups before it (`apart`: all groups, else those
+    with an echoed stonewall)."""
     spans: list[_Span] = []
     ends: dict[str, float] = {}
     begin = 0.0
@@ -174,7 +182,8 @@ def _model(jobs: Sequence[FioJob], *, apart: bool) -> list[_Span]:
 
 
 def lasted(job: FioJob) -> float:
-    """Seconds from a job's start to its end: its longest operation, and the ramp where the echo names one."""
+    """Seconds from a job's start to its end: its longest operation, and the ramp where the echo
+    names one."""
     return max(
         (direction.runtime for direction in job.directions.values()), default=0.0
     ) + _seconds(job, "ramp_time")

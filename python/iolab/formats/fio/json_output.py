@@ -18,16 +18,18 @@ _FIO = re.compile(rb'"(?:fio version|client_stats|jobname)"')
 
 
 class FioJson:
-    """JSON that fio wrote with `--output-format=json` or `json+`, alone or as the client of servers.
+    """JSON that fio wrote with `--output-format=json` or `json+`, alone or as the client of
+    servers.
 
-    Jobs without group_reporting stay apart; `fio_pool.pool_jobs` makes one of them. A file whose `jobs` is empty (no
-    job came as far as reporting) has no jobs here either.
+    Jobs without group_reporting stay apart; `fio_pool.pool_jobs` makes one of them. A file whose
+    `jobs` is empty (no job came as far as reporting) has no jobs here either.
     """
 
     name = "fio-json"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at fio's own keys; None while nothing but text that may stand before the JSON is seen."""
+        """Yes at fio's own keys; None while nothing but text that may stand before the JSON is
+        seen."""
         if _FIO.search(head.replace(b"\0", b"")):
             return True
         if looks_binary(head):
@@ -79,7 +81,8 @@ class FioJson:
 
 
 class _Hosts:
-    """fio's echo of [global]: an object, or in client mode a list with one object per host, in the hosts' order."""
+    """fio's echo of [global]: an object, or in client mode a list with one object per host, in the
+    hosts' order."""
 
     def __init__(self, value: Any, entries: list[dict[str, Any]]) -> None:
         self._by_host: dict[str, dict[str, str]] = {}
@@ -129,7 +132,8 @@ def _job(entry: Mapping[str, Any], global_options: Mapping[str, str], assume: se
 
 
 def _deepest(levels: Any) -> int | None:
-    """The deepest class of `iodepth_level` that isn't empty; fio writes at least 0.1 for what isn't."""
+    """The deepest class of `iodepth_level` that isn't empty; fio writes at least 0.1 for what
+    isn't."""
     if not isinstance(levels, dict):
         return None
     digits = [

@@ -17,7 +17,8 @@ _GEOMETRY = "FIO_IO_U_PLAT_BITS"
 def read_latencies(direction: Mapping[str, Any]) -> dict[str, Latency]:
     """`lat`, `clat` and `slat` of one operation, those that were measured.
 
-    fio 2.99 renamed them to `lat_ns`... and went from microseconds to nanoseconds (HOWTO, JSON output).
+    fio 2.99 renamed them to `lat_ns`... and went from microseconds to nanoseconds (HOWTO, JSON
+    output).
     """
     found = {}
     for kind in KINDS:
@@ -30,7 +31,8 @@ def read_latencies(direction: Mapping[str, Any]) -> dict[str, Latency]:
 
 
 def _latency(value: Any, name: str, scale: float) -> Latency | None:
-    """None where the object is absent, holds no numbers, or all zeros: gtod_reduce, or an engine without that step."""
+    """None where the object is absent, holds no numbers, or all zeros: gtod_reduce, or an engine
+    without that step."""
     if not isinstance(value, dict):
         return None
     mean, maximum = finite(value.get("mean")), finite(value.get("max"))
@@ -56,7 +58,8 @@ def _latency(value: Any, name: str, scale: float) -> Latency | None:
 
 
 def _percentiles(value: Any, scale: float) -> dict[float, float]:
-    """Per cent to seconds. fio up to 3.1 pads its list of twenty with "0.00" (issue 511): padding, not a percentile."""
+    """Per cent to seconds. fio up to 3.1 pads its list of twenty with "0.00" (issue 511): padding,
+    not a percentile."""
     if not isinstance(value, dict):
         return {}
     found = {}
@@ -70,9 +73,10 @@ def _percentiles(value: Any, scale: float) -> dict[float, float]:
 def _bins(value: Any, scale: float) -> dict[int, int]:
     """Nanoseconds to count.
 
-    From 2.99 a key is a bucket's middle in nanoseconds. Before, keys are indices of fio's histogram in microseconds,
-    with zeros in between and its geometry among them; the middle of the bucket is worked out then (`stat.h`: below
-    2^(bits+1) every value has a bucket, above, every octave has 2^bits).
+    From 2.99 a key is a bucket's middle in nanoseconds. Before, keys are indices of fio's histogram
+    in microseconds, with zeros in between and its geometry among them; the middle of the bucket is
+    worked out then (`stat.h`: below 2^(bits+1) every value has a bucket, above, every octave has
+    2^bits).
     """
     if not isinstance(value, dict):
         return {}
@@ -80,7 +84,8 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
     bits = given if isinstance(given, int) and 1 <= given <= 16 else None
     found: dict[int, int] = {}
     if bits is None and scale == 1e-9:
-        # a healthy file of today, which is nearly every one: no key needs converting, and none clashes
+        # a healthy file of today, which is nearly every one: no key needs converting, and none
+        # clashes
         counts = value.values()
         if (
             value

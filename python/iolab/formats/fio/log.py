@@ -1,8 +1,10 @@
-"""fio's logs over time: `write_bw_log`, `write_iops_log`, `write_lat_log` (fio(1), "Log File Formats").
+"""fio's logs over time: `write_bw_log`, `write_iops_log`, `write_lat_log` (fio(1), "Log File
+Formats").
 
-Columns, by version: time in milliseconds, value, operation, block size; then the offset with `log_offset` (2.2), the
-command's priority (3.19; hexadecimal with `log_prio`, 3.29), the issue time with `log_issue_time` (3.38). With
-`log_window_value=both` (3.37) the window's maximum stands after its mean.
+Columns, by version: time in milliseconds, value, operation, block size; then the offset with
+`log_offset` (2.2), the command's priority (3.19; hexadecimal with `log_prio`, 3.29), the issue time
+with `log_issue_time` (3.38). With `log_window_value=both` (3.37) the window's maximum stands after
+its mean.
 """
 
 from __future__ import annotations
@@ -42,12 +44,14 @@ class _Layout:
 
 
 class FioLog:
-    """One log of one job, or of all jobs with `per_job_logs=0`. A damaged line costs itself and is listed."""
+    """One log of one job, or of all jobs with `per_job_logs=0`. A damaged line costs itself and is
+    listed."""
 
     name = "fio-log"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Rows of whole numbers could be anyone's: None, so that the name decides; no where a line is something else."""
+        """Rows of whole numbers could be anyone's: None, so that the name decides; no where a line
+        is something else."""
         if not head.strip():
             return None
         whole = head[: head.rfind(b"\n") + 1]
@@ -171,7 +175,8 @@ def _layout(rows: Rows, *, hexadecimal: bool = False) -> _Layout | None:
     """Which columns a file has, from their number and their values."""
     width = rows.shape[1]
     third, fourth = (_share_of_operations(rows[:, place]) for place in (2, 3))
-    # with log_window_value=both the maximum is third; a block size is never an operation but for averages, which are 0
+    # with log_window_value=both the maximum is third; a block size is never an operation but for
+    # averages, which are 0
     both = width >= 5 and third < 0.9 <= fourth
     operation = 3 if both else 2
     if not both and third < 0.5:

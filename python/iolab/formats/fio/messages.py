@@ -1,4 +1,5 @@
-"""What fio prints beside its results: notes and progress as always, its normal output, and messages that mean trouble."""
+"""What fio prints beside its results: notes and progress as always, its normal output, and messages
+that mean trouble."""
 
 from __future__ import annotations
 
@@ -26,12 +27,14 @@ _ORDINARY = re.compile(
         )
     )
 )
-"""Lines that every run may have: notes, the banner of normal output and of clients, progress, terse lines of several formats at once."""
+"""Lines that every run may have: notes, the banner of normal output and of clients, progress, terse
+lines of several formats at once."""
 
 _REPORT = re.compile(
     r".*: \(groupid=-?\d+, jobs=\d+\): err= 0\b.*|Run status group \d+ .*|Disk stats .*"
 )
-"""Lines after which fio's normal report goes on indented; that of a job with an error is none of them."""
+"""Lines after which fio's normal report goes on indented; that of a job with an error is none of
+them."""
 
 _NORMAL = re.compile(rb"^\S.*: \(groupid=-?\d+, jobs=\d+\): err=", re.MULTILINE)
 _NORMAL_BEGINS = re.compile(rb"^\S.*: \(g=\d+\): rw=.*, ioengine=.*$", re.MULTILINE)
@@ -39,7 +42,8 @@ _RESULT = re.compile(rb'"(?:fio version|client_stats|jobname)"|^(?:[345];fio-|2;
 
 
 def trouble_in(text: str) -> str | None:
-    """The first line of fio's messages that is none of its ordinary notes, such as an I/O error or the end by a signal."""
+    """The first line of fio's messages that is none of its ordinary notes, such as an I/O error or
+    the end by a signal."""
     in_report = False
     for line in re.split(r"[\r\n]+", text):
         words = _HOST.sub("", line, count=1).rstrip()

@@ -1,7 +1,8 @@
 """Several jobs of one fio run as the one that group_reporting would have made of them.
 
-Rates are summed job by job, so that a straggler's longer runtime doesn't thin out the others' I/Os (fio divides the
-sum of I/Os by the longest runtime). Percentiles can't be averaged: they come from summed bins, or there are none.
+Rates are summed job by job, so that a straggler's longer runtime doesn't thin out the others' I/Os
+(fio divides the sum of I/Os by the longest runtime). Percentiles can't be averaged: they come from
+summed bins, or there are none.
 """
 
 from __future__ import annotations
@@ -42,10 +43,11 @@ _T = TypeVar("_T")
 def pool_jobs(jobs: Iterable[FioJob]) -> FioJob:
     """All jobs as one.
 
-    iops, bandwidth, I/Os and bytes are sums, runtime the longest; latency's mean and standard deviation are those of
-    all I/Os together, minimum and maximum the extremes, bins the sum; percentiles are read from the summed bins as fio
-    reads them, and absent where a job has no bins. A latency that one of the jobs lacks is absent. CPU is the mean
-    over threads, weighted by runtime. Options are those that all jobs share.
+    iops, bandwidth, I/Os and bytes are sums, runtime the longest; latency's mean and standard
+    deviation are those of all I/Os together, minimum and maximum the extremes, bins the sum;
+    percentiles are read from the summed bins as fio reads them, and absent where a job has no bins.
+    A latency that one of the jobs lacks is absent. CPU is the mean over threads, weighted by
+    runtime. Options are those that all jobs share.
 
     A single job comes back as it is. Raises UsageError when there is none.
     """
@@ -84,7 +86,8 @@ def pool_latencies(latencies: Sequence[tuple[Latency, int]]) -> Latency:
         return first
     total = sum(count for _, count in latencies)
     mean = sum(latency.mean * count for latency, count in latencies) / total
-    # fio's is the sample's standard deviation: squares within the jobs, and between their means (Chan et al. 1979)
+    # fio's is the sample's standard deviation: squares within the jobs, and between their means
+    # (Chan et al. 1979)
     squares = sum(
         latency.stddev**2 * max(count - 1, 0) + count * (latency.mean - mean) ** 2
         for latency, count in latencies
@@ -110,12 +113,14 @@ def pool_latencies(latencies: Sequence[tuple[Latency, int]]) -> Latency:
 
 
 def percentiles_of_bins(bins: Mapping[int, int], percents: Iterable[float]) -> dict[float, float]:
-    """Per cent to seconds, from bins in nanoseconds; each is the bin that holds the I/O of that rank, as fio prints it."""
+    """Per cent to seconds, from bins in nanoseconds; each is the bin that holds the I/O of that
+    rank, as fio prints it."""
     asked = [percent for percent in percents if 0 <= percent <= 100]
     indices, counts = _core.take_over_fio_bins(sorted(bins.items()))
     tops = _core.quantiles(indices, counts, [percent / 100 for percent in asked], _core.fio_bits())
     keys = sorted(bins)
-    # the core answers with the end of a bucket; fio names a bucket by the value inside it that keys its bin
+    # the core answers with the end of a bucket; fio names a bucket by the value inside it that keys
+    # its bin
     return {
         percent: keys[bisect_right(keys, top) - 1] * 1e-9
         for percent, top in zip(asked, tops, strict=True)

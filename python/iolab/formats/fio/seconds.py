@@ -16,7 +16,8 @@ OPERATION_NAMES = ("read", "write", "trim", "sync")
 """Operation number of a log to its name."""
 
 _SINCE_EPOCH = 1e8
-"""Seconds; a job doesn't run for three years, so a later time is the epoch's (log_unix_epoch, log_alternate_epoch)."""
+"""Seconds; a job doesn't run for three years, so a later time is the epoch's (log_unix_epoch,
+log_alternate_epoch)."""
 
 _LONGEST = 1e7
 """Seconds, a hundred days: more is no run but a damaged time."""
@@ -29,7 +30,8 @@ class PerSecond:
     Attributes:
         origin: what `time` counts from: 0 for the job's start, else seconds since the epoch.
         time: start of each second, counted from `origin`; shape (n,).
-        rates: operation to B/s (`bw`) or 1/s (`iops`); shape (n,) each; 0 in a second without I/O, for fio writes no
+        rates: operation to B/s (`bw`) or 1/s (`iops`); shape (n,) each; 0 in a second without I/O,
+        for fio writes no
             row then.
     """
 
@@ -41,10 +43,11 @@ class PerSecond:
 def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> PerSecond:
     """Sum of the jobs' logs in one-second steps.
 
-    A row that is an average over a window counts for the time up to it, spread over the seconds that it touches, so
-    that windows of any length and fio's jitter of a few milliseconds come out right. Rows of single I/Os are counted
-    (iops) or their sizes added (bw). A last second that the logs cover by less than nine tenths is left out, and what
-    some of the jobs that ran to the end have no row of any more: fio drops a job's last window at times.
+    A row that is an average over a window counts for the time up to it, spread over the seconds
+    that it touches, so that windows of any length and fio's jitter of a few milliseconds come out
+    right. Rows of single I/Os are counted (iops) or their sizes added (bw). A last second that the
+    logs cover by less than nine tenths is left out, and what some of the jobs that ran to the end
+    have no row of any more: fio drops a job's last window at times.
 
     Args:
         tables: one log of each job, all of the same kind.
@@ -83,9 +86,11 @@ def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> Pe
 def rates_between(
     tables: Iterable[FioLogTable], kind: Literal["bw", "iops"], begin: float, end: float
 ) -> dict[str, float]:
-    """Mean rate of all jobs together between two times of the logs' own clock, operation to B/s or 1/s.
+    """Mean rate of all jobs together between two times of the logs' own clock, operation to B/s or
+    1/s.
 
-    Rows count as in `per_second`. An end that lies in a last window that some job has no row of moves to before it.
+    Rows count as in `per_second`. An end that lies in a last window that some job has no row of
+    moves to before it.
     """
     spans = [_Rows.of(table, kind) for table in tables if len(table.time)]
     if not spans:
@@ -114,13 +119,16 @@ def rates_between(
 
 
 def latency_per_second(logs: Sequence[tuple[FioLogTable, FioLogTable | None]]) -> PerSecond:
-    """Mean latency over the I/Os of all jobs in one-second steps, in the logs' own unit; nan in a second without I/O.
+    """Mean latency over the I/Os of all jobs in one-second steps, in the logs' own unit; nan in a
+    second without I/O.
 
-    A row that is an average over a window counts as often as the job did I/Os in it, by its log of rates (write_iops_log);
-    without one, or where the two don't have the same jobs, every job counts alike. Rows of single I/Os count once each.
+    A row that is an average over a window counts as often as the job did I/Os in it, by its log of
+    rates (write_iops_log); without one, or where the two don't have the same jobs, every job counts
+    alike. Rows of single I/Os count once each.
 
     Args:
-        logs: one log of latencies of each job (or of all, per_job_logs=0), each with the log of rates of the same.
+        logs: one log of latencies of each job (or of all, per_job_logs=0), each with the log of
+        rates of the same.
 
     Raises FormatError where the times are too far apart to be one run's.
     """
@@ -193,7 +201,8 @@ def _jobs(rows: NDArray[np.intp], time: Floats) -> list[NDArray[np.intp]]:
 
 
 def overlaps(table: FioLogTable, begin: float, end: float) -> Floats:
-    """Seconds of each row's window between two times of the log's own clock; shape (n,). For logs of averages."""
+    """Seconds of each row's window between two times of the log's own clock; shape (n,). For logs
+    of averages."""
     rows = _Rows.of(table, "iops")
     return np.asarray(np.clip(np.minimum(rows.end, end) - np.maximum(rows.start, begin), 0, None))
 
@@ -226,7 +235,8 @@ class _Rows:
 
 
 def _common_end(spans: Sequence[_Rows], last: float) -> float:
-    """Until when all jobs that ran to the end have rows: a job that lacks its last window is no job that slowed down.
+    """Until when all jobs that ran to the end have rows: a job that lacks its last window is no job
+    that slowed down.
 
     A job whose rows end longer before is one that ended earlier, and takes nothing away.
     """
@@ -235,10 +245,11 @@ def _common_end(spans: Sequence[_Rows], last: float) -> float:
 
 
 def _window_starts(ends: Floats) -> Floats:
-    """Where the windows that end so began: at the row before, but no earlier than a window's length.
+    """Where the windows that end so began: at the row before, but no earlier than a window's
+    length.
 
-    fio leaves a window without I/O out, so that the row before may be long ago. With per_job_logs=0 one job's rows
-    follow another's: time goes back, and the next job's first window begins.
+    fio leaves a window without I/O out, so that the row before may be long ago. With per_job_logs=0
+    one job's rows follow another's: time goes back, and the next job's first window begins.
     """
     steps = np.diff(ends, prepend=ends[0])
     positive = steps[1:][steps[1:] > 0]
@@ -249,7 +260,8 @@ def _window_starts(ends: Floats) -> Floats:
 
 
 def _spread(total: Floats, start: Floats, end: Floats, amount: Floats) -> None:
-    """Add each row's amount to the seconds between its start and end, in proportion to the time in each."""
+    """Add each row's amount to the seconds between its start and end, in proportion to the time in
+    each."""
     length = end - start
     at_once = length <= 0
     np.add.at(total, np.clip(end[at_once], 0, len(total) - 1).astype(np.int64), amount[at_once])

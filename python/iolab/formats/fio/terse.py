@@ -1,7 +1,9 @@
-"""fio's terse output (`--minimal`, `--output-format=terse`), versions 2 to 5 (HOWTO, "Terse output").
+"""fio's terse output (`--minimal`, `--output-format=terse`), versions 2 to 5 (HOWTO, "Terse
+output").
 
-One line per job, or per group with group_reporting; all latencies in microseconds, sizes in KiB, rates cut to whole
-numbers. Fields stand by position; where the blocks of the operations end is seen from the first per cent sign.
+One line per job, or per group with group_reporting; all latencies in microseconds, sizes in KiB,
+rates cut to whole numbers. Fields stand by position; where the blocks of the operations end is seen
+from the first per cent sign.
 """
 
 from __future__ import annotations
@@ -19,11 +21,12 @@ from .messages import NORMAL_OUTPUT, is_normal_output
 _LINE = re.compile(r"^(?:([345]);(fio-[^;]*)|(2));", re.MULTILINE)
 _HEAD = re.compile(rb"(?:^|\n)(?:[345];fio-[^;\n]*;|2;[^;\n]*;\d+;\d+;\d+;\d+;)")
 _BLOCK = {2: 41, 3: 41, 4: 41, 5: 47}
-"""Terse version to the fields of one operation: 4 of throughput, 3 x 4 latencies, 20 percentiles, 5 of bandwidth
-(version 5: one more, and 5 of IOPS)."""
+"""Terse version to the fields of one operation: 4 of throughput, 3 x 4 latencies, 20 percentiles, 5
+of bandwidth (version 5: one more, and 5 of IOPS)."""
 
 _TAIL = 5 + 7 + 10 + 12
-"""Fields after the operations that every line has: CPU, I/O depths, latencies in microseconds and milliseconds."""
+"""Fields after the operations that every line has: CPU, I/O depths, latencies in microseconds and
+milliseconds."""
 
 _OPERATIONS = ("read", "write", "trim", "mixed")
 _NO_COUNT = "terse output has no count of I/Os: whole IOPS times runtime"
@@ -31,7 +34,8 @@ _WHICH_PERCENTILES = "terse percentiles are taken as completion latency (with la
 
 
 class FioTerse:
-    """Semicolon separated lines. Lines of other text are kept as `leading_text`; a line cut short costs the file."""
+    """Semicolon separated lines. Lines of other text are kept as `leading_text`; a line cut short
+    costs the file."""
 
     name = "fio-terse"
 
@@ -49,9 +53,11 @@ class FioTerse:
     def read(self, data: bytes, where: str) -> FioOutput:
         """One `FioJob` per line, in the file's order.
 
-        Under --status-interval lines come again and again, cumulative: the last report counts, said in `assumptions`.
+        Under --status-interval lines come again and again, cumulative: the last report counts, said
+        in `assumptions`.
 
-        Raises FormatError: nothing in the file, no terse line, a line cut short or damaged (with its number).
+        Raises FormatError: nothing in the file, no terse line, a line cut short or damaged (with
+        its number).
         """
         text = decode(
             data, where, when_empty="fio was killed before it could write, or refused its options"
@@ -140,7 +146,8 @@ def _deepest(shares: Sequence[str]) -> int | None:
 
 
 def _operations(version: int, blocks: int) -> tuple[str, ...]:
-    """unified_rw_reporting leaves one block, `both` adds one; version 3 never writes trim (`stat.c`)."""
+    """unified_rw_reporting leaves one block, `both` adds one; version 3 never writes trim
+    (`stat.c`)."""
     if blocks == 1:
         return ("mixed",)
     if version == 3:
@@ -203,7 +210,8 @@ def _percentiles(fields: Sequence[str]) -> dict[float, float]:
 
 
 def _total_errors(rest: list[str]) -> int:
-    """After nine fields per disk come, with continue_on_error, the number of failed I/Os and the first errno."""
+    """After nine fields per disk come, with continue_on_error, the number of failed I/Os and the
+    first errno."""
     while len(rest) >= 9 and rest[8].endswith("%"):
         rest = rest[9:]
     if len(rest) >= 2 and rest[0].isdecimal() and rest[1].isdecimal():
@@ -226,9 +234,10 @@ def _last_report(jobs: Sequence[FioJob]) -> tuple[list[FioJob], int]:
     """The jobs of the last report, and how many reports there were (one: all lines are jobs).
 
     `--status-interval` repeats every job's line, and nothing marks a report's end.
-    Clones of a job (numjobs without group_reporting) have equal names as well, so names alone don't tell them from
-    reports. But reports grow evenly from the start, the last excepted, which comes when the jobs end; and what was counted
-    stays counted, so that bytes and extremes of latency only grow.
+    Clones of a job (numjobs without group_reporting) have equal names as well, so names alone don't
+    tell them from reports. But reports grow evenly from the start, the last excepted, which comes
+    when the jobs end; and what was counted stays counted, so that bytes and extremes of latency
+    only grow.
     """
     total = len(jobs)
     for size in range(1, total // 2 + 1):

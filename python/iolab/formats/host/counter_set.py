@@ -1,8 +1,9 @@
 """Counter sets: all that iolab knows of one group of counters, in one class.
 
-A counter set names the lines that are read, how a line is parsed, the columns that readings yield, and the metrics that columns become.
-The source that polls it (`sources.counters`), the reader of its log, the metrics registry, observations and series are all made from it, so
-that a new one is one file and a line in `registry.py`.
+A counter set names the lines that are read, how a line is parsed, the columns that readings yield,
+and the metrics that columns become. The source that polls it (`sources.counters`), the reader of
+its log, the metrics registry, observations and series are all made from it, so that a new one is
+one file and a line in `registry.py`.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Measured:
     Attributes:
         metric: what it is called, its unit and direction.
         column: the column of the table that it comes from.
-        summary: how the readings of a window become one value; None for a metric that is only drawn, or that `summaries` makes.
-        is_drawn: whether the column is shown per second as a series of the metric's name.
+        summary: how the readings of a window become one value; None for a metric that is only
+        drawn, or that `summaries` makes. is_drawn: whether the column is shown per second as a
+        series of the metric's name.
     """
 
     metric: Metric
@@ -46,7 +48,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class Summary:
-    """One value of a metric over the table's readings; `field` and `source_unit` say where it came from."""
+    """One value of a metric over the table's readings; `field` and `source_unit` say where it came
+    from."""
 
     metric: str
     value: float
@@ -57,7 +60,8 @@ class Summary:
 
 @dataclass(frozen=True)
 class Curve:
-    """A metric over time. `time_ns`: realtime of each value, shape (n,), or None for the table's own times."""
+    """A metric over time. `time_ns`: realtime of each value, shape (n,), or None for the table's
+    own times."""
 
     metric: str
     unit: str
@@ -78,7 +82,8 @@ class Files(Protocol):
 
 
 class HostLog:
-    """A log of a host's readings: `# iolab <name> 1`, read as a `HostTable` by `read`, with the metrics that its columns yield."""
+    """A log of a host's readings: `# iolab <name> 1`, read as a `HostTable` by `read`, with the
+    metrics that its columns yield."""
 
     name: ClassVar[str]
     metrics: ClassVar[Sequence[Measured]] = ()
@@ -115,7 +120,8 @@ class CounterSet(HostLog, ABC):
 
     @abstractmethod
     def lines(self, files: Files) -> list[str]:
-        """The lines of one reading, as the kernel wrote them, each with its line end. Raises OSError where the kernel has none."""
+        """The lines of one reading, as the kernel wrote them, each with its line end. Raises
+        OSError where the kernel has none."""
 
     @abstractmethod
     def parse(self, line: str) -> tuple[str, list[int]] | None:
@@ -138,13 +144,15 @@ class CounterSet(HostLog, ABC):
             return f"{error.filename or 'its file'} can't be read: {error.strerror or error}"
 
     def counts(self, lines: Sequence[str]) -> Mapping[str, float]:
-        """What `live` needs of a reading, by a name of its own; ValueError or LookupError for odd lines."""
+        """What `live` needs of a reading, by a name of its own; ValueError or LookupError for odd
+        lines."""
         return {}
 
     def live(
         self, passed: float, before: Mapping[str, float], now: Mapping[str, float]
     ) -> Mapping[str, float]:
-        """Metrics for whoever watches the run, from two readings `passed` seconds apart, base units."""
+        """Metrics for whoever watches the run, from two readings `passed` seconds apart, base
+        units."""
         return {}
 
 

@@ -1,7 +1,8 @@
-"""iolab's own logs of counters: `# iolab <kind> 1`, then readings of a stamp and the kernel's lines, again and again.
+"""iolab's own logs of counters: `# iolab <kind> 1`, then readings of a stamp and the kernel's
+lines, again and again.
 
-A stamp is `@ <realtime ns> <monotonic ns>`. What a line means is the kind's own affair; what the end of the file cuts off
-(kill -9) is told from what stands there the same way for all of them.
+A stamp is `@ <realtime ns> <monotonic ns>`. What a line means is the kind's own affair; what the
+end of the file cuts off (kill -9) is told from what stands there the same way for all of them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def read_log(
 
     Args:
         what: what the kind's lines are, for messages: "a device's counters".
-        end: the line that every reading ends with, where names come and go; None where a reading is whole that has all names.
+        end: the line that every reading ends with, where names come and go; None where a reading is
+        whole that has all names.
 
     Raises FormatError: nothing in the file, another format or a newer one, no whole reading.
     """
@@ -140,7 +142,8 @@ def _in_order(readings: list[Reading], damaged: Damage) -> list[Reading]:
 
 
 def times_of(readings: Sequence[Reading]) -> tuple[Floats, NDArray[np.int64]]:
-    """Seconds between readings, and realtime at the end of each interval; shape (readings - 1,) both."""
+    """Seconds between readings, and realtime at the end of each interval; shape (readings - 1,)
+    both."""
     steps = (
         np.diff(np.array([reading.monotonic_ns for reading in readings], dtype=np.float64)) / 1e9
     )
@@ -148,7 +151,8 @@ def times_of(readings: Sequence[Reading]) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def numbers_of(name: str, readings: Sequence[Reading], width: int) -> Floats:
-    """The numbers of a name, shape (readings, width); nan where a reading lacks the name or has fewer numbers."""
+    """The numbers of a name, shape (readings, width); nan where a reading lacks the name or has
+    fewer numbers."""
     rows = [reading.counters.get(name, ()) for reading in readings]
     return np.array(
         [[*row[:width], *[np.nan] * (width - len(row))] for row in rows], dtype=np.float64

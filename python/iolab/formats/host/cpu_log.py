@@ -1,6 +1,8 @@
-"""Counters of /proc/stat, `cpu.log`: what each CPU's time went to, context switches, interrupts, processes.
+"""Counters of /proc/stat, `cpu.log`: what each CPU's time went to, context switches, interrupts,
+processes.
 
-Ticks of a `cpu` line: user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user and nice (proc(5)).
+Ticks of a `cpu` line: user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in
+user and nice (proc(5)).
 """
 
 from __future__ import annotations
@@ -34,12 +36,13 @@ def _share(name: str, title: str, *, is_drawn: bool = True) -> Measured:
 
 
 class CpuCounters(CounterSet):
-    """Time of every CPU by what it did, context switches, interrupts, processes that run or wait for I/O.
+    """Time of every CPU by what it did, context switches, interrupts, processes that run or wait
+    for I/O.
 
     Columns are shares of the time of all CPUs, and of the busiest one.
 
-    `cpu.busy` is what was neither idle nor idle while an I/O was outstanding (iowait); time that a hypervisor gave to
-    others (steal) counts as busy, for nobody here could use it.
+    `cpu.busy` is what was neither idle nor idle while an I/O was outstanding (iowait); time that a
+    hypervisor gave to others (steal) counts as busy, for nobody here could use it.
     """
 
     name = "cpu"
@@ -63,7 +66,8 @@ class CpuCounters(CounterSet):
     )
 
     def lines(self, files: Files) -> list[str]:
-        """The chosen lines; of `intr` the total alone, for the rest is a number per interrupt line, thousands on a server."""
+        """The chosen lines; of `intr` the total alone, for the rest is a number per interrupt line,
+        thousands on a server."""
         found = []
         for line in files.read_text(_PROC).splitlines(keepends=True):
             if line.startswith(_CHOSEN):
@@ -141,9 +145,11 @@ def _cpus(readings: Sequence[Reading]) -> list[str]:
 
 
 def _shares(readings: Sequence[Reading], name: str) -> Floats | None:
-    """Share of the time in each of the eight states, shape (readings - 1, 8); None where the log lacks the CPU.
+    """Share of the time in each of the eight states, shape (readings - 1, 8); None where the log
+    lacks the CPU.
 
-    Idle and iowait go back a little at times (proc(5) says so): that is no time, and not a reading to throw away.
+    Idle and iowait go back a little at times (proc(5) says so): that is no time, and not a reading
+    to throw away.
     """
     if not any(name in reading.counters for reading in readings):
         return None

@@ -1,8 +1,9 @@
 """iolab's own log of /proc/diskstats: raw counters of a run's devices, read again and again.
 
-The first line is `# iolab diskstats 1`. Each reading is a line `@ <realtime ns> <monotonic ns>`, then the devices' lines
-as the kernel wrote them (Documentation/admin-guide/iostats.rst): major, minor, name; reads, merged, sectors, ms; writes,
-merged, sectors, ms; in flight, ms busy, weighted ms; since 4.18 discards, merged, sectors, ms; since 5.5 flushes, ms.
+The first line is `# iolab diskstats 1`. Each reading is a line `@ <realtime ns> <monotonic ns>`,
+then the devices' lines as the kernel wrote them (Documentation/admin-guide/iostats.rst): major,
+minor, name; reads, merged, sectors, ms; writes, merged, sectors, ms; in flight, ms busy, weighted
+ms; since 4.18 discards, merged, sectors, ms; since 5.5 flushes, ms.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _SOURCES = {
 
 
 class DiskstatsLog:
-    """Differences between readings as rates. What the end of the file cuts off (kill -9) is left out."""
+    """Differences between readings as rates. What the end of the file cuts off (kill -9) is left
+    out."""
 
     name = "diskstats"
 
@@ -51,10 +53,11 @@ class DiskstatsLog:
         return detect_log("diskstats", head)
 
     def read(self, data: bytes, where: str) -> DeviceTable:
-        """One value per interval between two readings; none of them where the log has a single reading.
+        """One value per interval between two readings; none of them where the log has a single
+        reading.
 
-        Latencies are 0 in an interval without I/O. An interval in which a counter goes back (the device was replaced,
-        the counter wrapped) or a reading lacks the device is nan.
+        Latencies are 0 in an interval without I/O. An interval in which a counter goes back (the
+        device was replaced, the counter wrapped) or a reading lacks the device is nan.
 
         Raises FormatError: nothing in the file, another format or a newer one, no whole reading.
         """
@@ -81,7 +84,8 @@ def _counters(line: str) -> tuple[str, list[int]] | None:
 
 
 def _counters_of(device: str, readings: list[Reading]) -> Floats:
-    """Counters, shape (readings, counters that all of them have); nan where a reading lacks the device."""
+    """Counters, shape (readings, counters that all of them have); nan where a reading lacks the
+    device."""
     rows = [reading.counters.get(device) for reading in readings]
     fewest = min(len(row) for row in rows if row is not None)
     width = max(number for number in _COUNTERS if number <= fewest)

@@ -16,7 +16,8 @@ _LONGEST = 20
 
 @dataclass(frozen=True)
 class Column:
-    """One quantity of a host: its name, values per interval, base unit, and the kernel's words and unit for it."""
+    """One quantity of a host: its name, values per interval, base unit, and the kernel's words and
+    unit for it."""
 
     name: str
     values: Floats | None
@@ -50,7 +51,8 @@ def gauge(readings: Sequence[Reading], name: str, scale: float = 1.0) -> Floats 
 
 
 def rate(readings: Sequence[Reading], *names: str, scale: float = 1.0) -> Floats | None:
-    """What counters of these names grew by per second, summed; nan where one went back; None where no reading has any."""
+    """What counters of these names grew by per second, summed; nan where one went back; None where
+    no reading has any."""
     known = [name for name in names if any(name in reading.counters for reading in readings)]
     if not known:
         return None

@@ -1,4 +1,5 @@
-"""Counters of /proc/meminfo, `memory.log`: what memory held at each reading (proc(5); its kB is 1024 bytes)."""
+"""Counters of /proc/meminfo, `memory.log`: what memory held at each reading (proc(5); its kB is
+1024 bytes)."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _KEPT = frozenset(
         "SUnreclaim",
     }
 )
-"""What storage depends on: pages that cache files, those not yet written, and what the kernel itself holds."""
+"""What storage depends on: pages that cache files, those not yet written, and what the kernel
+itself holds."""
 
 _KIB = 1024.0
 _COLUMNS = {
@@ -50,7 +52,8 @@ _COLUMNS = {
 
 
 class MemoryCounters(CounterSet):
-    """Memory free, available, in the page cache, dirty and under writeback, at the end of each interval."""
+    """Memory free, available, in the page cache, dirty and under writeback, at the end of each
+    interval."""
 
     name = "memory"
     line = "a line of /proc/meminfo"

@@ -1,6 +1,8 @@
-"""Counters of /proc/pressure, `pressure.log`: shares of time in which tasks waited for I/O, CPU and memory.
+"""Counters of /proc/pressure, `pressure.log`: shares of time in which tasks waited for I/O, CPU and
+memory.
 
-Pressure stall information, the kernel's Documentation/accounting/psi.rst; since Linux 4.20, where it is switched on.
+Pressure stall information, the kernel's Documentation/accounting/psi.rst; since Linux 4.20, where
+it is switched on.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _MICRO = 1e-6
 
 
 class PressureCounters(CounterSet):
-    """Share of time in which some task (`some`) or every task that could run (`full`) waited for I/O, CPU or memory."""
+    """Share of time in which some task (`some`) or every task that could run (`full`) waited for
+    I/O, CPU or memory."""
 
     name = "pressure"
     line = "a line of /proc/pressure"

@@ -1,6 +1,8 @@
-"""iolab's own logs of what its recorder took in, `# iolab block 1`, `syscall` and `counters`: events, losses and readings, as rates.
+"""iolab's own logs of what its recorder took in, `# iolab block 1`, `syscall` and `counters`:
+events, losses and readings, as rates.
 
-The events themselves are in the recording; these logs show that somebody watched, second by second, and lost how many.
+The events themselves are in the recording; these logs show that somebody watched, second by second,
+and lost how many.
 """
 
 from __future__ import annotations

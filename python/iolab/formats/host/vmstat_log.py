@@ -1,6 +1,7 @@
 """Counters of /proc/vmstat, `vmstat.log`: pages dirtied, written, reclaimed and swapped, as rates.
 
-Names are the kernel's (mm/vmstat.c); they come and go by version: what a kernel lacks is missing, never 0.
+Names are the kernel's (mm/vmstat.c); they come and go by version: what a kernel lacks is missing,
+never 0.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _KEPT = (
     "oom_kill",
     "kswapd_",
 )
-"""Beginnings of names: paging, swapping, reclaim, dirty pages and their writing, compaction, dropped caches."""
+"""Beginnings of names: paging, swapping, reclaim, dirty pages and their writing, compaction,
+dropped caches."""
 
 _KIB = 1024.0
 _RATES = {
@@ -48,7 +50,8 @@ _RATES = {
 
 
 class VmstatCounters(CounterSet):
-    """Pages dirtied, written, swapped and reclaimed, memory compaction, dropped caches; bytes that all block devices moved."""
+    """Pages dirtied, written, swapped and reclaimed, memory compaction, dropped caches; bytes that
+    all block devices moved."""
 
     name = "vmstat"
     line = "a line of /proc/vmstat"

@@ -1,4 +1,5 @@
-"""What iostat's columns mean, by the name that they have in every version of sysstat (iostat(1)) and in illumos."""
+"""What iostat's columns mean, by the name that they have in every version of sysstat (iostat(1))
+and in illumos."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ ILLUMOS: Mapping[str, Column] = {
     "qlen": Column("queue", 1.0, ""),
     "%b": Column("util", 0.01, "%"),
 }
-"""Column names of `iostat -x` of illumos and FreeBSD; `wait` + `actv` and `wsvc_t` + `asvc_t` are sums and worked out apart."""
+"""Column names of `iostat -x` of illumos and FreeBSD; `wait` + `actv` and `wsvc_t` + `asvc_t` are
+sums and worked out apart."""
 
 _SIZES = (("avgrq-sz", "rw", SECTOR), ("rareq-sz", "r", KIB), ("wareq-sz", "w", KIB))
 """Columns of mean request sizes, whose I/Os they are means of, and their unit in bytes."""
@@ -74,10 +76,12 @@ _PREFIXES = {"kB": KIB, "MB": MIB, "sec": SECTOR}
 
 
 def true_bandwidths(fields: Sequence[str], values: Floats) -> list[str] | None:
-    """The names with their bandwidths' true unit: `rMB/s` for an `rkB/s` that the request sizes beside it contradict.
+    """The names with their bandwidths' true unit: `rMB/s` for an `rkB/s` that the request sizes
+    beside it contradict.
 
-    A row without header doesn't say whether -k, -m or sectors were asked for, and sysstat's JSON named the wrong unit
-    until 12.2.1; but bandwidth over I/Os is the request size, whose unit never depended on options.
+    A row without header doesn't say whether -k, -m or sectors were asked for, and sysstat's JSON
+    named the wrong unit until 12.2.1; but bandwidth over I/Os is the request size, whose unit never
+    depended on options.
 
     Args:
         fields: names in order, bandwidths as `rkB/s`, `wkB/s`, `dkB/s`.

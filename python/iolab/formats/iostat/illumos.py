@@ -1,7 +1,8 @@
-"""`iostat -x` and `iostat -xn` of illumos and Solaris (iostat(8)), and `iostat -x` of FreeBSD: "extended device statistics".
+"""`iostat -x` and `iostat -xn` of illumos and Solaris (iostat(8)), and `iostat -x` of FreeBSD:
+"extended device statistics".
 
-With -n two times per I/O stand apart, waiting for the device (wsvc_t) and within it (asvc_t), and the device's name is
-last. Queue and latency here hold both, as sysstat's do.
+With -n two times per I/O stand apart, waiting for the device (wsvc_t) and within it (asvc_t), and
+the device's name is last. Queue and latency here hold both, as sysstat's do.
 """
 
 from __future__ import annotations
@@ -28,16 +29,18 @@ _COLUMNS = {
 
 
 class IostatIllumos:
-    """Reports of illumos' extended device statistics, columns by their names, spaced or with commas (-r).
+    """Reports of illumos' extended device statistics, columns by their names, spaced or with commas
+    (-r).
 
-    The first report is the mean since boot and left out when there are several. A report that the end of the file
-    cuts off is left out as well.
+    The first report is the mean since boot and left out when there are several. A report that the
+    end of the file cuts off is left out as well.
     """
 
     name = "iostat-illumos"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at a header with `device` and `actv` (illumos) or `qlen` (FreeBSD); None after the heading alone."""
+        """Yes at a header with `device` and `actv` (illumos) or `qlen` (FreeBSD); None after the
+        heading alone."""
         if looks_binary(head):
             return False
         text = head.decode("utf-8", errors="replace")
@@ -125,7 +128,8 @@ def _add_sums(readings: list[Reading], fields: list[str]) -> list[str]:
 def _is_cut_off(text: str, readings: list[Reading]) -> bool:
     """Whether the last report lacks a device that the one before has, or its last line has no end.
 
-    illumos prints no line after a report, and with names last a cut name can't be told from a whole one.
+    illumos prints no line after a report, and with names last a cut name can't be told from a whole
+    one.
     """
     if len(readings) < 2:
         return bool(readings) and not readings[-1].rows

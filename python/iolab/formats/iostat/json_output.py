@@ -1,7 +1,8 @@
 """sysstat's `iostat -o JSON` (11.5.1 and later), whole or torn.
 
-iostat closes its brackets on SIGINT since 12.0.4, on SIGTERM only since 12.7.8, and with -y versions up to 12.1.4
-begin the list of reports with a comma; both are no JSON. Reports are therefore taken one by one.
+iostat closes its brackets on SIGINT since 12.0.4, on SIGTERM only since 12.7.8, and with -y
+versions up to 12.1.4 begin the list of reports with a comma; both are no JSON. Reports are
+therefore taken one by one.
 """
 
 from __future__ import annotations
@@ -26,21 +27,25 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 class IostatJson:
-    """Reports of `iostat -o JSON`, with -x or without. Of several the first is taken as the mean since boot."""
+    """Reports of `iostat -o JSON`, with -x or without. Of several the first is taken as the mean
+    since boot."""
 
     name = "iostat-json"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at sysstat's own key beside a list of reports; None while only the opening brace is seen."""
+        """Yes at sysstat's own key beside a list of reports; None while only the opening brace is
+        seen."""
         text = head.replace(b"\0", b"").lstrip(b"\xff\xfe\xef\xbb\xbf \t\r\n")
         if text.startswith(b"{") and b'"sysstat"' in text[:200]:
             return True if b'"disk_device"' in text else None
         return None if not text or text == b"{" else False
 
     def read(self, data: bytes, where: str) -> DeviceTable:
-        """The devices of the file; a torn end and a comma too many are mended, and said in `assumptions`.
+        """The devices of the file; a torn end and a comma too many are mended, and said in
+        `assumptions`.
 
-        Raises FormatError: nothing in the file, no list of reports, no whole report, no known column.
+        Raises FormatError: nothing in the file, no list of reports, no whole report, no known
+        column.
         """
         text = decode(data, where, when_empty="iostat was killed before its first report")
         match = _STATISTICS.search(text)
@@ -57,7 +62,8 @@ class IostatJson:
                 name for report in reports for name in report if name != "timestamp"
             )
             return left_out(f"{', '.join(kinds)} alone (iostat without -d)")
-        # sysstat drops columns now and then where there are many disks (its issue 396): unknown there, not 0
+        # sysstat drops columns now and then where there are many disks (its issue 396): unknown
+        # there, not 0
         fields = list(
             dict.fromkeys(
                 name for disk in disks for name, value in disk.items() if _is_number(value)
@@ -88,7 +94,8 @@ class IostatJson:
 def _reports(
     text: str, start: int
 ) -> tuple[list[dict[str, Any]], list[str], list[tuple[int, str]]]:
-    """Whole reports from `start` on, what was mended, and the line at which the last one is cut off."""
+    """Whole reports from `start` on, what was mended, and the line at which the last one is cut
+    off."""
     reports: list[dict[str, Any]] = []
     mended: list[str] = []
     torn: list[tuple[int, str]] = []

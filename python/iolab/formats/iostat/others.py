@@ -1,4 +1,5 @@
-"""What is called iostat and tells of no device, or in a way that isn't read: named, so that nobody takes it for nothing."""
+"""What is called iostat and tells of no device, or in a way that isn't read: named, so that nobody
+takes it for nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def left_out(what: str) -> DeviceTable:
 
 
 def other_kind(text: str) -> str:
-    """What a text that is called iostat is, where it has neither a header of devices nor rows of a known layout."""
+    """What a text that is called iostat is, where it has neither a header of devices nor rows of a
+    known layout."""
     for pattern, what in _KINDS:
         if pattern.search(text):
             return what

@@ -23,7 +23,8 @@ IDLE = "{device} is missing from {n} reports: taken as idle (iostat -z)"
 
 @dataclass
 class Reading:
-    """One report: its time stamp as printed, and each device's values in the order of the file's fields.
+    """One report: its time stamp as printed, and each device's values in the order of the file's
+    fields.
 
     A device whose row was damaged has nan: it is unknown, and not idle.
     """
@@ -43,7 +44,8 @@ def build_table(
 ) -> DeviceTable:
     """The table of all reports but the first, which without -y is the mean since boot.
 
-    A device that a report leaves out was idle then: 0, said in `assumptions`; one whose row is damaged is nan.
+    A device that a report leaves out was idle then: 0, said in `assumptions`; one whose row is
+    damaged is nan.
 
     Args:
         fields: the file's column names, without the device's.
@@ -99,8 +101,9 @@ def device_samples(
 ) -> DeviceSamples:
     """A device's values, shape (readings, fields), under canonical names in base units.
 
-    `await` over reads and writes is worked out where the file has only theirs (sysstat 11.5.7 and later); it is 0
-    without I/O, as iostat prints it. `interval`: None where the file doesn't say it.
+    `await` over reads and writes is worked out where the file has only theirs (sysstat 11.5.7 and
+    later); it is 0 without I/O, as iostat prints it. `interval`: None where the file doesn't say
+    it.
     """
     known = [(place, name, columns[name]) for place, name in enumerate(fields) if name in columns]
     found = {column.canonical: values[:, place] * column.scale for place, _, column in known}

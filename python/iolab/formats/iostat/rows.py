@@ -1,7 +1,9 @@
-"""Rows of iostat without their headers, as `iostat ... | grep sdb` leaves them: the columns by their number.
+"""Rows of iostat without their headers, as `iostat ... | grep sdb` leaves them: the columns by
+their number.
 
-The layouts are those of `iostat -x` in sysstat's history: rrqm/s first until 11.5.6 (r_await and w_await since 9.1.2),
-r/s first until 12.1.1, grouped by operation since 12.1.2, with flushes since 12.3.1.
+The layouts are those of `iostat -x` in sysstat's history: rrqm/s first until 11.5.6 (r_await and
+w_await since 9.1.2), r/s first until 12.1.1, grouped by operation since 12.1.2, with flushes since
+12.3.1.
 """
 
 from __future__ import annotations
@@ -36,21 +38,24 @@ LAYOUTS = {
     21: (f"{_GROUPED} aqu-sz %util".split(), "12.1.2 to 12.3.0"),
     23: (f"{_GROUPED} f/s f_await aqu-sz %util".split(), "12.3.1 and later"),
 }
-"""Fields of a row (with the device's name) to the names of the others, and the versions of sysstat that print so."""
+"""Fields of a row (with the device's name) to the names of the others, and the versions of sysstat
+that print so."""
 
 
 BASIC = {
     6: ["tps", "kB_read/s", "kB_wrtn/s", "kB_read", "kB_wrtn"],
     8: ["tps", "kB_read/s", "kB_wrtn/s", "kB_dscd/s", "kB_read", "kB_wrtn", "kB_dscd"],
 }
-"""The same without -x. Too little to tell a file by, so that they are only looked for in one that is called iostat."""
+"""The same without -x. Too little to tell a file by, so that they are only looked for in one that
+is called iostat."""
 
 _SHORT = ["tps", "kB/s", "rqm/s", "await", "aqu-sz", "areq-sz", "%util"]
 """What -s prints, as many fields as without -x; those end with whole numbers."""
 
 
 def layout_of(line: str) -> int | None:
-    """How many fields a row without header has, if it is one of -x: a name, then as many numbers as some layout has."""
+    """How many fields a row without header has, if it is one of -x: a name, then as many numbers as
+    some layout has."""
     return _width(line, LAYOUTS)
 
 
@@ -77,8 +82,8 @@ def _width(line: str, layouts: Iterable[int]) -> int | None:
 def read_rows(text: str, where: str) -> DeviceTable:
     """The table of a file of rows without headers.
 
-    All rows count: which of them is the mean since boot, if any, can't be told, and whoever cut the headers off wrote
-    the interval nowhere.
+    All rows count: which of them is the mean since boot, if any, can't be told, and whoever cut the
+    headers off wrote the interval nowhere.
 
     Raises FormatError when no row has a known number of fields.
     """
@@ -159,7 +164,8 @@ def _line_by_line(text: str, where: str) -> tuple[int, dict[str, Floats], list[t
 
 
 def _is_whole(field: str) -> bool:
-    """Whether a number has both decimals that iostat prints; the last of a file without line end may be cut off."""
+    """Whether a number has both decimals that iostat prints; the last of a file without line end
+    may be cut off."""
     return len(field.partition(".")[2]) == 2
 
 

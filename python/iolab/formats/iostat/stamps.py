@@ -1,4 +1,5 @@
-"""Time stamps that iostat prints between reports (-t, -T), in the styles of its versions and locales."""
+"""Time stamps that iostat prints between reports (-t, -T), in the styles of its versions and
+locales."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _LATEST = (2**63 - 1) // 1_000_000_000
 
 
 def is_stamp(line: str) -> bool:
-    """Whether a line between two reports is a time stamp: a clock with its date, or seconds since the epoch (-T u)."""
+    """Whether a line between two reports is a time stamp: a clock with its date, or seconds since
+    the epoch (-T u)."""
     text = line.strip()
     if _EPOCH.fullmatch(text):
         return True

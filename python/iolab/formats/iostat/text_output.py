@@ -1,4 +1,5 @@
-"""Text of sysstat's iostat, of every version: columns by their names, and rows whose header someone cut off."""
+"""Text of sysstat's iostat, of every version: columns by their names, and rows whose header someone
+cut off."""
 
 from __future__ import annotations
 
@@ -34,16 +35,16 @@ _SAMPLE = 8
 class IostatText:
     """Reports of iostat, with -x or without, in any unit; `avg-cpu` blocks are passed over.
 
-    Of several reports the first is taken as the mean since boot and left out. A report that the end of the file cuts
-    off is left out as well. Rows without any header are read by `iostat_rows`. A text that is called iostat and has neither
-    is named for what it is.
+    Of several reports the first is taken as the mean since boot and left out. A report that the end
+    of the file cuts off is left out as well. Rows without any header are read by `iostat_rows`. A
+    text that is called iostat and has neither is named for what it is.
     """
 
     name = "iostat-text"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at a header of devices, or where most of the first lines are rows of iostat -x; None after the banner alone, and
-        for any other text that is called iostat."""
+        """Yes at a header of devices, or where most of the first lines are rows of iostat -x; None
+        after the banner alone, and for any other text that is called iostat."""
         if looks_binary(head):
             return False
         text = head.decode("utf-8-sig", errors="replace")
@@ -85,7 +86,8 @@ class IostatText:
 
 @dataclass(frozen=True)
 class _Section:
-    """A header: its columns' names without the device's, where that stands, and where its columns begin in a row.
+    """A header: its columns' names without the device's, where that stands, and where its columns
+    begin in a row.
 
     A report has one section, but with -x and --human (or --pretty) one per operation.
     """
@@ -191,7 +193,8 @@ def _row(words: list[str], section: _Section) -> tuple[str, list[float] | None]:
 
 
 def _number(word: str, name: str) -> float:
-    """A value with a decimal comma, a per cent sign, or the unit that --human gives it (then the column's own unit)."""
+    """A value with a decimal comma, a per cent sign, or the unit that --human gives it (then the
+    column's own unit)."""
     word = word.replace(",", ".") if "." not in word else word
     if word.endswith("%"):
         return float(word[:-1])
@@ -205,10 +208,12 @@ def _number(word: str, name: str) -> float:
 def _is_cut_off(
     text: str, readings: list[Reading], decimals: list[int], layout: list[_Section]
 ) -> bool:
-    """Whether the file ends within its last report: within a number, or before a section or device that it should have.
+    """Whether the file ends within its last report: within a number, or before a section or device
+    that it should have.
 
-    A whole report ends with an empty line, but shells and editors take trailing lines away, so that one without may be
-    whole. A column has as many decimals everywhere, which tells whether the very last number is whole.
+    A whole report ends with an empty line, but shells and editors take trailing lines away, so that
+    one without may be whole. A column has as many decimals everywhere, which tells whether the very
+    last number is whole.
     """
     report = readings[-1]
     if text.endswith("\n\n") and len(layout) == 1:

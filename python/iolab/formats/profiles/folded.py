@@ -1,4 +1,5 @@
-"""Folded stacks, a line each: `fio;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k] 12`, as stackcollapse tools write them."""
+"""Folded stacks, a line each: `fio;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k] 12`, as
+stackcollapse tools write them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Folded:
     name = "folded"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes where most whole lines are stacks with counts and one has two frames; None before the first line's end."""
+        """Yes where most whole lines are stacks with counts and one has two frames; None before the
+        first line's end."""
         if looks_binary(head):
             return False
         lines = head.decode("utf-8", "replace").split("\n")

@@ -1,12 +1,14 @@
-"""The text of `perf script`: a line for each sample, its stack from the innermost frame below it, an empty line behind.
+"""The text of `perf script`: a line for each sample, its stack from the innermost frame below it,
+an empty line behind.
 
     fio  9567 cpu-clock:ppp:
             ffffffff821ef691 do_syscall_64 ([kernel.kallsyms])
                       938c8 [unknown] (/usr/bin/fio)
 
-Further columns of a sample's line (CPU, time, period) may stand there or not. Kernels' frames are known by where they are from, or by an
-address in the upper half. A frame without a name is called by its file, `[fio]`, and such frames that follow each other are one: without
-frame pointers perf finds addresses there that are none.
+Further columns of a sample's line (CPU, time, period) may stand there or not. Kernels' frames are
+known by where they are from, or by an address in the upper half. A frame without a name is called
+by its file, `[fio]`, and such frames that follow each other are one: without frame pointers perf
+finds addresses there that are none.
 """
 
 from __future__ import annotations
@@ -62,9 +64,11 @@ class PerfScript:
 
 
 def fold(lines: Iterable[str], where: str) -> StackTable:
-    """Stacks of lines that come one by one, so that a long text need not be in memory; FormatError where there is no sample.
+    """Stacks of lines that come one by one, so that a long text need not be in memory; FormatError
+    where there is no sample.
 
-    A line that is neither sample nor frame costs the sample it lies in. A last sample without the empty line behind it was cut.
+    A line that is neither sample nor frame costs the sample it lies in. A last sample without the
+    empty line behind it was cut.
     """
     folding = _Folding()
     for number, line in enumerate(lines, 1):

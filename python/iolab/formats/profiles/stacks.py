@@ -1,6 +1,8 @@
-"""What readers of profiles yield: stacks that were sampled, in the folded form that flame graphs are made from.
+"""What readers of profiles yield: stacks that were sampled, in the folded form that flame graphs
+are made from.
 
-A stack is one line of text, `process;outermost;...;innermost`, its frames joined by semicolons; a frame of the kernel ends in `_[k]`.
+A stack is one line of text, `process;outermost;...;innermost`, its frames joined by semicolons; a
+frame of the kernel ends in `_[k]`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ class StackTable:
         stacks: folded stack to how often it was sampled.
         event: what was sampled, such as `cpu-clock:ppp`; empty where the file doesn't say.
         seconds: from the first sample to the last; None where the file has no times.
-        damaged: lines or samples that couldn't be read, and the first of them: (line, what is wrong with it).
+        damaged: lines or samples that couldn't be read, and the first of them: (line, what is wrong
+        with it).
     """
 
     stacks: Mapping[str, int]

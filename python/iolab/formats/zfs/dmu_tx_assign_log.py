@@ -1,8 +1,10 @@
-"""iolab's log of how long transactions waited for a group, `# iolab dmu_tx_assign 1`: the pool's name, a tab, `<2^i> ns type count`; `end`.
+"""iolab's log of how long transactions waited for a group, `# iolab dmu_tx_assign 1`: the pool's
+name, a tab, `<2^i> ns type count`; `end`.
 
-The kernel counts in its bucket 2^i what took more than 2^(i-1) and at most 2^i ns; on the grid, whose buckets hold their lower end and not
-their upper one, that is taken as [2^(i-1), 2^i): only waits of exactly a power of two are told a bucket too low. Buckets above the last
-that isn't 0 are not told: they are 0.
+The kernel counts in its bucket 2^i what took more than 2^(i-1) and at most 2^i ns; on the grid,
+whose buckets hold their lower end and not their upper one, that is taken as [2^(i-1), 2^i): only
+waits of exactly a power of two are told a bucket too low. Buckets above the last that isn't 0 are
+not told: they are 0.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def _parse(line: str) -> tuple[str, list[int]] | None:
 
 
 def _p99(table: HistogramTable) -> Floats:
-    """Per interval the time below which 99 % of the waits were, in seconds, the upper bound of a bucket; nan where there was none."""
+    """Per interval the time below which 99 % of the waits were, in seconds, the upper bound of a
+    bucket; nan where there was none."""
     counts = table.histograms["pool", "wait"]
     rows = counts.counts[np.isin(table.ends_ns, table.time_ns)]
     upper = (

@@ -1,4 +1,5 @@
-"""Histograms of OpenZFS that only ever grow, as counts of the intervals between readings, on iolab's grid."""
+"""Histograms of OpenZFS that only ever grow, as counts of the intervals between readings, on
+iolab's grid."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ BITS = 0
 
 @dataclass(frozen=True)
 class Counts:
-    """One histogram over time. indices: ascending, on the grid of `BITS` bits, shape (m,); counts: shape (intervals, m)."""
+    """One histogram over time. indices: ascending, on the grid of `BITS` bits, shape (m,); counts:
+    shape (intervals, m)."""
 
     indices: NDArray[np.uint32]
     counts: NDArray[np.uint64]
@@ -31,8 +33,9 @@ class HistogramTable(HostTable):
 
     Attributes:
         quantity: what is on the grid: `latency` (ns) or `size` (bytes).
-        ends_ns: realtime at the end of the histograms' intervals, shape (intervals,), where `time_ns` may be cut to a window.
-        An interval in which a counter went back (the pool was imported anew) is nan in `columns`, and has no counts.
+        ends_ns: realtime at the end of the histograms' intervals, shape (intervals,), where
+        `time_ns` may be cut to a window. An interval in which a counter went back (the pool was
+        imported anew) is nan in `columns`, and has no counts.
     """
 
     quantity: str = "latency"
@@ -40,7 +43,8 @@ class HistogramTable(HostTable):
     histograms: Mapping[tuple[str, str], Counts] = field(default_factory=dict)
 
     def total(self, owner: str, name: str) -> dict[int, int]:
-        """Index on the grid to count, over the intervals of `time_ns`; KeyError for what is not there."""
+        """Index on the grid to count, over the intervals of `time_ns`; KeyError for what is not
+        there."""
         found = self.histograms[owner, name]
         summed = found.counts[np.isin(self.ends_ns, self.time_ns)].sum(axis=0)
         return {

@@ -1,7 +1,8 @@
-"""Counters of the whole of OpenZFS, from /proc/spl/kstat/zfs: `arcstats.log`, `zil.log`, `dmu_tx.log`; lines `name type value` of a kstat.
+"""Counters of the whole of OpenZFS, from /proc/spl/kstat/zfs: `arcstats.log`, `zil.log`,
+`dmu_tx.log`; lines `name type value` of a kstat.
 
-Names come and go with releases: a quantity whose names are not there is missing, never 0. `iohits` (2.2 and later) are hits of a buffer
-whose read was under way; before, they counted as hits.
+Names come and go with releases: a quantity whose names are not there is missing, never 0. `iohits`
+(2.2 and later) are hits of a buffer whose read was under way; before, they counted as hits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from ..host.host_columns import Column, gauge, rate
 KSTATS = "/proc/spl/kstat/zfs"
 
 _TYPES = frozenset("123456")
-"""Types of whole numbers in a named kstat: 32 and 64 bits, signed and unsigned, and the machine's long."""
+"""Types of whole numbers in a named kstat: 32 and 64 bits, signed and unsigned, and the machine's
+long."""
 
 _WAYS = tuple(
     (f"{kind}.{what}", f"{kind}_{what}")
@@ -29,7 +31,8 @@ _WAYS = tuple(
 
 
 def named_counter(line: str) -> tuple[str, list[int]] | None:
-    """A line of a named kstat: its name (which may have spaces) and its value, which may be negative."""
+    """A line of a named kstat: its name (which may have spaces) and its value, which may be
+    negative."""
     fields = line.rsplit(None, 2)
     if len(fields) != 3 or fields[1] not in _TYPES or not fields[2].isascii():
         return None
@@ -40,12 +43,14 @@ def named_counter(line: str) -> tuple[str, list[int]] | None:
 
 
 def named_lines(text: str) -> list[str]:
-    """The counters of a named kstat, each with its line end, without the kstat's own line and the titles."""
+    """The counters of a named kstat, each with its line end, without the kstat's own line and the
+    titles."""
     return text.splitlines(keepends=True)[2:]
 
 
 def not_loaded(files: Files) -> str | None:
-    """Why there is nothing of OpenZFS to read, in words; None where its modules are loaded. Pools may come later."""
+    """Why there is nothing of OpenZFS to read, in words; None where its modules are loaded. Pools
+    may come later."""
     return None if files.is_directory(KSTATS) else f"OpenZFS is not loaded: there is no {KSTATS}"
 
 
@@ -68,7 +73,8 @@ class _KstatCounters(CounterSet):
 
 
 class ArcstatsCounters(_KstatCounters):
-    """The ARC: hits and misses per second and their share, of demand and prefetch, of data and metadata; its sizes; L2ARC."""
+    """The ARC: hits and misses per second and their share, of demand and prefetch, of data and
+    metadata; its sizes; L2ARC."""
 
     name = "arcstats"
     line = "a counter of arcstats"
@@ -102,7 +108,8 @@ class ArcstatsCounters(_KstatCounters):
     )
 
     def summaries(self, table: HostTable) -> Iterator[Summary]:
-        """The hit ratio is of all that was asked in the window, not the mean of seconds: a second with one read counts as one read."""
+        """The hit ratio is of all that was asked in the window, not the mean of seconds: a second
+        with one read counts as one read."""
         hits, misses = table.columns.get("arc.hits"), table.columns.get("arc.misses")
         if hits is not None and misses is not None:
             both = np.isfinite(hits) & np.isfinite(misses)
@@ -191,7 +198,8 @@ class ArcstatsCounters(_KstatCounters):
 
 
 class ZilCounters(_KstatCounters):
-    """The intent log: commits, records by how they are written, bytes to log devices and to the pool."""
+    """The intent log: commits, records by how they are written, bytes to log devices and to the
+    pool."""
 
     name = "zil"
     line = "a counter of zil"

@@ -1,4 +1,5 @@
-"""iolab's log of data sets' counters, `# iolab objset 1`: the data set's name, a tab, and a line of its kstat; `end` after each reading."""
+"""iolab's log of data sets' counters, `# iolab objset 1`: the data set's name, a tab, and a line of
+its kstat; `end` after each reading."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ _RATES = {
 
 
 class ObjsetLog(HostLog):
-    """Calls and bytes per second of each data set, `objset.write.bw[tank/home]`, and of all, `objset.write.bw`.
+    """Calls and bytes per second of each data set, `objset.write.bw[tank/home]`, and of all,
+    `objset.write.bw`.
 
-    A data set that came or went is nan in the intervals at whose ends it was not there, and not in the sum there.
+    A data set that came or went is nan in the intervals at whose ends it was not there, and not in
+    the sum there.
     """
 
     name = "objset"

@@ -1,7 +1,9 @@
-"""iolab's log of transaction groups, `# iolab txgs 1`: the pool's name, a tab, and a line of its `txgs`; `end` after each reading.
+"""iolab's log of transaction groups, `# iolab txgs 1`: the pool's name, a tab, and a line of its
+`txgs`; `end` after each reading.
 
-A line: txg, birth (ns since boot, on a clock of its own), state (B born, O open, Q quiescing, W waiting, S syncing, C committed), dirty
-bytes, bytes read, bytes written, reads, writes, ns open, quiescing, waiting, syncing.
+A line: txg, birth (ns since boot, on a clock of its own), state (B born, O open, Q quiescing, W
+waiting, S syncing, C committed), dirty bytes, bytes read, bytes written, reads, writes, ns open,
+quiescing, waiting, syncing.
 """
 
 from __future__ import annotations
@@ -22,17 +24,20 @@ _STATES = "BOQWSC"
 _COMMITTED = _STATES.index("C")
 _FIELDS = 12
 _DIRTY, _WRITTEN, _SYNC = 2, 4, 10
-"""Places in a line's numbers after the txg: birth, state, ndirty, nread, nwritten, reads, writes, otime, qtime, wtime, stime."""
+"""Places in a line's numbers after the txg: birth, state, ndirty, nread, nwritten, reads, writes,
+otime, qtime, wtime, stime."""
 
 
 @dataclass(frozen=True)
 class TxgTable(HostTable):
-    """The transaction groups that were committed while the log was written, in the order in which they were seen so; shapes (n,).
+    """The transaction groups that were committed while the log was written, in the order in which
+    they were seen so; shapes (n,).
 
     Attributes:
-        pool, txg: whose they are. seen_ns: realtime of the first reading in which they were committed, at most an interval later.
-        dirty_bytes, written_bytes: of the group. open_time, quiesce_time, wait_time, sync_time: seconds in each state.
-        lost: groups that came and went between two readings.
+        pool, txg: whose they are. seen_ns: realtime of the first reading in which they were
+        committed, at most an interval later. dirty_bytes, written_bytes: of the group. open_time,
+        quiesce_time, wait_time, sync_time: seconds in each state. lost: groups that came and went
+        between two readings.
     """
 
     pool: tuple[str, ...] = ()
@@ -56,7 +61,8 @@ class _Group:
 
 
 class TxgsLog(HostLog):
-    """Groups committed per interval, their dirty bytes and their time of syncing; nan where none was."""
+    """Groups committed per interval, their dirty bytes and their time of syncing; nan where none
+    was."""
 
     name = "txgs"
 
@@ -114,7 +120,8 @@ class TxgsLog(HostLog):
     )
 
     def read(self, data: bytes, where: str) -> TxgTable:
-        """One value per interval between two readings, and every group; FormatError as `counters_log.read_log` says."""
+        """One value per interval between two readings, and every group; FormatError as
+        `counters_log.read_log` says."""
         readings, damaged = read_log(
             self.name, data, where, _parse, "a transaction group", end="end"
         )
@@ -175,7 +182,8 @@ class TxgsLog(HostLog):
             yield Summary("zfs.dirty.max", float(dirty.max()), "B", f"most ndirty {of}")
 
     def curves(self, table: HostTable) -> Iterator[Curve]:
-        """A point for each group, at the reading in which it was first seen committed: they end every few seconds, not every second."""
+        """A point for each group, at the reading in which it was first seen committed: they end
+        every few seconds, not every second."""
         inside = _inside(table)
         if isinstance(table, TxgTable) and inside.any():
             order = np.argsort(table.seen_ns[inside], kind="stable")
@@ -215,9 +223,11 @@ def _parse(line: str) -> tuple[str, list[int]] | None:
 
 
 def _committed(readings: Sequence[Reading]) -> tuple[list[_Group], int]:
-    """Groups that were not committed in the first reading and are in a later one, with their last numbers; how many are missing.
+    """Groups that were not committed in the first reading and are in a later one, with their last
+    numbers; how many are missing.
 
-    A group's bytes may be told a little after its state, so its line of the next reading, where there is one, is the one that counts.
+    A group's bytes may be told a little after its state, so its line of the next reading, where
+    there is one, is the one that counts.
     """
     found: dict[tuple[str, int, int], _Group] = {}
     newest: dict[str, int] = {}

@@ -1,7 +1,9 @@
-"""iolab's logs of `zpool iostat -Hp -w` and `-r`, `# iolab zpool-latency 1` and `zpool-sizes`: counts since the pool's import.
+"""iolab's logs of `zpool iostat -Hp -w` and `-r`, `# iolab zpool-latency 1` and `zpool-sizes`:
+counts since the pool's import.
 
-A reading: lines `pool`, tab, name; then of each vdev its name in a line, and rows of a bucket's label and its count in every queue; `end`.
-Rows of zeros alone are left out. Labels: of latency 2^(n+1) - 1, the largest in the bucket; of size 2^n, the least.
+A reading: lines `pool`, tab, name; then of each vdev its name in a line, and rows of a bucket's
+label and its count in every queue; `end`. Rows of zeros alone are left out. Labels: of latency
+2^(n+1) - 1, the largest in the bucket; of size 2^n, the least.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ class _ZpoolHistogramLog(HostLog):
     fewest: ClassVar[int]
 
     def read(self, data: bytes, where: str) -> HistogramTable:
-        """Counts per interval between two readings, none lost; FormatError as `counters_log.read_log` says."""
+        """Counts per interval between two readings, none lost; FormatError as
+        `counters_log.read_log` says."""
         owners, owner = Owners(), ""
 
         def parse(line: str) -> tuple[str, list[int]] | None:

@@ -1,7 +1,9 @@
-"""iolab's log of `zpool iostat -Hpy -l -v -T u`, `# iolab zpool-iostat 1`: what every vdev did, a report per interval.
+"""iolab's log of `zpool iostat -Hpy -l -v -T u`, `# iolab zpool-iostat 1`: what every vdev did, a
+report per interval.
 
-After the head a line `@ <realtime ns> <ns since boot>` of the start and lines `pool`, tab, name; then zpool's own: seconds since the epoch,
-a row per pool and vdev. The first stamp has no rows: the means since boot that would follow it are left out (-y). `-` is null.
+After the head a line `@ <realtime ns> <ns since boot>` of the start and lines `pool`, tab, name;
+then zpool's own: seconds since the epoch, a row per pool and vdev. The first stamp has no rows: the
+means since boot that would follow it are left out (-y). `-` is null.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _COLUMNS = (
     ("write.bw", "B/s", 1.0, "bandwidth write"),
     *((name, "s", 1e-9, f"{what} {way}") for name, way, what in WAITS),
 )
-"""Name, base unit, base units per number, zpool's words; 17 columns with the name in 2.1, 18 in 2.3."""
+"""Name, base unit, base units per number, zpool's words; 17 columns with the name in 2.1, 18 in
+2.3."""
 
 _WAIT = re.compile(r"vdev\.(read|write)\.wait\[(.+)\]")
 
@@ -45,7 +48,8 @@ class _Report:
 
 
 class ZpoolIostatLog(HostLog):
-    """`vdev.write.iops[vdb]`, `vdev.write.wait[vdb]`...: every column of every vdev; `[pool]` is the pool itself."""
+    """`vdev.write.iops[vdb]`, `vdev.write.wait[vdb]`...: every column of every vdev; `[pool]` is
+    the pool itself."""
 
     name = "zpool-iostat"
     metrics = tuple(
@@ -66,7 +70,8 @@ class ZpoolIostatLog(HostLog):
     )
 
     def read(self, data: bytes, where: str) -> HostTable:
-        """One value per report. FormatError: nothing in the file, another format or a newer one, no whole report."""
+        """One value per report. FormatError: nothing in the file, another format or a newer one, no
+        whole report."""
         text = decode(data, where, when_empty="zpool was ended before its first report")
         lines = text.split("\n")
         if lines[0].rstrip() != header(self.name) or len(lines) < 2:
@@ -83,7 +88,8 @@ class ZpoolIostatLog(HostLog):
         return _table(self.name, reports, start, damaged)
 
     def summaries(self, table: HostTable) -> Iterator[Summary]:
-        """Latency of each vdev over its I/Os: an interval's mean counts as often as it has I/Os; of the pool without a name."""
+        """Latency of each vdev over its I/Os: an interval's mean counts as often as it has I/Os; of
+        the pool without a name."""
         for column, waits in table.columns.items():
             match = _WAIT.fullmatch(column)
             rates = (

@@ -1,4 +1,5 @@
-"""What the columns of `zpool iostat` are, in the order of its releases: a newer one adds at the end."""
+"""What the columns of `zpool iostat` are, in the order of its releases: a newer one adds at the
+end."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ WAITS = (
     ("trim.wait", "trim", "wait"),
     ("rebuild.wait", "rebuild", "wait"),
 )
-"""Of -l and -w: in all, at the disk, in the queue of synchronous I/Os, of asynchronous ones; then one column each."""
+"""Of -l and -w: in all, at the disk, in the queue of synchronous I/Os, of asynchronous ones; then
+one column each."""
 
 LATENCIES = tuple(name for name, _, _ in WAITS)
 SIZES = tuple(
@@ -35,9 +37,11 @@ FEWEST_LATENCIES, FEWEST_SIZES = 9, 10
 
 
 class Owners:
-    """Whose a row is: `pool` or the vdev's own name; with the pool's name in front where several pools are watched.
+    """Whose a row is: `pool` or the vdev's own name; with the pool's name in front where several
+    pools are watched.
 
-    A pool's name isn't part of it else, for every pool that iolab makes has another, and runs are compared.
+    A pool's name isn't part of it else, for every pool that iolab makes has another, and runs are
+    compared.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,5 @@
-"""What a host is: the one way in which the runner touches a machine, so that a fake or a remote one can stand in."""
+"""What a host is: the one way in which the runner touches a machine, so that a fake or a remote one
+can stand in."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Process(Protocol):
 
     Attributes:
         pid: process id, which is also the id of its group.
-        started: kernel start time in clock ticks since boot (proc(5), field 22 of stat), or None where unknown. The pair
+        started: kernel start time in clock ticks since boot (proc(5), field 22 of stat), or None
+        where unknown. The pair
             of both names the process for good: a recycled pid has another start time.
     """
 
@@ -34,15 +36,18 @@ class Process(Protocol):
     started: int | None
 
     def wait(self, seconds: float) -> int | None:
-        """Let at most `seconds` pass; the exit code (128 + n after signal n) once it ended, None while it runs."""
+        """Let at most `seconds` pass; the exit code (128 + n after signal n) once it ended, None
+        while it runs."""
         ...
 
     def end(
         self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0
     ) -> int | None:
-        """End the whole group, by `first` and by SIGKILL after `grace` seconds; returns the exit code.
+        """End the whole group, by `first` and by SIGKILL after `grace` seconds; returns the exit
+        code.
 
-        None where something of it is there `patience` seconds after SIGKILL: it waits in the kernel, and ends when that lets it.
+        None where something of it is there `patience` seconds after SIGKILL: it waits in the
+        kernel, and ends when that lets it.
         """
         ...
 
@@ -52,7 +57,8 @@ FROZEN = "see whether the file system is frozen (fsfreeze --unfreeze) or its dev
 
 
 class HungError(RunError):
-    """Something waits in the kernel and can't be ended: whatever touches the same place would wait as well."""
+    """Something waits in the kernel and can't be ended: whatever touches the same place would wait
+    as well."""
 
 
 class KernelLog(Protocol):
@@ -68,7 +74,8 @@ class KernelLog(Protocol):
 
 
 class Host(Protocol):
-    """A machine that commands run on. File methods raise OSError as the system calls do, paths are the host's own."""
+    """A machine that commands run on. File methods raise OSError as the system calls do, paths are
+    the host's own."""
 
     name: str
 
@@ -77,7 +84,8 @@ class Host(Protocol):
         ...
 
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
-        """Run a short command to its end; RunError where it can't be started or outlives `timeout` seconds."""
+        """Run a short command to its end; RunError where it can't be started or outlives `timeout`
+        seconds."""
         ...
 
     def start(
@@ -92,24 +100,28 @@ class Host(Protocol):
     ) -> Process:
         """Start a command, its words going to two files; RunError where it can't be started.
 
-        `environment` is added to the host's own; `folders`, names below `cwd`, are made beforehand where they aren't there. The
-        process gets SIGTERM when whoever started it dies.
+        `environment` is added to the host's own; `folders`, names below `cwd`, are made beforehand
+        where they aren't there. The process gets SIGTERM when whoever started it dies.
         """
         ...
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
-        """End what is left of a process group that a killed iolab had started in this boot; the processes that were ended.
+        """End what is left of a process group that a killed iolab had started in this boot; the
+        processes that were ended.
 
-        The leader is known by its pid and start time (see `Process.started`). Others of its group count only where they carry
-        `mark`, a `NAME=value` that stood in the `environment` they were started with. Strangers are never touched.
+        The leader is known by its pid and start time (see `Process.started`). Others of its group
+        count only where they carry `mark`, a `NAME=value` that stood in the `environment` they were
+        started with. Strangers are never touched.
         """
         ...
 
     def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
-        """End what a killed iolab had started but couldn't put on record, and what came of it; the processes that were ended.
+        """End what a killed iolab had started but couldn't put on record, and what came of it; the
+        processes that were ended.
 
-        These are all that carry every one of `marks`, each a `NAME=value` that stood in the `environment` they were started with: no
-        others may have been started with the same. ValueError where none is given, or one is no `NAME=value`.
+        These are all that carry every one of `marks`, each a `NAME=value` that stood in the
+        `environment` they were started with: no others may have been started with the same.
+        ValueError where none is given, or one is no `NAME=value`.
         """
         ...
 
@@ -151,7 +163,8 @@ class Host(Protocol):
 
 
 def text_or_none(host: Host, path: str) -> str | None:
-    """A file's stripped content, or None where it can't be read (another kernel, no right, not there)."""
+    """A file's stripped content, or None where it can't be read (another kernel, no right, not
+    there)."""
     try:
         return host.read_text(path).strip()
     except (OSError, ValueError):

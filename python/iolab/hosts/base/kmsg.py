@@ -1,4 +1,5 @@
-"""The kernel's messages while iolab runs, from `/dev/kmsg` (the kernel's Documentation/ABI/testing/dev-kmsg)."""
+"""The kernel's messages while iolab runs, from `/dev/kmsg` (the kernel's
+Documentation/ABI/testing/dev-kmsg)."""
 
 from __future__ import annotations
 

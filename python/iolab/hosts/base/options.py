@@ -1,4 +1,5 @@
-"""Types for the option models of plugins, so that every plugin reads a duration or a size alike and names bad keys alike."""
+"""Types for the option models of plugins, so that every plugin reads a duration or a size alike and
+names bad keys alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Processes that a killed iolab left behind: known by pid and start time or by marks, ended without ever touching a stranger."""
+"""Processes that a killed iolab left behind: known by pid and start time or by marks, ended without
+ever touching a stranger."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _LOOK = 0.02
 
 
 def start_ticks(pid: int) -> int | None:
-    """Start of a process in clock ticks since boot (proc_pid_stat(5), field 22); None where there is no such process."""
+    """Start of a process in clock ticks since boot (proc_pid_stat(5), field 22); None where there
+    is no such process."""
     fields = _stat(pid)
     return None if fields is None else int(fields[19])
 
@@ -32,7 +34,8 @@ def end_marked(marks: Sequence[str], grace: float) -> list[int]:
 
 
 def state(pid: int) -> str:
-    """The letter for what a process does (proc_pid_stat(5), field 3), empty where there is none: D waits in the kernel, deaf to signals."""
+    """The letter for what a process does (proc_pid_stat(5), field 3), empty where there is none: D
+    waits in the kernel, deaf to signals."""
     fields = _stat(pid)
     return "" if fields is None else fields[0]
 
@@ -48,7 +51,8 @@ def members(group: int) -> list[int]:
 
 
 def well_formed(marks: Sequence[str]) -> set[str]:
-    """The marks themselves. ValueError for such as every process may carry: none, or what is no `NAME=value`."""
+    """The marks themselves. ValueError for such as every process may carry: none, or what is no
+    `NAME=value`."""
     if not marks or not all(
         name and value for name, _, value in (mark.partition("=") for mark in marks)
     ):
@@ -59,8 +63,9 @@ def well_formed(marks: Sequence[str]) -> set[str]:
 def _end(ours: Callable[[int, int], bool], grace: float) -> list[int]:
     """SIGTERM to processes, SIGKILL to those that are there after `grace` seconds; which they were.
 
-    Processes are held by pidfd before it is looked whether they are `ours` (by pid and group), so that a pid that is used again
-    meanwhile isn't hit. It is looked again after each signal: what they forked before it reached them is theirs too.
+    Processes are held by pidfd before it is looked whether they are `ours` (by pid and group), so
+    that a pid that is used again meanwhile isn't hit. It is looked again after each signal: what
+    they forked before it reached them is theirs too.
     """
     found: dict[int, int] = {}
     try:
@@ -104,7 +109,8 @@ def _is_ours(pid: int, leader: int, started: int, mark: str) -> bool:
         return False
     if pid == leader:
         return ticks == started
-    # While a group has members its number isn't given away; members that start earlier belong to an older one.
+    # While a group has members its number isn't given away; members that start earlier belong to an
+    # older one.
     return ticks >= started and mark.encode() in _environ(pid)
 
 
@@ -125,7 +131,8 @@ def _alive(pid: int, handle: int) -> bool:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/<pid>/stat from the state on (field 3 is the first); the name before them may hold anything."""
+    """Fields of /proc/<pid>/stat from the state on (field 3 is the first); the name before them may
+    hold anything."""
     try:
         fields = (
             (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()

@@ -11,7 +11,8 @@ class Place:
     """Where a load goes: a fresh, empty directory, or block devices.
 
     Attributes:
-        path: the directory; or the devices' nodes joined by `:`, as fio's `filename` takes them (none has a colon itself).
+        path: the directory; or the devices' nodes joined by `:`, as fio's `filename` takes them
+        (none has a colon itself).
     """
 
     path: str

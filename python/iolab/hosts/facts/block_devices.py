@@ -1,4 +1,5 @@
-"""The block devices of a host with what their numbers depend on: model, firmware, queue settings, write cache."""
+"""The block devices of a host with what their numbers depend on: model, firmware, queue settings,
+write cache."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _NUMBERS = {
 
 
 def block_devices(host: Host) -> dict[str, dict[str, str | int]]:
-    """Every whole disk by kernel name; those without a medium or a backing file (size 0) are left out, memory disks too."""
+    """Every whole disk by kernel name; those without a medium or a backing file (size 0) are left
+    out, memory disks too."""
     try:
         names = host.list_directory("/sys/block")
     except OSError:

@@ -22,7 +22,8 @@ _KINDS = {
 
 
 def storage_controllers(host: Host) -> list[dict[str, Any]]:
-    """Each controller with address, kind, name (its ids `8086:a382` where no list of names is there), driver, NUMA node and link."""
+    """Each controller with address, kind, name (its ids `8086:a382` where no list of names is
+    there), driver, NUMA node and link."""
     try:
         addresses = host.list_directory(_BUS)
     except OSError:
@@ -62,7 +63,8 @@ def _name_list(host: Host) -> str:
 
 
 def _name(names: str, vendor: str, device: str) -> str | None:
-    """`Vendor Device` from the text of pci.ids: vendors at the start of a line, their devices below them behind one tab."""
+    """`Vendor Device` from the text of pci.ids: vendors at the start of a line, their devices below
+    them behind one tab."""
     block = (
         re.search(rf"^{re.escape(vendor)}  (.*)\n((?:[\t#].*\n?)*)", names, re.MULTILINE)
         if vendor

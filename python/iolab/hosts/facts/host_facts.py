@@ -88,7 +88,8 @@ def _cpu(host: Host, found: Facts) -> None:
 
 
 def _frequency(host: Host, found: Facts) -> None:
-    """Governors of all CPUs (one word where they agree), and whether they may go beyond their nominal frequency."""
+    """Governors of all CPUs (one word where they agree), and whether they may go beyond their
+    nominal frequency."""
     governors = {
         text
         for cpu in _listed(host, _CPU, r"cpu\d+")

@@ -1,4 +1,5 @@
-"""A host that exists in memory, for tests: hours of study pass at once, and every way of failing can be asked for.
+"""A host that exists in memory, for tests: hours of study pass at once, and every way of failing
+can be asked for.
 
 It is registered nowhere, so that no study can name it.
 """
@@ -24,9 +25,9 @@ class FakeProgram:
     Attributes:
         seconds: how long it runs once started; exit_code: how it ends.
         output: what `run` reads from it, by arguments.
-        work: called at its end with its arguments and directory, to write what it would leave there.
-        stubborn: whether it survives SIGTERM. hung: whether it waits in the kernel, which nothing ends.
-        prints: what stands on its standard output after so many seconds.
+        work: called at its end with its arguments and directory, to write what it would leave
+        there. stubborn: whether it survives SIGTERM. hung: whether it waits in the kernel, which
+        nothing ends. prints: what stands on its standard output after so many seconds.
         fails: tells the exit code by arguments, in place of `exit_code`.
     """
 
@@ -64,13 +65,13 @@ class FakeHost:
     """Programs by name, files by path, and a log of what was done to it.
 
     Attributes:
-        files: path to content; every parent of a path counts as a directory. directories: further ones.
-        free: bytes free on its one file system.
-        started: (arguments, directory) of every started program, in order. ended: pids that were ended by force.
-        environments: what was added to the environment of each started program, in the order of `started`.
-        leftovers: (pid, start time) of processes that an earlier iolab left; ended ones leave it.
-        unrecorded: pid to environment of those that it left without a record; ended ones leave it.
-        messages: the kernel's log, None where it may not be read.
+        files: path to content; every parent of a path counts as a directory. directories: further
+        ones. free: bytes free on its one file system.
+        started: (arguments, directory) of every started program, in order. ended: pids that were
+        ended by force. environments: what was added to the environment of each started program, in
+        the order of `started`. leftovers: (pid, start time) of processes that an earlier iolab
+        left; ended ones leave it. unrecorded: pid to environment of those that it left without a
+        record; ended ones leave it. messages: the kernel's log, None where it may not be read.
     """
 
     clock: FakeClock

@@ -48,7 +48,8 @@ class LocalHost:
     def __init__(self, options: LocalOptions | None = None) -> None:
         self._options = options or LocalOptions()
         self.stopping: Callable[[], bool] = lambda: False
-        """Whether the user wants all to stop: a command that waits in the kernel is not waited for then."""
+        """Whether the user wants all to stop: a command that waits in the kernel is not waited for
+        then."""
 
     def which(self, program: str) -> str | None:
         """Full path of a program, or None."""
@@ -87,7 +88,8 @@ class LocalHost:
         )
 
     def _output(self, popen: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
-        """What a command wrote; TimeoutExpired once its time is over, or where it waits in the kernel and the user wants to stop."""
+        """What a command wrote; TimeoutExpired once its time is over, or where it waits in the
+        kernel and the user wants to stop."""
         begin = time.monotonic()
         while True:
             left = begin + timeout - time.monotonic()
@@ -110,7 +112,8 @@ class LocalHost:
         environment: Mapping[str, str] | None = None,
         folders: Sequence[str] = (),
     ) -> LocalProcess:
-        """Start a command in a process group of its own, so that a Ctrl-C meant for iolab doesn't reach it."""
+        """Start a command in a process group of its own, so that a Ctrl-C meant for iolab doesn't
+        reach it."""
         try:
             for folder in folders:
                 (cwd / folder).mkdir(exist_ok=True)
@@ -182,7 +185,8 @@ class LocalHost:
             shutil.rmtree(path)
 
     def _done_beside(self, command: Sequence[str], timeout: float) -> bool:
-        """Whether a command succeeded. What may hang in the kernel is done by another process: one that hangs hears no signal."""
+        """Whether a command succeeded. What may hang in the kernel is done by another process: one
+        that hangs hears no signal."""
         try:
             return self.run(command, timeout=timeout).exit_code == 0
         except HungError:
@@ -192,7 +196,8 @@ class LocalHost:
 
 
 class LocalProcess:
-    """A child process, watched through its pidfd: waiting costs no polling and ends the moment it does."""
+    """A child process, watched through its pidfd: waiting costs no polling and ends the moment it
+    does."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         self._popen = popen
@@ -233,7 +238,8 @@ class LocalProcess:
                 self._signal(signal.SIGKILL)
         limit = time.monotonic() + patience
         code = self.wait(patience)
-        # Members that outlived the leader keep the group's id taken, so it can't name strangers yet.
+        # Members that outlived the leader keep the group's id taken, so it can't name strangers
+        # yet.
         self._signal(signal.SIGKILL)
         while members(self.pid):
             if time.monotonic() >= limit:
@@ -277,9 +283,11 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def _die_with(parent: int) -> Callable[[], None]:
-    """What the child does before it becomes the program: ask for SIGTERM when iolab dies, even by kill -9.
+    """What the child does before it becomes the program: ask for SIGTERM when iolab dies, even by
+    kill -9.
 
-    SIGTERM, not SIGKILL: the death signal reaches the child alone, and fio passes SIGTERM on to the jobs it forked.
+    SIGTERM, not SIGKILL: the death signal reaches the child alone, and fio passes SIGTERM on to the
+    jobs it forked.
     """
 
     def ask() -> None:

@@ -1,4 +1,5 @@
-"""Hosts by the words of a command line: `local`, `rig:NAME`, `USER@HOST[:PORT]`; or as JSON, with all that a host's options say."""
+"""Hosts by the words of a command line: `local`, `rig:NAME`, `USER@HOST[:PORT]`; or as JSON, with
+all that a host's options say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A running rig as a host: a virtual machine of this one, reached by ssh on its loopback port with the rig's own key."""
+"""A running rig as a host: a virtual machine of this one, reached by ssh on its loopback port with
+the rig's own key."""
 
 from __future__ import annotations
 
@@ -26,10 +27,11 @@ class RigState:
     """A machine that was started.
 
     Attributes:
-        rig: the recipe's name; name: the machine's. pid, started: of qemu; see `hosts.base.Process`.
-        port: of ssh on 127.0.0.1. accelerator: `kvm` or `tcg`. begun_ns: when it was started, realtime.
-        disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks; None for no limit. fast_disks: those beside them that
-        have none. memory_bytes, cpus: its own.
+        rig: the recipe's name; name: the machine's. pid, started: of qemu; see
+        `hosts.base.Process`. port: of ssh on 127.0.0.1. accelerator: `kvm` or `tcg`. begun_ns: when
+        it was started, realtime. disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks;
+        None for no limit. fast_disks: those beside them that have none. memory_bytes, cpus: its
+        own.
         version: of the image it was started from.
     """
 
@@ -82,7 +84,8 @@ class RigHost(SshHost):
         self.words = self.name
 
     def connection_facts(self) -> dict[str, Any]:
-        """What ssh tells, and the machine itself: its disks' limits, and whether its CPU is emulated."""
+        """What ssh tells, and the machine itself: its disks' limits, and whether its CPU is
+        emulated."""
         state = running_machine(self._machine)
         kept = {
             key: value
@@ -105,7 +108,8 @@ class RigHost(SshHost):
 
 
 def cache_home() -> Path:
-    """Where rigs are kept: `iolab/rigs` in the user's cache directory; under sudo, of the user who called it."""
+    """Where rigs are kept: `iolab/rigs` in the user's cache directory; under sudo, of the user who
+    called it."""
     if os.geteuid() == 0 and os.environ.get("SUDO_UID", "").isdecimal():
         return Path(pwd.getpwuid(int(os.environ["SUDO_UID"])).pw_dir) / ".cache" / "iolab" / "rigs"
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -131,7 +135,8 @@ def machine_home(rig: str, name: str) -> Path:
 
 
 def machines() -> list[RigState]:
-    """Every machine that was started and not taken down, those that ended by themselves too, by name."""
+    """Every machine that was started and not taken down, those that ended by themselves too, by
+    name."""
     found = []
     for path in sorted(cache_home().glob(f"*/{MACHINES}/*/{STATE_FILE}")):
         try:

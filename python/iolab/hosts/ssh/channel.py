@@ -1,4 +1,5 @@
-"""One ssh connection with a far end of iolab's own: requests go out, answers come back, and a loss is told as one."""
+"""One ssh connection with a far end of iolab's own: requests go out, answers come back, and a loss
+is told as one."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ for name, text in json.loads(take(int(head))):
 os.write(1, ("{_READY} " + sys.argv[1] + "\\n").encode())
 sys.modules["iolab_far.ssh.remote_agent"].main()
 """
-"""Reads the far end's modules, by their length and as JSON, and lets the last one serve. It needs no file there."""
+"""Reads the far end's modules, by their length and as JSON, and lets the last one serve. It needs
+no file there."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,9 @@ class Destination:
 
     Attributes:
         name: for messages, such as `root@zeno1` or `rig:openzfs`.
-        address: what ssh is given, a host or `user@host` or a name of ~/.ssh/config. port: None for ssh's own choice.
-        identity: private key to use alone; known_hosts: file that alone says which host keys are right; then the user's ssh
+        address: what ssh is given, a host or `user@host` or a name of ~/.ssh/config. port: None for
+        ssh's own choice. identity: private key to use alone; known_hosts: file that alone says
+        which host keys are right; then the user's ssh
             configuration is left out.
     """
 
@@ -79,7 +82,8 @@ class Destination:
     known_hosts: Path | None = None
 
     def arguments(self, control: Path) -> list[str]:
-        """ssh with every option up to the address. `control`: the socket by which further sessions share the connection."""
+        """ssh with every option up to the address. `control`: the socket by which further sessions
+        share the connection."""
         options = {
             "BatchMode": "yes",
             "ConnectTimeout": str(CONNECT_SECONDS),
@@ -116,7 +120,8 @@ class Channel:
     """A connection from its making to its end. It is never mended: a new one is another channel."""
 
     def __init__(self, destination: Destination, directory: Path) -> None:
-        """Connect; RunError with the way out where that fails. `directory`: of ours alone, for the socket and ssh's words."""
+        """Connect; RunError with the way out where that fails. `directory`: of ours alone, for the
+        socket and ssh's words."""
         self._to, self._control, self._errors = destination, directory / "s", directory / "words"
         self._control.unlink(missing_ok=True)
         self._buffer = b""
@@ -172,10 +177,11 @@ class Channel:
     def call(
         self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any
     ) -> tuple[Any, bytes]:
-        """Ask for something that takes at most `allow` seconds by itself: the answer and its raw bytes.
+        """Ask for something that takes at most `allow` seconds by itself: the answer and its raw
+        bytes.
 
-        Raises OSError as the far side's system did, ValueError for what else went wrong there, HungError where a command waits in the
-        kernel there, HostLost where no answer comes.
+        Raises OSError as the far side's system did, ValueError for what else went wrong there,
+        HungError where a command waits in the kernel there, HostLost where no answer comes.
         """
         request = {"do": do, "with": values, **({"bytes": len(data)} if data else {})}
         try:
@@ -300,7 +306,8 @@ class Channel:
 
 
 def _remote(word: str) -> str:
-    """What the far side's shell runs: the first Python that is new enough, with a text that reads the rest from standard input."""
+    """What the far side's shell runs: the first Python that is new enough, with a text that reads
+    the rest from standard input."""
     newest, oldest = 20, OLDEST_PYTHON[1]
     names = " ".join(["python3", *(f"python3.{minor}" for minor in range(newest, oldest - 1, -1))])
     test = f"import sys; sys.exit(sys.version_info < (3, {oldest}))"

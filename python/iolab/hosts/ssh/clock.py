@@ -1,4 +1,5 @@
-"""The far side's clock, told from here: sources and marks of a run bear the times of the host that it runs on."""
+"""The far side's clock, told from here: sources and marks of a run bear the times of the host that
+it runs on."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _KEPT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Offset:
-    """The far clock minus this one, as the quickest of several round trips shows it: true within the uncertainty.
+    """The far clock minus this one, as the quickest of several round trips shows it: true within
+    the uncertainty.
 
     Attributes:
         taken: monotonic second of the measurement.
@@ -28,7 +30,8 @@ class Offset:
 
 
 def measure(channel: Channel, rounds: int = _ROUNDS) -> Offset:
-    """Ask the far clock several times; an answer lies somewhere within its round trip (Cristian's method)."""
+    """Ask the far clock several times; an answer lies somewhere within its round trip (Cristian's
+    method)."""
     best: tuple[int, int] | None = None
     for _ in range(rounds):
         before = time.time_ns()

@@ -1,7 +1,8 @@
 """A machine reached by the system's ssh as a host.
 
-What is this machine's own and must exist there as well (a run's directory, a target's scratch) has its mirror below one directory
-of the far side, under the same absolute path; see `mirror`. Everything else bears the far side's own paths.
+What is this machine's own and must exist there as well (a run's directory, a target's scratch) has
+its mirror below one directory of the far side, under the same absolute path; see `mirror`.
+Everything else bears the far side's own paths.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from .process import SshProcess
 from .remote_paths import LOCAL_FILE, here, mirror_root, there, work_place, work_root
 
 _OWN = "iolab-ssh-"
-"""Begins the name of a process's directory for its connection, behind which comes the process's number."""
+"""Begins the name of a process's directory for its connection, behind which comes the process's
+number."""
 _BETWEEN_TRIES = 10.0
-"""Seconds before a host that could not be reached again is tried once more: each try may take as long."""
+"""Seconds before a host that could not be reached again is tried once more: each try may take as
+long."""
 
 
 class SshOptions(Options):
@@ -54,10 +57,11 @@ class SshOptions(Options):
 
 
 class SshHost:
-    """Another machine, by keys and without questions. It needs a shell and Python 3.9 or newer; nothing is installed there.
+    """Another machine, by keys and without questions. It needs a shell and Python 3.9 or newer;
+    nothing is installed there.
 
-    `words` is what names it on a command line. The connection is made at the first question and once more after each loss, which
-    fails what was running then.
+    `words` is what names it on a command line. The connection is made at the first question and
+    once more after each loss, which fails what was running then.
     """
 
     name: str = "ssh"
@@ -88,7 +92,8 @@ class SshHost:
         return None if found is None else str(found)
 
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
-        """Run a short command there to its end. A path of a file that is open here, `/proc/<pid>/fd/<n>`, is carried over."""
+        """Run a short command there to its end. A path of a file that is open here,
+        `/proc/<pid>/fd/<n>`, is carried over."""
         words, carried, data = list(command), [], b""
         for place, word in enumerate(words):
             if LOCAL_FILE.fullmatch(word) and word.startswith(f"/proc/{os.getpid()}/"):
@@ -121,7 +126,8 @@ class SshHost:
     ) -> SshProcess:
         """Start a command in the mirror of `cwd`, with copies of the files in there that it names.
 
-        What it leaves in there, and its words, are copied back when it ended. Where the connection is lost it is ended.
+        What it leaves in there, and its words, are copied back when it ended. Where the connection
+        is lost it is ended.
         """
         self.clock.refresh()
         process = SshProcess(self, self.channel(), self._generation, cwd, stdout, stderr)
@@ -164,7 +170,8 @@ class SshHost:
         return [str(name) for name in self.call_files("list", path=path)[0]]
 
     def resolve(self, path: str) -> str:
-        """The absolute path without symbolic links; a relative one starts in the user's directory there."""
+        """The absolute path without symbolic links; a relative one starts in the user's directory
+        there."""
         return str(self.call_files("resolve", path=path)[0])
 
     def is_directory(self, path: str) -> bool:
@@ -218,11 +225,13 @@ class SshHost:
         }
 
     def session(self, *words: str) -> list[str]:
-        """Argument list of a further session over the same connection, whose standard input and output are its own."""
+        """Argument list of a further session over the same connection, whose standard input and
+        output are its own."""
         return self.channel().command(*words)
 
     def keep_program(self, name: str, content: bytes) -> str:
-        """Put a program there, checked by its hash; its path, which holds as long as the connection does.
+        """Put a program there, checked by its hash; its path, which holds as long as the connection
+        does.
 
         RunError where it can't be kept there, or not be run from there.
         """
@@ -242,7 +251,8 @@ class SshHost:
         return self._channel is not None and not self._channel.lost
 
     def reach(self) -> None:
-        """Connect anew where the connection is gone, which is not known before something is asked; RunError where it can't be reached."""
+        """Connect anew where the connection is gone, which is not known before something is asked;
+        RunError where it can't be reached."""
         if self._channel is not None and self.connected:
             with contextlib.suppress(HostLost):
                 self._channel.call("hello")
@@ -250,7 +260,8 @@ class SshHost:
 
     @property
     def far(self) -> Mapping[str, Any]:
-        """What the far side is: `pid` of what works for this machine there, `uid`, `node`, `python`, `machine` (its kind of processor)."""
+        """What the far side is: `pid` of what works for this machine there, `uid`, `node`,
+        `python`, `machine` (its kind of processor)."""
         return self.channel().far
 
     def close(self) -> None:
@@ -335,7 +346,8 @@ class SshHost:
         return measure(self.channel())
 
     def _end_lost(self) -> None:
-        """Programs of the connection that was lost: the far end ends them, unless it can't tell yet that we had gone."""
+        """Programs of the connection that was lost: the far end ends them, unless it can't tell yet
+        that we had gone."""
         for process in self._open:
             if process.lost or not process.over:
                 with contextlib.suppress(RunError, OSError, ValueError):

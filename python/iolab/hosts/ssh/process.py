@@ -16,7 +16,8 @@ from .channel import Channel, HostLost
 from .remote_paths import mirror_root, work_place
 
 RUN_DIRECTORY = "IOLAB_RUN_DIR"
-"""Variable that tells a study's commands where to leave files: its value is a directory of this machine, so it has a mirror too."""
+"""Variable that tells a study's commands where to leave files: its value is a directory of this
+machine, so it has a mirror too."""
 _MARK = "IOLAB_CONNECTION"
 _CHUNK = 1 << 20
 _LARGEST_SENT = 64 << 20
@@ -40,8 +41,9 @@ class SshProcess:
     """Runs in the mirror of a directory. `started` and `pid` are the far side's.
 
     Attributes:
-        over: whether it ended, or is lost; lost: whether its connection went before it was known to have ended.
-        mark: `NAME=value` that stands in its environment and in no other's but its children's.
+        over: whether it ended, or is lost; lost: whether its connection went before it was known to
+        have ended. mark: `NAME=value` that stands in its environment and in no other's but its
+        children's.
     """
 
     def __init__(
@@ -101,7 +103,8 @@ class SshProcess:
         self.pid, self.started = found["pid"], found["started"]
 
     def wait(self, seconds: float) -> int | None:
-        """Let at most `seconds` pass; the exit code once it ended and what it left has come back. RunError where it is lost."""
+        """Let at most `seconds` pass; the exit code once it ended and what it left has come back.
+        RunError where it is lost."""
         if self._exit_code is None:
             code = self._ask("wait", max(seconds, 0.0), seconds=max(seconds, 0.0))
             if code is not None:
@@ -111,8 +114,8 @@ class SshProcess:
     def end(
         self, grace: float = 5.0, first: Signals = Signals.SIGTERM, patience: float = 30.0
     ) -> int | None:
-        """End the whole group; None where something of it waits in the kernel. RunError where the host is lost; its programs are ended
-        there, then."""
+        """End the whole group; None where something of it waits in the kernel. RunError where the
+        host is lost; its programs are ended there, then."""
         code = self._ask(
             "end", 2 * grace + patience, grace=grace, first=int(first), patience=patience
         )
@@ -213,7 +216,8 @@ class SshProcess:
 
 
 def inside(directory: Path, name: str) -> Path:
-    """Where a file of that name belongs; ValueError for a name that leads elsewhere: the far side is not to be trusted with it."""
+    """Where a file of that name belongs; ValueError for a name that leads elsewhere: the far side
+    is not to be trusted with it."""
     parts = PurePosixPath(name).parts
     if not parts or PurePosixPath(name).is_absolute() or ".." in parts:
         raise ValueError(f"'{name}' is not a name of a file in {directory}")
@@ -227,7 +231,8 @@ def inside(directory: Path, name: str) -> Path:
 
 
 def _named(command: Sequence[str], cwd: Path) -> Iterator[str]:
-    """Relative paths of the files in a directory that a command names, as a word or within a text for the shell."""
+    """Relative paths of the files in a directory that a command names, as a word or within a text
+    for the shell."""
     seen = set()
     for word in command:
         for part in (word, *_WORD.findall(word)):

@@ -13,7 +13,8 @@ class Elsewhere(Host, Protocol):
     """A host that is reached over a connection, which may be lost and made again.
 
     Attributes:
-        words: what names it on a command line. clock: this machine's seconds, the far side's time of day.
+        words: what names it on a command line. clock: this machine's seconds, the far side's time
+        of day.
     """
 
     words: str
@@ -21,7 +22,8 @@ class Elsewhere(Host, Protocol):
 
     @property
     def far(self) -> Mapping[str, Any]:
-        """What the far side is: `pid` of what works for this machine there, `uid`, `node`, `python`, `machine` (its kind of processor)."""
+        """What the far side is: `pid` of what works for this machine there, `uid`, `node`,
+        `python`, `machine` (its kind of processor)."""
         ...
 
     @property
@@ -35,7 +37,8 @@ class Elsewhere(Host, Protocol):
         ...
 
     def reach(self) -> None:
-        """Connect anew where the connection is gone, which is not known before something is asked; RunError where it can't be reached."""
+        """Connect anew where the connection is gone, which is not known before something is asked;
+        RunError where it can't be reached."""
         ...
 
     def connection_facts(self) -> dict[str, Any]:
@@ -43,11 +46,13 @@ class Elsewhere(Host, Protocol):
         ...
 
     def keep_program(self, name: str, content: bytes) -> str:
-        """Put a program there, checked by its hash; its path, which holds as long as the connection does. RunError where it can't be."""
+        """Put a program there, checked by its hash; its path, which holds as long as the connection
+        does. RunError where it can't be."""
         ...
 
     def session(self, *words: str) -> list[str]:
-        """Argument list of a further session over the same connection, whose standard input and output are its own."""
+        """Argument list of a further session over the same connection, whose standard input and
+        output are its own."""
         ...
 
     def close(self) -> None:

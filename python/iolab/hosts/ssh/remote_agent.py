@@ -1,13 +1,16 @@
-"""What runs on the far side of an ssh connection: it does there what `local.LocalHost` does here, request by request.
+"""What runs on the far side of an ssh connection: it does there what `local.LocalHost` does here,
+request by request.
 
-Its text goes over the connection together with `orphans` and `kmsg` and is run by the far side's own Python (3.9 or newer, the
-standard library alone); nothing is installed there. A request is a line of JSON, followed by as many raw bytes as its `bytes`
-says; so is an answer: `{"ok": ...}`, `{"os": [errno, path]}` for an OSError, `{"hung": words}` for a command
-that waits in the kernel, or `{"wrong": words}`.
+Its text goes over the connection together with `orphans` and `kmsg` and is run by the far side's
+own Python (3.9 or newer, the standard library alone); nothing is installed there. A request is a
+line of JSON, followed by as many raw bytes as its `bytes` says; so is an answer: `{"ok": ...}`,
+`{"os": [errno, path]}` for an OSError, `{"hung": words}` for a command that waits in the kernel, or
+`{"wrong": words}`.
 
-Where the connection ends, or nothing is heard for a minute while a program runs, whatever was started is ended: SIGTERM, then
-SIGKILL. Whoever kills this itself ends its programs too (PR_SET_PDEATHSIG). What may hang in the kernel (a file system that is frozen)
-is done by other processes, and waited for within bounds.
+Where the connection ends, or nothing is heard for a minute while a program runs, whatever was
+started is ended: SIGTERM, then SIGKILL. Whoever kills this itself ends its programs too
+(PR_SET_PDEATHSIG). What may hang in the kernel (a file system that is frozen) is done by other
+processes, and waited for within bounds.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ from ..base.kmsg import Kmsg
 from ..base.orphans import end_group, end_marked, members, start_ticks
 
 LEASE = 60.0
-"""Seconds without a word from the other side after which running programs are ended: it asks at least every second while one runs."""
+"""Seconds without a word from the other side after which running programs are ended: it asks at
+least every second while one runs."""
 GRACE = 10.0
 """Seconds between SIGTERM and SIGKILL for programs whose owner has gone."""
 KILLED = 3.0
@@ -132,7 +136,8 @@ class FarEnd:
         timeout: float,
         carried: list[int] | None = None,
     ) -> dict[str, Any]:
-        """Run a command to its end. `carried`: places in it that stand for files in memory, whose content is `data`."""
+        """Run a command to its end. `carried`: places in it that stand for files in memory, whose
+        content is `data`."""
         file = -1
         if carried:
             file = os.memfd_create("carried")
@@ -204,8 +209,8 @@ class FarEnd:
         return _exit_code(popen.returncode)
 
     def do_end(self, *, pid: int, grace: float, first: int, patience: float) -> int | None:
-        """End a whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds. None where something of it is there
-        `patience` seconds later."""
+        """End a whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds.
+        None where something of it is there `patience` seconds later."""
         popen = self._children.get(pid)
         if popen is None:
             raise ValueError(f"no process {pid} was started here")
@@ -279,7 +284,8 @@ class FarEnd:
             Path(path).mkdir()  # for its error
 
     def do_make_own(self, *, base: str, path: str, passing: bool) -> None:
-        """Make a directory below `base` with all that leads to it; `base` itself must be ours alone (it may lie where all may write).
+        """Make a directory below `base` with all that leads to it; `base` itself must be ours alone
+        (it may lie where all may write).
 
         One that is `passing` goes, with what is in it, when the connection does.
         """
@@ -318,7 +324,8 @@ class FarEnd:
             place = place.parent
 
     def do_keep_program(self, data: bytes, *, base: str, name: str, digest: str) -> str:
-        """Write a program whole, where it goes with the connection; those of connections that ended without a word go now."""
+        """Write a program whole, where it goes with the connection; those of connections that ended
+        without a word go now."""
         programs = Path(base) / "programs"
         self.do_make_own(base=base, path=str(programs), passing=False)
         for left in programs.iterdir():
@@ -464,7 +471,8 @@ def _exit_code(code: int) -> int:
 
 
 def _begin(parent: int) -> Callable[[], None]:
-    """What a child does before it becomes the program: lead a group, and ask for SIGTERM when this dies."""
+    """What a child does before it becomes the program: lead a group, and ask for SIGTERM when this
+    dies."""
     try:
         import ctypes
 

@@ -1,7 +1,9 @@
-"""Where another host keeps what bears a path of this machine: the same absolute path below one directory there.
+"""Where another host keeps what bears a path of this machine: the same absolute path below one
+directory there.
 
-`/home/me/results/x/scratch` is `/var/tmp/iolab-<this machine>-<user>/at/home/me/results/x/scratch` over there. So paths can be told
-apart and turned round without a table, also by a later iolab that clears up after a killed one.
+`/home/me/results/x/scratch` is `/var/tmp/iolab-<this machine>-<user>/at/home/me/results/x/scratch`
+over there. So paths can be told apart and turned round without a table, also by a later iolab that
+clears up after a killed one.
 """
 
 from __future__ import annotations
@@ -37,12 +39,14 @@ def work_root() -> str:
 
 
 def work_place(local: Path) -> str:
-    """Where programs there work that here would in a directory: beside all others, so that one can be surveyed and removed by itself."""
+    """Where programs there work that here would in a directory: beside all others, so that one can
+    be surveyed and removed by itself."""
     return f"{work_root()}/{hashlib.sha256(os.fsencode(local.absolute())).hexdigest()[:16]}"
 
 
 def scratch_on(host: Host, local: Path) -> str:
-    """Where a host keeps what this machine would keep at `local`: right there where it is this machine, else in the mirror."""
+    """Where a host keeps what this machine would keep at `local`: right there where it is this
+    machine, else in the mirror."""
     elsewhere = getattr(host, "scratch", None)
     return str(local.absolute()) if elsewhere is None else str(elsewhere(local))
 

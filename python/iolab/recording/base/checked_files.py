@@ -1,8 +1,10 @@
-"""Whether files are still what was written. Each is read whole once in a process, before anything is believed that it says.
+"""Whether files are still what was written. Each is read whole once in a process, before anything
+is believed that it says.
 
-A file's line has its size and the CRC-32 of its content: of the checksums at hand it is the fastest by far, finds every flipped bit and
-every run of 32 damaged ones, and covers the footer, by whose statistics parts of a Parquet file are left out of a scan. Files of an older
-iolab have no line with one: of these the checksums of their pages are checked.
+A file's line has its size and the CRC-32 of its content: of the checksums at hand it is the fastest
+by far, finds every flipped bit and every run of 32 damaged ones, and covers the footer, by whose
+statistics parts of a Parquet file are left out of a scan. Files of an older iolab have no line with
+one: of these the checksums of their pages are checked.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from ...errors import FormatError
 
 THREADS = min(8, os.cpu_count() or 1)
 FRESH_NS = 10**8
-"""What changed so short a time ago may change again without its times telling: that it is whole is not remembered."""
+"""What changed so short a time ago may change again without its times telling: that it is whole is
+not remembered."""
 MOST = 1 << 18
 """Files that are remembered."""
 
@@ -30,7 +33,8 @@ Identity = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True)
 class Part:
-    """A file as a list has it. bytes: its size; crc32: of its content, in hexadecimal. None where nothing says so."""
+    """A file as a list has it. bytes: its size; crc32: of its content, in hexadecimal. None where
+    nothing says so."""
 
     path: Path
     bytes: int | None = None
@@ -38,7 +42,8 @@ class Part:
 
 
 class DamagedError(FormatError):
-    """Files are not what was written. What asked may ask again: from then on they are known as damaged."""
+    """Files are not what was written. What asked may ask again: from then on they are known as
+    damaged."""
 
 
 _whole: dict[tuple[Path, str | None], Identity] = {}
@@ -53,7 +58,8 @@ def digest(path: Path) -> tuple[int, str]:
 
 
 def known_damage(path: Path, status: os.stat_result) -> str:
-    """What this process found wrong with a file as it is now; empty where it found nothing, or did not look."""
+    """What this process found wrong with a file as it is now; empty where it found nothing, or did
+    not look."""
     held = _damaged.get(path)
     return held[1] if held is not None and held[0] == _identity(status) else ""
 
@@ -67,7 +73,8 @@ def is_known_damaged(path: Path) -> bool:
 
 
 def damage(part: Part) -> str:
-    """What is wrong with a file, in words; empty where it is whole. FileNotFoundError where it is gone."""
+    """What is wrong with a file, in words; empty where it is whole. FileNotFoundError where it is
+    gone."""
     status = part.path.stat()
     identity = _identity(status)
     if _whole.get((part.path, part.crc32)) == identity:
@@ -88,7 +95,8 @@ def damage(part: Part) -> str:
 
 
 def check(parts: Sequence[Part]) -> None:
-    """Read files that were not read yet, several at a time. DamagedError where one is not what was written or is gone."""
+    """Read files that were not read yet, several at a time. DamagedError where one is not what was
+    written or is gone."""
     for part, words in damages(parts):
         raise DamagedError(
             f"is damaged: {words}", where=part.path, hint="iolab verify says what is lost"

@@ -1,4 +1,5 @@
-"""Conditions on events as users write them: `op=write,device=sda`, `latency=1ms..10ms`, `size>=8KiB`."""
+"""Conditions on events as users write them: `op=write,device=sda`, `latency=1ms..10ms`,
+`size>=8KiB`."""
 
 from __future__ import annotations
 
@@ -13,16 +14,19 @@ Where: TypeAlias = Mapping[str, Sequence[str]]
 
 NAMES = ("op", "device", "process", "file", "job", "client")
 RANGES = {"latency": "time", "time": "time", "offset": "size", "size": "size"}
-"""Dimensions that are compared as words, and those that are numbers, with the dimension of their unit."""
+"""Dimensions that are compared as words, and those that are numbers, with the dimension of their
+unit."""
 
 _CONDITION = re.compile(r"\s*([a-z]+)\s*(>=|<=|<|>|=)\s*(.*?)\s*")
 
 
 def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Conditions as the native core takes them: {"op": ["write"], "latency": ["1000000..10000000"]}, numbers in ns and bytes.
+    """Conditions as the native core takes them: {"op": ["write"], "latency":
+    ["1000000..10000000"]}, numbers in ns and bytes.
 
-    Commas part conditions; a part without a sign is one more choice for the dimension before it (`op=read,trim`).
-    `low..high` leaves `high` out. UsageError for an unknown dimension or a value of another unit.
+    Commas part conditions; a part without a sign is one more choice for the dimension before it
+    (`op=read,trim`). `low..high` leaves `high` out. UsageError for an unknown dimension or a value
+    of another unit.
     """
     found: dict[str, list[str]] = {}
     for text in texts:
@@ -47,7 +51,8 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def parse_range(text: str, dimension: str) -> tuple[int | None, int | None]:
-    """`0..10ms` as whole ns or bytes (`dimension` is "time" or "size"); either end may be left open, then it is None."""
+    """`0..10ms` as whole ns or bytes (`dimension` is "time" or "size"); either end may be left
+    open, then it is None."""
     low, dots, high = text.partition("..")
     if not dots or not (low.strip() or high.strip()):
         raise UsageError(
@@ -84,7 +89,8 @@ def _choice(name: str, sign: str, value: str) -> str:
 
 
 def _whole(text: str, dimension: str) -> int:
-    """A quantity in ns or bytes; zero needs no unit, anything else does: `10` could be ns, us or ms."""
+    """A quantity in ns or bytes; zero needs no unit, anything else does: `10` could be ns, us or
+    ms."""
     value = parse_quantity(text, dimension)
     if value < 0:
         raise UsageError(f"'{text.strip()}' is negative", hint="time and size begin at zero")

@@ -1,4 +1,5 @@
-"""Counts over time and value: what a heat map draws. Merging is addition, coarsening is exact, nothing is averaged."""
+"""Counts over time and value: what a heat map draws. Merging is addition, coarsening is exact,
+nothing is averaged."""
 
 from __future__ import annotations
 
@@ -29,8 +30,9 @@ UNITS: dict[Y, str] = {
     "queue": "ns",
     "utilization": "",
 }
-"""The unit of each kind of y, all whole numbers. Recordings of the block layer alone know the time in the queue; utilization is in
-percent, and what is counted there are readings of devices or processors."""
+"""The unit of each kind of y, all whole numbers. Recordings of the block layer alone know the time
+in the queue; utilization is in percent, and what is counted there are readings of devices or
+processors."""
 
 OF_EVENTS: tuple[Y, ...] = ("latency", "offset", "size", "queue")
 """Kinds of y that events have."""
@@ -38,23 +40,25 @@ OF_EVENTS: tuple[Y, ...] = ("latency", "offset", "size", "queue")
 
 @dataclass(frozen=True)
 class HeatCounts:
-    """I/Os (or the time they took, or the bytes they moved) by column of time and bucket of value, without the empty ones.
+    """I/Os (or the time they took, or the bytes they moved) by column of time and bucket of value,
+    without the empty ones.
 
     Attributes:
         y: what the buckets are of; t0_ns: start of column 0; interval_ns: length of a column.
         grid: the buckets.
-        column, index, count: three arrays of one length, ascending by column, then index; counts above zero.
-        weight: "count" (I/Os), "time" (nanoseconds spent in them) or "bytes" (that they moved).
-        events: I/Os counted; damaged: lines or records that could not be read; without_y: I/Os that lack the value, or
-        what is added up;
-        filtered: I/Os left out by conditions; outside: I/Os beyond the range that was read; lost: records that the
-        tracer lost; unpaired: starts without completion and the reverse.
-        averaged: whether each line is the mean of a window, not one I/O; assumptions: what the trace leaves open.
-        conditional: whether conditions were asked for (then an empty column says nothing of the recording).
-        lost_at: what was lost in which column, by kind, ascending; 0 where something was lost and nobody knows how much.
-        Losses without a time are in the sums above alone. gaps: (first, one past the last) column without any
-        recording. window: (first, one past the last) column of the time that was asked about. These are known of
-        recordings; they may reach beyond the columns that hold counts, to either side. wide: columns at least.
+        column, index, count: three arrays of one length, ascending by column, then index; counts
+        above zero. weight: "count" (I/Os), "time" (nanoseconds spent in them) or "bytes" (that they
+        moved). events: I/Os counted; damaged: lines or records that could not be read; without_y:
+        I/Os that lack the value, or what is added up;
+        filtered: I/Os left out by conditions; outside: I/Os beyond the range that was read; lost:
+        records that the tracer lost; unpaired: starts without completion and the reverse.
+        averaged: whether each line is the mean of a window, not one I/O; assumptions: what the
+        trace leaves open. conditional: whether conditions were asked for (then an empty column says
+        nothing of the recording). lost_at: what was lost in which column, by kind, ascending; 0
+        where something was lost and nobody knows how much. Losses without a time are in the sums
+        above alone. gaps: (first, one past the last) column without any recording. window: (first,
+        one past the last) column of the time that was asked about. These are known of recordings;
+        they may reach beyond the columns that hold counts, to either side. wide: columns at least.
     """
 
     y: Y
@@ -113,8 +117,9 @@ class HeatCounts:
         return " or ".join(dict.fromkeys((self.y, *added)))
 
     def framed(self, *, before: bool = True) -> HeatCounts:
-        """With all columns of the time that was asked about, also those after the last count and, with `before`, those before the first:
-        what a still picture shows. Unchanged where that time is not known."""
+        """With all columns of the time that was asked about, also those after the last count and,
+        with `before`, those before the first: what a still picture shows. Unchanged where that time
+        is not known."""
         if self.window is None:
             return self
         first, past = self.window
@@ -165,7 +170,8 @@ class HeatCounts:
         )
 
     def within(self, whole: HeatCounts) -> HeatCounts:
-        """Of each cell at most what the whole has there. For parts of a recording that grew after the whole was counted."""
+        """Of each cell at most what the whole has there. For parts of a recording that grew after
+        the whole was counted."""
         whole, part = alike([whole, self])
         if not len(part.count) or not len(whole.count):
             return replace(
@@ -186,10 +192,12 @@ class HeatCounts:
         """What remains after taking away parts of it, each at its own place in time.
 
         Args:
-            overlapping: whether the parts may hold more than the whole (a partition beside its disk); no less than nothing then remains.
+            overlapping: whether the parts may hold more than the whole (a partition beside its
+            disk); no less than nothing then remains.
 
         Raises:
-            UsageError: columns or buckets differ. FormatError: parts hold more than the whole and are not overlapping.
+            UsageError: columns or buckets differ. FormatError: parts hold more than the whole and
+            are not overlapping.
         """
         held = [part for part in parts if len(part.count)]
         if any(
@@ -226,8 +234,8 @@ class HeatCounts:
 
 
 def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
-    """The same maps on the same buckets: the coarsest resolution among them, and equal buckets from the lowest start on,
-    wide enough that `MOST_BUCKETS` hold all. Exact."""
+    """The same maps on the same buckets: the coarsest resolution among them, and equal buckets from
+    the lowest start on, wide enough that `MOST_BUCKETS` hold all. Exact."""
     held = [each for each in maps if len(each.count)]
     grids = [each.grid for each in held]
     if all(isinstance(grid, LogLinear) for grid in grids):
@@ -268,8 +276,8 @@ def alike(maps: Sequence[HeatCounts]) -> list[HeatCounts]:
 def merge(parts: Sequence[HeatCounts]) -> HeatCounts:
     """Several traces of the same time as one: counts add up.
 
-    Columns start at multiples of their length, so those of the parts coincide. UsageError where columns or buckets
-    differ.
+    Columns start at multiples of their length, so those of the parts coincide. UsageError where
+    columns or buckets differ.
     """
     if len(parts) == 1:
         return parts[0]

@@ -28,7 +28,8 @@ class LogLinear:
         return _core.grid_index(max(0, min(int(value), 2**64 - 1)), self.bits)
 
     def bounds(self, first: int, last: int) -> Bounds:
-        """Bounds of the buckets `first` to `last`: each begins where the one before ends, so there is one more than buckets."""
+        """Bounds of the buckets `first` to `last`: each begins where the one before ends, so there
+        is one more than buckets."""
         lower = [_core.grid_bounds(index, self.bits)[0] for index in range(first, last + 1)]
         return np.array([*lower, _core.grid_bounds(last, self.bits)[1] + 1], dtype=float)
 
@@ -37,7 +38,8 @@ class LogLinear:
         return LogLinear(max(0, self.bits - steps))
 
     def coarsened(self, indices: Iterable[int], steps: int) -> list[int]:
-        """Buckets of `coarser(steps)` that contain these: exact, because a coarse bucket is a union of fine ones."""
+        """Buckets of `coarser(steps)` that contain these: exact, because a coarse bucket is a union
+        of fine ones."""
         coarse = self.coarser(steps)
         return [
             _core.grid_index(_core.grid_bounds(index, self.bits)[0], coarse.bits)
@@ -47,7 +49,8 @@ class LogLinear:
 
 @dataclass(frozen=True)
 class Linear:
-    """Buckets of equal width from `low` on; `low` is a multiple of the width, so that wider buckets contain whole ones."""
+    """Buckets of equal width from `low` on; `low` is a multiple of the width, so that wider buckets
+    contain whole ones."""
 
     low: int
     width: int

@@ -15,7 +15,8 @@ from ...files import open_for_writing
 
 
 def holder_of(file: int) -> str:
-    """Who holds the lock of an open file, for an error: `process 17 of user ann`, as the kernel says; empty where it doesn't."""
+    """Who holds the lock of an open file, for an error: `process 17 of user ann`, as the kernel
+    says; empty where it doesn't."""
     status = os.fstat(file)
     place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     try:
@@ -42,7 +43,8 @@ def _user_of(process: str) -> str:
 
 @contextmanager
 def short_lock(path: Path, seconds: float = 10.0) -> Iterator[None]:
-    """The lock of what takes moments, in a file of its own. ResultsError names who has it where it isn't let go of within some seconds."""
+    """The lock of what takes moments, in a file of its own. ResultsError names who has it where it
+    isn't let go of within some seconds."""
     file = open_for_writing(path, os.O_RDWR | os.O_CREAT, mode=0o600)
     try:
         limit = time.monotonic() + seconds

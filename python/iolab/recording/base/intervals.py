@@ -1,4 +1,5 @@
-"""Spans of time (from, until) in ns: of sessions what lies between them, and what two of them have in common."""
+"""Spans of time (from, until) in ns: of sessions what lies between them, and what two of them have
+in common."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def between(sessions: Sequence[Session]) -> list[Span]:
 
 
 def in_common(sessions: Sequence[Session]) -> list[Span]:
-    """Times in more than one session, ascending and apart: the clock was set back before the later one began."""
+    """Times in more than one session, ascending and apart: the clock was set back before the later
+    one began."""
     return joined(_between(_spans(sessions))[1])
 
 

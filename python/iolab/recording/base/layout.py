@@ -1,4 +1,5 @@
-"""Where what lies in a recording's directory, and writing there so that a kill or a full disk costs nothing that was kept."""
+"""Where what lies in a recording's directory, and writing there so that a kill or a full disk costs
+nothing that was kept."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def map_file(directory: Path, number: int, name: str) -> Path:
 
 
 def hot_numbers(directory: Path, kind: Kind) -> list[int]:
-    """Numbers of hot files, ascending, sealed or not. List them before the sealed ones: then none is missed while sealing goes on."""
+    """Numbers of hot files, ascending, sealed or not. List them before the sealed ones: then none
+    is missed while sealing goes on."""
     matches = (_HOT_NAME.fullmatch(name) for name in _names(directory / HOT))
     return sorted(int(match[1]) for match in matches if match and match[2] == kind)
 
@@ -74,7 +76,8 @@ def _names(folder: Path) -> list[str]:
 
 @contextmanager
 def telling(path: Path, doing: str) -> Iterator[None]:
-    """What the system refuses becomes a ResultsError that says what was being done, and what to do where the disk is full."""
+    """What the system refuses becomes a ResultsError that says what was being done, and what to do
+    where the disk is full."""
     try:
         yield
     except OSError as error:

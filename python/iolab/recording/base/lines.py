@@ -1,4 +1,5 @@
-"""Files of JSON lines that only grow: losses, marks, names of processes, what sealed segments hold. Each line has its checksum."""
+"""Files of JSON lines that only grow: losses, marks, names of processes, what sealed segments hold.
+Each line has its checksum."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def signed(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def holds(data: Mapping[str, Any]) -> bool:
-    """Whether an object's checksum is the right one. One of an older iolab may have none, which is right."""
+    """Whether an object's checksum is the right one. One of an older iolab may have none, which is
+    right."""
     return CRC not in data or bool(
         data[CRC] == checksum({name: value for name, value in data.items() if name != CRC})
     )
@@ -43,8 +45,8 @@ def line_of(data: Mapping[str, Any]) -> str:
 
 
 def append_line(path: Path, data: Mapping[str, Any], *, durable: bool = False) -> None:
-    """Append one line, and wait for the disk where it must be `durable`. A torn line that a kill left is ended first, so it costs
-    only itself. OSError where it can't be written."""
+    """Append one line, and wait for the disk where it must be `durable`. A torn line that a kill
+    left is ended first, so it costs only itself. OSError where it can't be written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     line = line_of(data).encode() + b"\n"
     with os.fdopen(open_for_writing(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+") as file:
@@ -59,7 +61,8 @@ def append_line(path: Path, data: Mapping[str, Any], *, durable: bool = False) -
 
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
-    """(its objects in order, how many lines are none: torn by a kill, or damaged). Nothing where there is no file."""
+    """(its objects in order, how many lines are none: torn by a kill, or damaged). Nothing where
+    there is no file."""
     try:
         data = read_regular(path, limit=EVIDENCE)
     except FileNotFoundError:
@@ -74,8 +77,8 @@ def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def objects(data: bytes) -> Iterator[dict[str, Any] | None]:
-    """The objects of lines, with their checksums, None for a line that is none or was changed since. Names in them are shared, as
-    most lines have the same ones."""
+    """The objects of lines, with their checksums, None for a line that is none or was changed
+    since. Names in them are shared, as most lines have the same ones."""
     for line in data.split(b"\n"):
         if line.strip():
             try:

@@ -1,7 +1,9 @@
-"""The lock of a recording's one writer, which says who that is, until when it recorded, and how long its files are.
+"""The lock of a recording's one writer, which says who that is, until when it recorded, and how
+long its files are.
 
-Three lines: the writer's process, until when (ns) everything is there, and the least sizes of the files that grow, by their names, as JSON
-behind the checksum of all three. They are written in place, and never shorter.
+Three lines: the writer's process, until when (ns) everything is there, and the least sizes of the
+files that grow, by their names, as JSON behind the checksum of all three. They are written in
+place, and never shorter.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ _SIZES = 480
 
 @dataclass(frozen=True)
 class Told:
-    """What a lock says. until_ns: until when everything was in the recording, None where nobody said. sizes: bytes that files have at
-    least, by their names in the recording. is_damaged: whether its checksum is wrong or gone, so that it says
-    nothing. pid: of who wrote it."""
+    """What a lock says. until_ns: until when everything was in the recording, None where nobody
+    said. sizes: bytes that files have at least, by their names in the recording. is_damaged:
+    whether its checksum is wrong or gone, so that it says nothing. pid: of who wrote it."""
 
     until_ns: int | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
@@ -42,7 +44,8 @@ class Told:
 
 
 def take_lock(directory: Path) -> IO[str]:
-    """The lock of the one writer, held until the file is closed or its process ends. ResultsError names who has it."""
+    """The lock of the one writer, held until the file is closed or its process ends. ResultsError
+    names who has it."""
     with telling(directory, "write here"):
         file = os.fdopen(
             open_for_writing(directory / LOCK, os.O_RDWR | os.O_CREAT), "r+", encoding="ascii"
@@ -61,20 +64,22 @@ def take_lock(directory: Path) -> IO[str]:
 
 
 def tell(lock: IO[str], told_ns: int | None, sizes: Mapping[str, int] | None = None) -> None:
-    """Write into the lock who holds it, until when everything was in the recording, and how long its files are at least. OSError where the
-    disk refuses."""
+    """Write into the lock who holds it, until when everything was in the recording, and how long
+    its files are at least. OSError where the disk refuses."""
     head = f"{os.getpid()}\n{'' if told_ns is None else f'{told_ns:0{_DIGITS}}'}\n"
     words = json.dumps(sizes or {}, separators=(",", ":"))
     words = f"{words if len(words) <= _SIZES else '{}':{_SIZES}}"
-    # in place and never shorter: what is read meanwhile is one or the other, or its checksum is wrong
+    # in place and never shorter: what is read meanwhile is one or the other, or its checksum is
+    # wrong
     os.pwrite(
         lock.fileno(), f"{head}{zlib.crc32((head + words).encode()):08x} {words}\n".encode(), 0
     )
 
 
 def read(lock: int, is_signed: bool) -> Told:
-    """What a lock (a descriptor) says. is_signed: whether `recording.json` has a checksum: then the lock has one since before it was
-    there, and what has none is damaged. One of an older iolab has no sizes and no checksum."""
+    """What a lock (a descriptor) says. is_signed: whether `recording.json` has a checksum: then the
+    lock has one since before it was there, and what has none is damaged. One of an older iolab has
+    no sizes and no checksum."""
     pid = None
     for _ in range(20):
         text = _text(lock)
@@ -91,12 +96,14 @@ def read(lock: int, is_signed: bool) -> Told:
 
 
 def told(lock: int, is_signed: bool) -> int | None:
-    """Until when everything was in the recording, as its writer last wrote into this lock (a descriptor); None where none did."""
+    """Until when everything was in the recording, as its writer last wrote into this lock (a
+    descriptor); None where none did."""
     return read(lock, is_signed).until_ns
 
 
 def changed(lock: int, is_signed: bool) -> int | None:
-    """When an older iolab held this lock for the last time, which said so by its time of change; None of any other lock."""
+    """When an older iolab held this lock for the last time, which said so by its time of change;
+    None of any other lock."""
     return (
         os.fstat(lock).st_mtime_ns
         if not is_signed and _OLDEST.fullmatch(os.pread(lock, 64, 0))

@@ -8,7 +8,8 @@ from typing import Literal, TypeAlias
 LostKind: TypeAlias = Literal["lost", "damaged", "unpaired"]
 
 LOST_KINDS: tuple[LostKind, ...] = ("lost", "damaged", "unpaired")
-"""Records that the kernel or a buffer dropped, those that could not be read, and unmatched issue or completion events."""
+"""Records that the kernel or a buffer dropped, those that could not be read, and unmatched issue or
+completion events."""
 
 LostAt: TypeAlias = tuple[int, LostKind, int]
 """Column, kind, and how many; 0: nobody knows how many."""
@@ -41,8 +42,8 @@ def of_columns(parts: Iterable[LostAt]) -> tuple[tuple[int, int], ...]:
 def of_kinds(
     parts: Iterable[LostAt], sums: Mapping[LostKind, int]
 ) -> list[tuple[LostKind, int, list[tuple[int, int]]]]:
-    """(kind, how many there are, where: (column, how many)) of the kinds of which there are some; `sums` tells those without a time as
-    well."""
+    """(kind, how many there are, where: (column, how many)) of the kinds of which there are some;
+    `sums` tells those without a time as well."""
     columns: dict[LostKind, list[tuple[int, int]]] = {}
     for column, kind, count in parts:
         columns.setdefault(kind, []).append((column, count))

@@ -1,5 +1,5 @@
-"""What was lost. The same loss in seconds that follow each other is one line, of a minute at most, which tells its parts; what is older
-than the events that are left is told by the hour."""
+"""What was lost. The same loss in seconds that follow each other is one line, of a minute at most,
+which tells its parts; what is older than the events that are left is told by the hour."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .tail_reader import Appended
 MINUTE_NS, HOUR_NS, EVER_NS = 60 * 10**9, 3600 * 10**9, 2**63
 
 LEAST_BYTES, SHARE = 256 << 10, 8
-"""Lines are joined on disk when so many bytes were added, and one part in so many of what was there."""
+"""Lines are joined on disk when so many bytes were added, and one part in so many of what was
+there."""
 MOST_FILES = 32
 """Recordings whose losses are remembered: who scrapes asks all that are served."""
 
@@ -30,9 +31,10 @@ Reach = Callable[[Line], tuple[int, bool]]
 
 @dataclass(frozen=True)
 class Noted:
-    """Lines in the order of the first note of each: `source`, `kind`, `from_ns`, `until_ns`, `count`, `words`, `notes` (how many it stands
-    for), and perhaps `parts` (see `parts_of`). single: those to which none is joined, gaps above all. latest: of each kind the place of
-    the last one that another may be joined to.
+    """Lines in the order of the first note of each: `source`, `kind`, `from_ns`, `until_ns`,
+    `count`, `words`, `notes` (how many it stands for), and perhaps `parts` (see `parts_of`).
+    single: those to which none is joined, gaps above all. latest: of each kind the place of the
+    last one that another may be joined to.
 
     damaged: how many lines are none any more."""
 
@@ -72,8 +74,9 @@ def parts_of(line: Line) -> list[Part]:
 def damage(
     kind: Kind, last_ns: int | None, until_ns: int | None, count: int | None, words: str
 ) -> Line:
-    """The loss of what a damaged hot file of events or samples held after `last_ns`, the last row that can be read. It is of any source,
-    and has `of`, the kind of rows: of that time nothing is known."""
+    """The loss of what a damaged hot file of events or samples held after `last_ns`, the last row
+    that can be read. It is of any source, and has `of`, the kind of rows: of that time nothing is
+    known."""
     first = None if last_ns is None else last_ns + 1
     until = until_ns if first is None or until_ns is None else max(first, until_ns)
     return {
@@ -97,7 +100,8 @@ class LossLog:
         self._shrinks = shrinks
 
     def add(self, line: Line, dropped: Mapping[str, Any] | None) -> None:
-        """Append a line, and join what is there once it has grown. `dropped`: what retention removed, see `Facts`."""
+        """Append a line, and join what is there once it has grown. `dropped`: what retention
+        removed, see `Facts`."""
         with telling(self._path, "add a line"):
             append_line(self._path, line)
             size = self._path.stat().st_size
@@ -153,7 +157,8 @@ def _short(line: Line) -> dict[str, Any]:
 
 @dataclass
 class _Run:
-    """A line that others are joined to. end: of the last part; parts: gap before, length and count of each."""
+    """A line that others are joined to. end: of the last part; parts: gap before, length and count
+    of each."""
 
     line: Line
     until_ns: int

@@ -1,4 +1,5 @@
-"""`recording.json`: what a recording is: host, clock, sessions, sources, retention, origin, and what retention dropped."""
+"""`recording.json`: what a recording is: host, clock, sessions, sources, retention, origin, and
+what retention dropped."""
 
 from __future__ import annotations
 
@@ -25,15 +26,16 @@ STEP_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Begun:
-    """How what is recorded began: `from_ns`, from where on all of it is there; `monotonic_ns` and `realtime_ns` of one moment, by which
-    all times are told."""
+    """How what is recorded began: `from_ns`, from where on all of it is there; `monotonic_ns` and
+    `realtime_ns` of one moment, by which all times are told."""
 
     from_ns: int
     monotonic_ns: int
     realtime_ns: int
 
     def set_by(self, monotonic_ns: int, realtime_ns: int) -> int:
-        """By how many ns the time of day was set ahead since, as of these clocks at one moment (negative: back); 0 where it was not."""
+        """By how many ns the time of day was set ahead since, as of these clocks at one moment
+        (negative: back); 0 where it was not."""
         step = realtime_ns - monotonic_ns - (self.realtime_ns - self.monotonic_ns)
         return step if abs(step) > STEP_NS else 0
 
@@ -58,16 +60,21 @@ class Facts:
 
     Attributes:
         host: name of the host whose I/O it is; "" where a trace doesn't tell.
-        clock: "realtime" (ns since the Unix epoch) or "trace" (whatever clock the imported traces have).
-        sessions: spans in which something recorded live: from_ns, until_ns (None while it lasts, or until the next writer sees
-            that it was killed), monotonic_ns and realtime_ns of one moment, by which its times are told: where the clock is set
-            another one begins. None of an import.
+        clock: "realtime" (ns since the Unix epoch) or "trace" (whatever clock the imported traces
+        have). sessions: spans in which something recorded live: from_ns, until_ns (None while it
+        lasts, or until the next writer sees
+            that it was killed), monotonic_ns and realtime_ns of one moment, by which its times are
+            told: where the clock is set another one begins. None of an import.
         sources: facts of each source by its name.
-        retention: limits `bytes` and `age_s`, None for no limit; perhaps `maps_bytes` and `maps_age_s` (see `retention.map_limits`).
-        origin: kind "record", "import" or "run", and more of it.
-        dropped: what retention removed, if anything: through (number of the last segment removed), until_ns, segments, events,
-            bytes; maps_until_ns and maps_from_ns, of default maps that went and of the oldest left of a segment that is gone.
-        is_damaged: whether the file's checksum is not that of what it says. is_signed: whether it has one.
+        retention: limits `bytes` and `age_s`, None for no limit; perhaps `maps_bytes` and
+        `maps_age_s` (see `retention.map_limits`). origin: kind "record", "import" or "run", and
+        more of it.
+        dropped: what retention removed, if anything: through (number of the last segment removed),
+        until_ns, segments, events,
+            bytes; maps_until_ns and maps_from_ns, of default maps that went and of the oldest left
+            of a segment that is gone.
+        is_damaged: whether the file's checksum is not that of what it says. is_signed: whether it
+        has one.
     """
 
     host: str
@@ -83,7 +90,8 @@ class Facts:
 
     @property
     def dropped_through(self) -> int:
-        """Segments up to this number were removed by retention; their default maps remain for longer."""
+        """Segments up to this number were removed by retention; their default maps remain for
+        longer."""
         return int((self.dropped or {}).get("through", 0))
 
     def as_json(self) -> dict[str, Any]:
@@ -96,13 +104,15 @@ class Facts:
         return {"schema": SCHEMA, "kind": "recording", **own}
 
     def write(self, directory: Path) -> None:
-        """Write it as a whole, on disk on return. ResultsError where that fails; the one before then remains."""
+        """Write it as a whole, on disk on return. ResultsError where that fails; the one before
+        then remains."""
         with telling(directory / FACTS, "write what the recording is"):
             write_json(directory / FACTS, signed(self.as_json()))
 
 
 def read_facts(directory: Path) -> Facts:
-    """ResultsError where there is no recording, a damaged one, or one of a newer schema. What it returns is as `Facts` has it."""
+    """ResultsError where there is no recording, a damaged one, or one of a newer schema. What it
+    returns is as `Facts` has it."""
     path = directory / FACTS
     try:
         data = parsed(read_regular(path))

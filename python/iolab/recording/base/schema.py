@@ -38,8 +38,8 @@ EVENTS = pa.schema(
         pa.field("count", pa.uint64(), nullable=False),
     ]
 )
-"""One row an I/O. time_ns is its completion; latency_bucket the index of latency_ns on the grid of 6 bits; count the I/Os
-that the row stands for (1, except in histogram logs)."""
+"""One row an I/O. time_ns is its completion; latency_bucket the index of latency_ns on the grid of
+6 bits; count the I/Os that the row stands for (1, except in histogram logs)."""
 
 SAMPLES = pa.schema(
     [
@@ -50,7 +50,8 @@ SAMPLES = pa.schema(
         pa.field("value", pa.int64(), nullable=False),
     ]
 )
-"""One row a reading of a counter; object is the device, processor or interface, "" where there is only one."""
+"""One row a reading of a counter; object is the device, processor or interface, "" where there is
+only one."""
 
 LATENCY_BITS = 6
 """Resolution of the stored latency_bucket."""

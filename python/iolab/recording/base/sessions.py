@@ -1,4 +1,5 @@
-"""The session that a writer records: from where all was set up, or its first event, as far as everything was told to be there."""
+"""The session that a writer records: from where all was set up, or its first event, as far as
+everything was told to be there."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ import pyarrow as pa
 from .metadata import Begun, Facts
 
 NEAR_NS = 60_000_000_000
-"""So far beyond the ends of a session may its first and last event lie; further out they come of a clock that was set."""
+"""So far beyond the ends of a session may its first and last event lie; further out they come of a
+clock that was set."""
 
 
 class Sessions:
-    """Keeps the last session of `facts` while it goes on; of a recording that isn't live there is none.
+    """Keeps the last session of `facts` while it goes on; of a recording that isn't live there is
+    none.
 
     Attributes:
         told_ns: up to where everything is there; None before anyone said so.
@@ -45,7 +48,8 @@ class Sessions:
         )
 
     def end(self, now_ns: int | None = None) -> bool:
-        """End the session; returns whether there was one. `now_ns`: until when it lasted where nobody told; None for its last event."""
+        """End the session; returns whether there was one. `now_ns`: until when it lasted where
+        nobody told; None for its last event."""
         session = self._going()
         if session is None:
             return False

@@ -1,4 +1,5 @@
-"""What a file of JSON lines says, read once: what is appended later is read alone, however long the file has become."""
+"""What a file of JSON lines says, read once: what is appended later is read alone, however long the
+file has become."""
 
 from __future__ import annotations
 
@@ -23,13 +24,14 @@ Keyed = Callable[[dict[str, Any]], int | None]
 
 T = TypeVar("T")
 Adding = Callable[[T, Iterable[dict[str, Any] | None]], T]
-"""What lines say with more after them, None for one that is damaged; what they said before is not changed."""
+"""What lines say with more after them, None for one that is damaged; what they said before is not
+changed."""
 
 
 @dataclass(frozen=True)
 class _Read(Generic[T]):
-    """What was read. identity: of the file then; whole: bytes up to the end of the last whole line, whose last ones are `tail`; found:
-    of whole lines; shown: with what stood after them."""
+    """What was read. identity: of the file then; whole: bytes up to the end of the last whole line,
+    whose last ones are `tail`; found: of whole lines; shown: with what stood after them."""
 
     identity: tuple[int, int, int]
     whole: int
@@ -42,13 +44,15 @@ class Appended(Generic[T]):
     """What lines add up to. Safe to use from several threads; what it returns is never changed."""
 
     def __init__(self, nothing: T, adding: Adding[T], most: int = MOST_FILES) -> None:
-        """`nothing`: of a file without lines. `most`: files that are remembered, the latest asked for."""
+        """`nothing`: of a file without lines. `most`: files that are remembered, the latest asked
+        for."""
         self._nothing, self._adding, self._most = nothing, adding, most
         self._held: dict[Path, _Read[T]] = {}
         self._guard = threading.Lock()
 
     def of(self, path: Path) -> T:
-        """What the file says now; nothing where there is none. ResultsError where it can't be read: that isn't to say that it is empty."""
+        """What the file says now; nothing where there is none. ResultsError where it can't be read:
+        that isn't to say that it is empty."""
         with telling(path, "read what it holds"), self._guard:
             try:
                 file = path.open("rb")
@@ -74,7 +78,8 @@ class Appended(Generic[T]):
         data = file.read()
         ends = data.rfind(b"\n") + 1
         found = self._adding(before, objects(data[:ends]))
-        # a last line without an end is being written, or was torn: it counts if it is whole, and is read again
+        # a last line without an end is being written, or was torn: it counts if it is whole, and is
+        # read again
         shown = self._adding(found, objects(data[ends:])) if data[ends:].strip() else found
         return _Read(status, begin + ends, (tail + data[:ends])[-TAIL:], found, shown)
 

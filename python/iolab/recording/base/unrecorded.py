@@ -1,7 +1,8 @@
-"""Times in which a source was not recorded, each with its reason: nothing is known of them, and they are no zeros.
+"""Times in which a source was not recorded, each with its reason: nothing is known of them, and
+they are no zeros.
 
-They come from sessions (what lies in none of them), from noted losses of kind `gap`, and from files of rows that are damaged. All that
-answers for a time asks `Recording.unrecorded`.
+They come from sessions (what lies in none of them), from noted losses of kind `gap`, and from files
+of rows that are damaged. All that answers for a time asks `Recording.unrecorded`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from .intervals import Session, Span, between, common, joined
 from .layout import Kind
 
 SAMPLED = "counters"
-"""The name under which a loss is noted that all counters of the probe share: their samples bear the names of what they are read from."""
+"""The name under which a loss is noted that all counters of the probe share: their samples bear the
+names of what they are read from."""
 BETWEEN = "nobody recorded"
 EVER_NS = 2**63 - 1
 """The end of what goes on."""
@@ -22,8 +24,9 @@ EVER_NS = 2**63 - 1
 
 @dataclass(frozen=True)
 class Unrecorded:
-    """A time from `from_ns` until `until_ns` in which a source ("" for all) was not recorded, or of which what was recorded is lost.
-    of: the kind of rows that is missing, None for both. words: why."""
+    """A time from `from_ns` until `until_ns` in which a source ("" for all) was not recorded, or of
+    which what was recorded is lost. of: the kind of rows that is missing, None for both. words:
+    why."""
 
     from_ns: int
     until_ns: int
@@ -48,7 +51,8 @@ def unrecorded(
     sessions: Sequence[Session], losses: Iterable[Mapping[str, Any]]
 ) -> list[Unrecorded]:
     """All such times, ascending; losses are lines as `losses.Noted.single` has them."""
-    # the gap after a kill begins where a session ends: sessions tell it, and what another one recorded of it
+    # the gap after a kill begins where a session ends: sessions tell it, and what another one
+    # recorded of it
     ends = {each.get("until_ns") for each in sessions}
     found = [Unrecorded(first, until, "", None, BETWEEN) for first, until in between(sessions)]
     for loss in losses:
@@ -72,7 +76,8 @@ def unrecorded(
 
 
 def in_all(found: Iterable[Unrecorded], kind: Kind | None, sources: Collection[str]) -> list[Span]:
-    """Times in which none of some sources was recorded, or nothing at all, ascending and apart. kind: None for gaps alone."""
+    """Times in which none of some sources was recorded, or nothing at all, ascending and apart.
+    kind: None for gaps alone."""
     wanted = [each for each in found if each.of is None or each.of == kind]
     whole = joined(each.span for each in wanted if not each.source)
     of_each = [joined(each.span for each in wanted if each.source == source) for source in sources]

@@ -1,4 +1,5 @@
-"""Counts of each value of a dimension (operation, device, process, file, job), so that a part of a map can say whose it is."""
+"""Counts of each value of a dimension (operation, device, process, file, job), so that a part of a
+map can say whose it is."""
 
 from __future__ import annotations
 
@@ -30,9 +31,11 @@ class Dimension:
 def dimensions(
     traces: Sequence[Trace], whole: HeatCounts, read: Callable[[Trace, Where], HeatCounts]
 ) -> tuple[list[Dimension], list[str]]:
-    """Dimensions in which the traces have more than one value, and the names of those left out for the traces' size.
+    """Dimensions in which the traces have more than one value, and the names of those left out for
+    the traces' size.
 
-    `read` counts a trace under further conditions, on the whole's columns. One pass is made for each value.
+    `read` counts a trace under further conditions, on the whole's columns. One pass is made for
+    each value.
     """
     budget, size = BUDGET, sum(trace.path.stat().st_size for trace in traces)
     summaries = [trace.summary() for trace in traces]
@@ -64,7 +67,8 @@ def dimension(
     *,
     growing: bool = False,
 ) -> Dimension:
-    """The parts of a map that are of these values, those with a count, and `other` for the rest; `read` as for `dimensions`.
+    """The parts of a map that are of these values, those with a count, and `other` for the rest;
+    `read` as for `dimensions`.
 
     `growing` says that events came after the whole was counted: they are left out of the parts.
     """

@@ -1,4 +1,5 @@
-"""What is damaged of the files that say what a recording is and what lies in it; of events and samples, see `segments` and `hot`."""
+"""What is damaged of the files that say what a recording is and what lies in it; of events and
+samples, see `segments` and `hot`."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ from ..segments.segments import damaged_lines, unlisted
 
 @dataclass(frozen=True)
 class Damage:
-    """A file that is not what was written. path: relative to the recording. stays: whether the file itself goes on telling it when a writer
-    adds to it."""
+    """A file that is not what was written. path: relative to the recording. stays: whether the file
+    itself goes on telling it when a writer adds to it."""
 
     path: str
     kind: Literal["damaged", "missing", "unexpected"]
@@ -69,7 +70,8 @@ def is_written(told: Told) -> bool:
 
 
 def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
-    """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of lines, and the list of segments."""
+    """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of
+    lines, and the list of segments."""
     if facts.is_damaged:
         yield Damage(
             FACTS,
@@ -109,7 +111,8 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
 
 
 def _is_still_told(directory: Path, facts: Facts, name: str) -> bool:
-    """Whether the lock still says more of a file than it has: it may have been written anew meanwhile."""
+    """Whether the lock still says more of a file than it has: it may have been written anew
+    meanwhile."""
     return (_size(directory / name) or 0) < told_by_lock(directory, facts).sizes.get(name, 0)
 
 

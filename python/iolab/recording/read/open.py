@@ -16,8 +16,9 @@ def open_events(
 ) -> Trace | Recording:
     """A recording where `path` is the directory of one, else a trace; nothing is read of it yet.
 
-    `format` and `columns` say how to read a trace, `where` is of a trace only: conditions on a recording are given with each question.
-    UsageError where there is nothing, or these are given for a recording; FormatError for a directory of something else.
+    `format` and `columns` say how to read a trace, `where` is of a trace only: conditions on a
+    recording are given with each question. UsageError where there is nothing, or these are given
+    for a recording; FormatError for a directory of something else.
     """
     if path != STDIN and path.is_dir():
         if not is_recording(path):

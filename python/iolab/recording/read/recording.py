@@ -50,7 +50,8 @@ SHOWN = 5
 """Damaged files that a note names."""
 
 BELIEVED_NS = 3600 * 10**9
-"""So long after the last event may a lock of an older iolab have been changed that its time is its writer's word, and no copy's."""
+"""So long after the last event may a lock of an older iolab have been changed that its time is its
+writer's word, and no copy's."""
 
 __all__ = ["MapFile", "Recording", "Segment", "is_recording"]
 
@@ -84,7 +85,8 @@ class Recording:
         return self._facts
 
     def span(self) -> tuple[int, int] | None:
-        """(first, last) time of an event in ns; of a sample where there are no events; None where there is neither."""
+        """(first, last) time of an event in ns; of a sample where there are no events; None where
+        there is neither."""
         for kind in KINDS:
             found = self._segments(kind)
             lost = [
@@ -98,7 +100,8 @@ class Recording:
         return None
 
     def segments(self) -> list[Segment]:
-        """Files of events, ascending; the hot ones, of which what is readable now is told, come with the others in order.
+        """Files of events, ascending; the hot ones, of which what is readable now is told, come
+        with the others in order.
 
         A damaged sealed file is left out; `damaged` names it.
         """
@@ -109,7 +112,8 @@ class Recording:
         return self._segments("samples")
 
     def damaged(self) -> list[tuple[Path, str]]:
-        """Files that can't be read, with the reason: sealed ones, and hot ones that can be read in part."""
+        """Files that can't be read, with the reason: sealed ones, and hot ones that can be read in
+        part."""
         hot = [
             (hot_file(self.path, number, kind), words)
             for kind in KINDS
@@ -123,7 +127,8 @@ class Recording:
         return sealed + hot + maps + lists
 
     def trouble(self) -> tuple[str, ...]:
-        """What to know about any answer: which files are damaged, missing or unexpected, and what they say or keep is lost."""
+        """What to know about any answer: which files are damaged, missing or unexpected, and what
+        they say or keep is lost."""
         found = [f"{path.relative_to(self.path)}: {words}" for path, words in self.damaged()]
         shown = found if len(found) <= SHOWN else [*found[:SHOWN], f"and {len(found) - SHOWN} more"]
         return (
@@ -136,8 +141,8 @@ class Recording:
         )
 
     def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
-        """(sealed segments, table of what is hot, None where nothing is) of one moment: no row is missing or there twice, though a
-        writer seals meanwhile."""
+        """(sealed segments, table of what is hot, None where nothing is) of one moment: no row is
+        missing or there twice, though a writer seals meanwhile."""
         hot = self._hot_batches(kind)
         sealed = self._sealed(kind)
         numbers = {each.number for each in sealed}
@@ -154,7 +159,8 @@ class Recording:
         return sealed, pa.Table.from_batches(batches)
 
     def maps(self, name: str) -> list[MapFile]:
-        """Default maps `name` (io.latency, io.offset, io.size) of sealed segments and of those that retention dropped, ascending.
+        """Default maps `name` (io.latency, io.offset, io.size) of sealed segments and of those that
+        retention dropped, ascending.
 
         What is hot has none; nor may a damaged one: compare their numbers with `segments`.
         """
@@ -169,17 +175,19 @@ class Recording:
         ]
 
     def losses(self) -> list[Mapping[str, Any]]:
-        """What was lost, in the order it was noted: source ("" of all), kind (see `writer.LOSS_KINDS`), from_ns, until_ns (None where the
-        time is not known; of a gap, where it lasts, or lasted until its session ended), count (None where nobody knows), words ("" for
-        none), notes (how many were joined to this line). What hot files don't tell any more, being damaged, stands last.
-        `losses.parts_of` tells the parts of a line."""
+        """What was lost, in the order it was noted: source ("" of all), kind (see
+        `writer.LOSS_KINDS`), from_ns, until_ns (None where the time is not known; of a gap, where
+        it lasts, or lasted until its session ended), count (None where nobody knows), words ("" for
+        none), notes (how many were joined to this line). What hot files don't tell any more, being
+        damaged, stands last. `losses.parts_of` tells the parts of a line."""
         return [
             *noted(self.path).lines,
             *(loss for kind in KINDS for loss in self.unreadable(kind)),
         ]
 
     def unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
-        """Losses of what hot files of events or samples don't tell, being damaged: from their last good row on."""
+        """Losses of what hot files of events or samples don't tell, being damaged: from their last
+        good row on."""
         found: list[Mapping[str, Any]] = []
         unknown: dict[int, str] = {
             number: f"hot {kind} {number:06}: {words}"
@@ -215,7 +223,8 @@ class Recording:
         return found
 
     def lost_segments(self, kind: Kind) -> list[tuple[int, Path, str, Mapping[str, Any]]]:
-        """(number, file, what is wrong, what it held as far as its line says) of sealed files that are damaged or missing."""
+        """(number, file, what is wrong, what it held as far as its line says) of sealed files that
+        are damaged or missing."""
         through = self.facts.dropped_through
         damaged = [
             (number, path, str(facts["damaged"]), facts.get("lost") or {})
@@ -289,7 +298,8 @@ class Recording:
         )
 
     def damaged_maps(self) -> list[tuple[Path, str]]:
-        """Default maps that are damaged or missing, with what is wrong: of segments that are there what they say is asked of the events."""
+        """Default maps that are damaged or missing, with what is wrong: of segments that are there
+        what they say is asked of the events."""
         through, noticed = self.facts.dropped_through, noted_segments(self.path)
         found = [(path, words) for _, path, words, _ in self._lost_maps()]
         there: dict[str, set[int]] = {
@@ -307,21 +317,24 @@ class Recording:
         return found
 
     def unrecorded(self) -> list[Unrecorded]:
-        """Times in which a source was not recorded, or of which what was recorded is lost, each with its reason, ascending."""
+        """Times in which a source was not recorded, or of which what was recorded is lost, each
+        with its reason, ascending."""
         return unrecorded(
             self.facts.sessions,
             [*noted(self.path).single, *(loss for kind in KINDS for loss in self.unreadable(kind))],
         )
 
     def holes(self, kind: Kind, source: str | None = None) -> list[tuple[int, int]]:
-        """(from, until) in ns of times of which nothing is known: of a source of events or samples, or of all of them."""
+        """(from, until) in ns of times of which nothing is known: of a source of events or samples,
+        or of all of them."""
         found = self.unrecorded()
         if source is None:
             return in_all(found, kind, self._recorded_sources())
         return joined(each.span for each in found if each.concerns(kind, source))
 
     def told_ns(self) -> int | None:
-        """Until when everything was in it, as its writer last said, about once a second; None where nobody said."""
+        """Until when everything was in it, as its writer last said, about once a second; None where
+        nobody said."""
         try:
             with os.fdopen(open_for_reading(self.path / LOCK), "rb") as lock:
                 found, older = (
@@ -336,8 +349,9 @@ class Recording:
         return max((each.last_ns for kind in KINDS for each in self._segments(kind)), default=0)
 
     def gaps(self) -> list[tuple[int, int]]:
-        """(from, until) in ns of times in which nothing was recorded at all, ascending: between sessions, after kills, and where each
-        source has a gap. `unrecorded` tells those of one source as well."""
+        """(from, until) in ns of times in which nothing was recorded at all, ascending: between
+        sessions, after kills, and where each source has a gap. `unrecorded` tells those of one
+        source as well."""
         found = self.unrecorded()
         whole = [each.span for each in found if each.of is None and not each.source]
         return sorted(
@@ -345,8 +359,9 @@ class Recording:
         )
 
     def breaks(self, source: str) -> list[tuple[int, int]]:
-        """(from, until) in ns of times in which readings of a source that follow each other don't belong together: gaps, and what two
-        sessions have in common, where the clock was set back between them, with the readings at its ends."""
+        """(from, until) in ns of times in which readings of a source that follow each other don't
+        belong together: gaps, and what two sessions have in common, where the clock was set back
+        between them, with the readings at its ends."""
         gaps = (
             each.span
             for each in self.unrecorded()
@@ -361,8 +376,8 @@ class Recording:
         return [name for name, about in self._facts.sources.items() if "format" not in about]
 
     def marks(self) -> list[dict[str, Any]]:
-        """Named spans, in the order they were made: label, from_ns, until_ns (None: no end yet), kind ("run" or "user"), link (or None),
-        facts."""
+        """Named spans, in the order they were made: label, from_ns, until_ns (None: no end yet),
+        kind ("run" or "user"), link (or None), facts."""
         lines = _lines(
             self.path / MARKS, texts=("label", "kind"), wholes=("from_ns",), perhaps=("until_ns",)
         )
@@ -371,7 +386,8 @@ class Recording:
         ]
 
     def processes(self) -> list[dict[str, Any]]:
-        """Processes that were seen: pid, process (the name that events bear), command (the whole line), first_ns."""
+        """Processes that were seen: pid, process (the name that events bear), command (the whole
+        line), first_ns."""
         return _lines(
             self.path / PROCESSES,
             texts=("process", "command"),
@@ -415,7 +431,8 @@ class Recording:
         ]
 
     def _damaged_hot(self, kind: Kind) -> dict[int, tuple[HotRead | None, str]]:
-        """Hot files that are damaged, cut or missing, and not sealed, by number, with what is wrong."""
+        """Hot files that are damaged, cut or missing, and not sealed, by number, with what is
+        wrong."""
         told = told_by_lock(self.path, self._facts)
         numbers = hot_numbers(self.path, kind)
         if not numbers and not any(name.endswith(f".{kind}.arrows") for name in told.sizes):
@@ -451,7 +468,8 @@ class Recording:
         }
 
     def _hot_batches(self, kind: Kind) -> dict[int, HotRead]:
-        """What hot files hold, by number. One that vanishes meanwhile has been sealed, and is found there."""
+        """What hot files hold, by number. One that vanishes meanwhile has been sealed, and is found
+        there."""
         found = {}
         for number in hot_numbers(self.path, kind):
             # not before there is a hot file: pyarrow takes its time to load

@@ -1,4 +1,5 @@
-"""What a recording holds, from its segments' facts and default maps; only what is hot is read itself."""
+"""What a recording holds, from its segments' facts and default maps; only what is hot is read
+itself."""
 
 from __future__ import annotations
 
@@ -55,21 +56,25 @@ class RecordingSummary:
 
     Attributes:
         path, facts: where it is, and `recording.json`.
-        events: I/Os; rows: lines they take (a histogram log's stand for many). samples: readings of counters.
-        sources: of each source its events, first_ns, last_ns, largest_size, and largest_latency by operation.
-        first_ns, last_ns: span of the events, of the samples where there are none, and of the sessions where there are neither.
-        names: I/Os of the largest names of op, device, process, file, mount, client, job, error and flags.
-        commands: command lines of the largest names of process, as first seen; none of the kernel's own threads.
-        distinct: different names; where segments were too many to know, at least so many. partial: dimensions of which a segment
+        events: I/Os; rows: lines they take (a histogram log's stand for many). samples: readings of
+        counters. sources: of each source its events, first_ns, last_ns, largest_size, and
+        largest_latency by operation. first_ns, last_ns: span of the events, of the samples where
+        there are none, and of the sessions where there are neither. names: I/Os of the largest
+        names of op, device, process, file, mount, client, job, error and flags. commands: command
+        lines of the largest names of process, as first seen; none of the kernel's own threads.
+        distinct: different names; where segments were too many to know, at least so many. partial:
+        dimensions of which a segment
             had more names than it keeps count of, so that those shown may have a few I/Os more.
-        percentiles: of latency and size by source: {"50": ..., "max": ...} in ns and bytes, upper bounds of 6-bit buckets,
+        percentiles: of latency and size by source: {"50": ..., "max": ...} in ns and bytes, upper
+        bounds of 6-bit buckets,
             none beyond the largest value; max is exact.
         latency_by: the same of latency by source, then op. mean: of latency in ns by source, exact.
-        lost: I/Os or records lost (overrun, missed); damaged, unpaired: likewise. unknown: losses whose number nobody knows.
-        losses: number of notes and their sum by kind. gaps: (from, until) without any recording.
-        unrecorded: times in which one source or all were not recorded, with reasons. marks: as noted.
-        segments: number of sealed and hot ones. bytes: on disk, of events (sealed), hot, samples, maps and all.
-        broken: (file, reason) of files that can't be read.
+        lost: I/Os or records lost (overrun, missed); damaged, unpaired: likewise. unknown: losses
+        whose number nobody knows. losses: number of notes and their sum by kind. gaps: (from,
+        until) without any recording. unrecorded: times in which one source or all were not
+        recorded, with reasons. marks: as noted. segments: number of sealed and hot ones. bytes: on
+        disk, of events (sealed), hot, samples, maps and all. broken: (file, reason) of files that
+        can't be read.
     """
 
     path: Path
@@ -107,7 +112,8 @@ class RecordingSummary:
 
 
 def summary_of(recording: Summarized) -> RecordingSummary:
-    """Look at everything once. Default maps that are damaged or missing are made anew of their events, not on disk."""
+    """Look at everything once. Default maps that are damaged or missing are made anew of their
+    events, not on disk."""
     # one whose map and events are damaged is known as such then
     for _ in range(2):
         found = _summary_of(recording)
@@ -173,7 +179,8 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
 
 
 def _sessions(recording: Summarized) -> list[tuple[int, int]]:
-    """From when to when a recording in which nothing happened was recorded, as far as anybody said; nothing where nobody did."""
+    """From when to when a recording in which nothing happened was recorded, as far as anybody said;
+    nothing where nobody did."""
     sessions = recording.facts.sessions
     begun = [first for each in sessions if (first := each.get("from_ns")) is not None]
     if not begun:
@@ -232,7 +239,8 @@ class _Whole:
 
 
 def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table] | None:
-    """Rows of default maps of segments by name, without the second and device; None where events turned out to be damaged."""
+    """Rows of default maps of segments by name, without the second and device; None where events
+    turned out to be damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

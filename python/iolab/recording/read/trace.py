@@ -1,4 +1,5 @@
-"""A trace file, opened read-only: what is in it, and counts for heat maps, straight from the native readers."""
+"""A trace file, opened read-only: what is in it, and counts for heat maps, straight from the native
+readers."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from ..base.counts import HeatCounts, Integers, Weight, Y, alike
 from ..base.grids import Grid, Linear, LogLinear
 
 BITS = 6
-"""Resolution at which counts are taken from a trace: 1.6 % of the value; pictures coarsen from there."""
+"""Resolution at which counts are taken from a trace: 1.6 % of the value; pictures coarsen from
+there."""
 
 STDIN = Path("-")
 
@@ -25,7 +27,8 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Summary:
-    """What a trace holds; `facts` has every field of the native core's summary (see `_core.trace_summary`)."""
+    """What a trace holds; `facts` has every field of the native core's summary (see
+    `_core.trace_summary`)."""
 
     path: Path
     facts: Mapping[str, Any]
@@ -42,11 +45,13 @@ class Summary:
 
     @property
     def has(self) -> list[str]:
-        """Fields that some event has, of time, latency, offset, size, op, device, process, file, job, client."""
+        """Fields that some event has, of time, latency, offset, size, op, device, process, file,
+        job, client."""
         return list(self.facts["has"])
 
     def names(self, dimension: str) -> list[tuple[str, int]]:
-        """Values of op, device, process, file, job or client with their I/Os, largest first; at most 20 are known."""
+        """Values of op, device, process, file, job or client with their I/Os, largest first; at
+        most 20 are known."""
         pairs = (
             self.facts["ops"].items()
             if dimension == "op"
@@ -64,8 +69,8 @@ class Trace:
 
     Attributes:
         path: the file, or `-` for standard input, which can be read once.
-        format: its format; None finds it by content. columns: of CSV lines, such as `time:us,latency:ns,op`.
-        where: conditions, as `conditions.parse_where` gives them.
+        format: its format; None finds it by content. columns: of CSV lines, such as
+        `time:us,latency:ns,op`. where: conditions, as `conditions.parse_where` gives them.
     """
 
     path: Path
@@ -93,7 +98,8 @@ class Trace:
         return self.format or self._asked(lambda: _core.trace_detect(str(self.path)))
 
     def check(self) -> None:
-        """Read up to the first events. FormatError where it is empty, of no known format, or nothing in it can be read."""
+        """Read up to the first events. FormatError where it is empty, of no known format, or
+        nothing in it can be read."""
         self._asked(
             lambda: next(
                 iter(_core.trace_events(str(self.path), self.format, self.columns, None, 1)), None
@@ -126,9 +132,9 @@ class Trace:
         """Counts by time and `y`, in one pass.
 
         Args:
-            interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that gives about `columns`.
-            low, high: bounds of y in ns or bytes; I/Os outside are counted apart.
-            buckets: equal buckets of an offset map.
+            interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that
+            gives about `columns`. low, high: bounds of y in ns or bytes; I/Os outside are counted
+            apart. buckets: equal buckets of an offset map.
             more: conditions beside the trace's own.
         FormatError where the file can't be read as a trace.
         """
@@ -188,7 +194,8 @@ class Trace:
             words, place = str(error), "standard input" if self.path == STDIN else str(self.path)
             if any(f"{start}{place}" in words for start in ("", "-")):
                 place = ""
-            # what is wrong with the columns that were asked for begins so; everything else is wrong with the file
+            # what is wrong with the columns that were asked for begins so; everything else is wrong
+            # with the file
             kind: type[IolabError] = (
                 UsageError if self.columns and ": columns" in f": {words}" else FormatError
             )
@@ -202,10 +209,11 @@ class Trace:
 def counts_alike(
     traces: Sequence[_T], read: Callable[[_T, int | None], HeatCounts]
 ) -> list[HeatCounts]:
-    """Counts of several traces (or recordings) on the same columns and buckets, so that they can be added or compared.
+    """Counts of several traces (or recordings) on the same columns and buckets, so that they can be
+    added or compared.
 
-    `read` takes a trace and the length of a column, None leaving that to the trace. Where traces choose differently, those
-    with shorter columns are read again with the longest.
+    `read` takes a trace and the length of a column, None leaving that to the trace. Where traces
+    choose differently, those with shorter columns are read again with the longest.
     """
     found = [read(trace, None) for trace in traces]
     longest = max((counts.interval_ns for counts in found if len(counts.count)), default=0)

@@ -1,4 +1,5 @@
-"""A recording checked whole: every file read, each finding with what is lost, and what can be derived made anew."""
+"""A recording checked whole: every file read, each finding with what is lost, and what can be
+derived made anew."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def verify_recording(
     """Check all files of a recording.
 
     Args:
-        repair: make anew what can be derived: default maps, and lines of `segments.jsonl` from whole files. Nothing that was recorded is
+        repair: make anew what can be derived: default maps, and lines of `segments.jsonl` from
+        whole files. Nothing that was recorded is
             removed or changed. ResultsError where it is being recorded.
         more: what else lies in it, such as kept statistics.
     """
@@ -258,7 +260,8 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
 
 
 def _relisted(path: Path) -> None:
-    """Write `segments.jsonl` anew where lines of it are damaged, which are kept beside it; then lines of whole files that have none."""
+    """Write `segments.jsonl` anew where lines of it are damaged, which are kept beside it; then
+    lines of whole files that have none."""
     place = path / SEGMENTS
     if place.exists():
         data = place.read_bytes()

@@ -1,4 +1,5 @@
-"""Columns of bytes, as the native core yields them, to record batches of the one schema. Never loops over events."""
+"""Columns of bytes, as the native core yields them, to record batches of the one schema. Never
+loops over events."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _OPS = _core.trace_ops()
 
 
 class NameTables:
-    """Names by their numbers, of one stream of batches: each batch tells the names that are new, numbers go on."""
+    """Names by their numbers, of one stream of batches: each batch tells the names that are new,
+    numbers go on."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = {}
@@ -30,7 +32,8 @@ class NameTables:
 
 
 def events_of(raw: Mapping[str, Any], names: NameTables, source: str) -> pa.RecordBatch:
-    """A batch of `_core.trace_events`, or a frame of events, with every column of `schema.EVENTS`; what it lacks is null.
+    """A batch of `_core.trace_events`, or a frame of events, with every column of `schema.EVENTS`;
+    what it lacks is null.
 
     ValueError where columns differ in length, or a number stands for no name.
     """
@@ -98,7 +101,8 @@ def _optional(
 
 
 def _bitmap(valid: bytes | None, rows: int) -> tuple[pa.Buffer | None, int]:
-    """(a bit for each row, rows without a value) of a byte for each row; (None, 0) where every row has one."""
+    """(a bit for each row, rows without a value) of a byte for each row; (None, 0) where every row
+    has one."""
     if valid is None:
         return None, 0
     held = _numbers(valid, "<u1", rows)
@@ -111,7 +115,8 @@ def _bitmap(valid: bytes | None, rows: int) -> tuple[pa.Buffer | None, int]:
 
 
 def _named(raw: Mapping[str, Any], name: str, names: NameTables, rows: int) -> pa.Array:
-    """Names by a dictionary of those alone that this batch uses: what was seen hours ago is not written with each batch."""
+    """Names by a dictionary of those alone that this batch uses: what was seen hours ago is not
+    written with each batch."""
     known = names.learn(raw, name)
     if name not in raw:
         return _no_names(rows)

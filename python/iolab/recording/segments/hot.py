@@ -1,8 +1,9 @@
 """Hot files: Arrow IPC streams that a kill or a flipped bit shortens, never spoils.
 
-Each append is one group of messages: dictionaries that changed, then one record batch (the first group begins with the schema).
-The batch's metadata bears `crc32`: eight hexadecimal digits over all bytes of the group, those digits taken as zeros. It is checked
-before anything else looks at the group.
+Each append is one group of messages: dictionaries that changed, then one record batch (the first
+group begins with the schema). The batch's metadata bears `crc32`: eight hexadecimal digits over all
+bytes of the group, those digits taken as zeros. It is checked before anything else looks at the
+group.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ MOST_TRIES = 2000
 
 _DIGITS = b"00000000"
 _EIGHTS = b"".join(re.escape(bytes([low])) for low in range(0, 256, 8))
-# a message begins with this, at a multiple of eight: four bytes of ones, and how long its metadata are, a multiple of eight as well. Ones
-# alone are in all that says which rows have a value, and would use the tries up
+# a message begins with this, at a multiple of eight: four bytes of ones, and how long its metadata
+# are, a multiple of eight as well. Ones alone are in all that says which rows have a value, and
+# would use the tries up
 _BEGIN = re.compile(rb"\xff{4}(?!\x00{4})(?=[" + _EIGHTS + rb"][\x00-\xff][\x00-\x0f]\x00)")
 # a string of a flatbuffer: its length, its bytes, a zero
 _CRC = re.compile(rb"\x08\x00\x00\x00([0-9a-f]{8})\x00")
@@ -32,7 +34,8 @@ _CRC = re.compile(rb"\x08\x00\x00\x00([0-9a-f]{8})\x00")
 class HotLog:
     """Appends record batches of one schema to a new file.
 
-    After a failed append the file ends in a torn group, so that it takes no more: `broken` is then true.
+    After a failed append the file ends in a torn group, so that it takes no more: `broken` is then
+    true.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -47,7 +50,8 @@ class HotLog:
         self._stream = pa.ipc.new_stream(self._sink, schema)
 
     def append(self, batch: pa.RecordBatch) -> None:
-        """Append one batch with a single write. OSError where it doesn't fit; what was appended before stays readable."""
+        """Append one batch with a single write. OSError where it doesn't fit; what was appended
+        before stays readable."""
         self._stream.write_batch(batch, custom_metadata={"crc32": _DIGITS.decode()})
         with self._sink.getbuffer() as group:
             place = _crc_place(pa.py_buffer(group), 0)
@@ -75,9 +79,9 @@ class HotLog:
 
 @dataclass(frozen=True)
 class HotRead:
-    """What a hot file holds: batches up to the first that is torn or damaged; bytes read well, and bytes from there on. damaged: whether
-    whole ones follow, or the last is as long as it says and not what was written: so that it is no end that a kill tore or that is being
-    written."""
+    """What a hot file holds: batches up to the first that is torn or damaged; bytes read well, and
+    bytes from there on. damaged: whether whole ones follow, or the last is as long as it says and
+    not what was written: so that it is no end that a kill tore or that is being written."""
 
     batches: list[pa.RecordBatch]
     good: int
@@ -94,7 +98,8 @@ def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:
 
 
 def read_hot(path: Path, schema: pa.Schema) -> HotRead:
-    """Read a hot file, without copying it. It may grow meanwhile. FileNotFoundError where it has been sealed and removed."""
+    """Read a hot file, without copying it. It may grow meanwhile. FileNotFoundError where it has
+    been sealed and removed."""
     size = path.stat().st_size
     if not size:
         return HotRead([], 0, 0)
@@ -126,7 +131,8 @@ def read_hot(path: Path, schema: pa.Schema) -> HotRead:
 
 
 def _goes_on(data: pa.Buffer, start: int) -> bool:
-    """Whether a whole append stands behind the bytes at `start`. It can't be read: the names that it refers to may have been before."""
+    """Whether a whole append stands behind the bytes at `start`. It can't be read: the names that
+    it refers to may have been before."""
     tries = 0
     for match in _BEGIN.finditer(memoryview(data), start + 1):
         if match.start() % 8 == 0:
@@ -146,7 +152,8 @@ class _Place:
 
 
 def _crc_place(data: pa.Buffer, start: int) -> _Place | None:
-    """Where the digits of the group beginning at `start` are, and where it ends; None where no whole group begins there."""
+    """Where the digits of the group beginning at `start` are, and where it ends; None where no
+    whole group begins there."""
     source = pa.BufferReader(data)
     source.seek(start)
     while (begin := source.tell()) < data.size:

@@ -1,7 +1,9 @@
-"""Default maps: what heat maps of whole segments need, summed by second while a segment is sealed, and exact.
+"""Default maps: what heat maps of whole segments need, summed by second while a segment is sealed,
+and exact.
 
-One row for each second, source, operation, device and bucket. Buckets: latency and size on the grid of 6 bits, offset in equal
-buckets from 0, of a width (the same power of two for a segment) that makes at most 1024 of them.
+One row for each second, source, operation, device and bucket. Buckets: latency and size on the grid
+of 6 bits, offset in equal buckets from 0, of a width (the same power of two for a segment) that
+makes at most 1024 of them.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ SCHEMA = pa.schema(
         pa.field("time_ns_sum", pa.uint64(), nullable=False),
     ]
 )
-"""second_ns is the start of the second; count the I/Os; time_ns_sum their latencies, those without one as none."""
+"""second_ns is the start of the second; count the I/Os; time_ns_sum their latencies, those without
+one as none."""
 
 _SECOND = 1_000_000_000
 
@@ -185,7 +188,8 @@ def _dense(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.i
 def _spent(
     latency: npt.NDArray[np.uint64], counts: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.uint64]:
-    """Latency times count; where sums could leave 64 bits, as no real trace makes them, each is cut so that they can't."""
+    """Latency times count; where sums could leave 64 bits, as no real trace makes them, each is cut
+    so that they can't."""
     if not len(latency):
         return latency
     most = (2**64 - 1) // len(latency)

@@ -1,4 +1,5 @@
-"""Record batches to one sealed Parquet file: sorted by source, then time, a row group to one source, with what it holds beside it."""
+"""Record batches to one sealed Parquet file: sorted by source, then time, a row group to one
+source, with what it holds beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ KEY = "iolab"
 
 
 def stretches(batches: Sequence[pa.RecordBatch], rows: int = ROWS) -> Iterator[pa.Table]:
-    """The batches as tables of at most `rows` rows, each column in one piece, names in one dictionary a column."""
+    """The batches as tables of at most `rows` rows, each column in one piece, names in one
+    dictionary a column."""
     taken: list[pa.RecordBatch] = []
     held = 0
     for whole in batches:
@@ -46,7 +48,8 @@ def _one_piece(batches: list[pa.RecordBatch]) -> pa.Table:
 
 
 def by_source(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """Each source's rows in the order of time, equal times in the order they came; sources by name. Columns are in one piece."""
+    """Each source's rows in the order of time, equal times in the order they came; sources by name.
+    Columns are in one piece."""
     source = table.column("source").chunk(0)
     codes = np.asarray(source.indices)
     names = source.dictionary.to_pylist()
@@ -122,9 +125,11 @@ class Tally:
         }
 
     def facts(self) -> dict[str, Any]:
-        """As plain data: rows, first_ns, last_ns, sources, names, distinct (names), other (I/Os of names beyond the largest).
+        """As plain data: rows, first_ns, last_ns, sources, names, distinct (names), other (I/Os of
+        names beyond the largest).
 
-        Of events a source has `largest_size` and `largest_latency` by operation as well, where there is one.
+        Of events a source has `largest_size` and `largest_latency` by operation as well, where
+        there is one.
         """
         ranked = {
             name: sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))

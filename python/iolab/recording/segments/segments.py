@@ -1,4 +1,5 @@
-"""Sealed segments: writing one from what is hot, and what each holds, without opening it where a line tells."""
+"""Sealed segments: writing one from what is hot, and what each holds, without opening it where a
+line tells."""
 
 from __future__ import annotations
 
@@ -36,9 +37,10 @@ class Segment:
     """A part of a recording, of one file of events.
 
     Attributes:
-        number: its place in the order of writing. path: its Parquet file, or Arrow stream where kind is "hot".
-        first_ns, last_ns: span of its events. sources: events (I/Os) of each source.
-        facts: what is stored of a sealed one: rows, sources, names, distinct, other, offset_width, bytes, label.
+        number: its place in the order of writing. path: its Parquet file, or Arrow stream where
+        kind is "hot". first_ns, last_ns: span of its events. sources: events (I/Os) of each source.
+        facts: what is stored of a sealed one: rows, sources, names, distinct, other, offset_width,
+        bytes, label.
     """
 
     number: int
@@ -63,9 +65,11 @@ def write_segment(
     losses: Mapping[str, int],
     label: str | None = None,
 ) -> dict[str, Any]:
-    """Seal batches under a number: default maps, then events, then samples; each is there as a whole or not at all.
+    """Seal batches under a number: default maps, then events, then samples; each is there as a
+    whole or not at all.
 
-    Returns the facts. ResultsError where it can't be written, a full disk above all; what was there remains.
+    Returns the facts. ResultsError where it can't be written, a full disk above all; what was there
+    remains.
     """
     facts: dict[str, Any] = {}
     with telling(directory, "seal a segment"):
@@ -156,8 +160,8 @@ def _largest_offset(batches: Sequence[pa.RecordBatch]) -> int:
 
 
 def note_segment(directory: Path, number: int, facts: Mapping[str, Any]) -> None:
-    """Append what a segment holds, with size and checksum of each of its files, to `segments.jsonl`: it spares opening them, and tells when
-    one is damaged or missing."""
+    """Append what a segment holds, with size and checksum of each of its files, to
+    `segments.jsonl`: it spares opening them, and tells when one is damaged or missing."""
     sizes: dict[str, int | None] = dict.fromkeys(KINDS)
     digests: dict[str, str] = {}
     for name, path in _files_of(directory, number):
@@ -215,7 +219,8 @@ def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) ->
 
 
 def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
-    """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was changed since is left out."""
+    """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was
+    changed since is left out."""
     return _NOTED.lines(directory / SEGMENTS)
 
 
@@ -237,10 +242,12 @@ _NOTED = Growing(_number)
 def sealed_facts(
     directory: Path, kind: Kind, after: int = 0, known: Collection[int] = ()
 ) -> Iterator[tuple[int, Path, dict[str, Any]]]:
-    """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`, ascending, without those `known`.
+    """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`,
+    ascending, without those `known`.
 
-    From `segments.jsonl` where there is a line, else from the file; one that is damaged has `damaged` in its facts, and in `lost` what its
-    line says that it held. `bytes` is the file's size, `crc32` what its checksum should be (None: nobody says).
+    From `segments.jsonl` where there is a line, else from the file; one that is damaged has
+    `damaged` in its facts, and in `lost` what its line says that it held. `bytes` is the file's
+    size, `crc32` what its checksum should be (None: nobody says).
     """
     noted = noted_segments(directory)
     for number in sealed_numbers(directory / kind):
@@ -284,8 +291,8 @@ def sealed_facts(
 def missing_segments(
     directory: Path, kind: Kind, after: Callable[[], int]
 ) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
-    """(number, file, facts) of sealed segments that a line lists and whose file is gone, ascending. `after`: tells up to which number
-    retention has removed them now."""
+    """(number, file, facts) of sealed segments that a line lists and whose file is gone, ascending.
+    `after`: tells up to which number retention has removed them now."""
     through, there = after(), set(sealed_numbers(directory / kind))
     for number in sorted(noted_segments(directory).keys() - there):
         if number <= through:
@@ -306,7 +313,8 @@ def missing_segments(
 
 
 def unlisted(directory: Path, after: int) -> list[Path]:
-    """Sealed files that no line lists, where lines list others; none of a segment that is just being sealed."""
+    """Sealed files that no line lists, where lines list others; none of a segment that is just
+    being sealed."""
     if not any("digests" in line for line in noted_segments(directory).values()):
         return []
     found = [

@@ -1,4 +1,5 @@
-"""Traces into recordings: every event, as it is, with what the trace lost or could not be read noted as losses."""
+"""Traces into recordings: every event, as it is, with what the trace lost or could not be read
+noted as losses."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ ROWS = 2**20
 
 @dataclass(frozen=True)
 class Ingested:
-    """What came of one trace: events (I/Os), rows, damaged lines, records lost, starts or completions unpaired, and its span in ns (None:
-    it had no events)."""
+    """What came of one trace: events (I/Os), rows, damaged lines, records lost, starts or
+    completions unpaired, and its span in ns (None: it had no events)."""
 
     events: int = 0
     rows: int = 0
@@ -67,8 +68,10 @@ def ingest(
     """Import traces into a recording, a new one or one that was imported before.
 
     Args:
-        host: whose I/O it is. clock: what the traces' times mean. jobs: a job's name for each trace, where its lines tell none.
-    FormatError where a trace can't be read: nothing of it stays. ResultsError where the recording can't be written.
+        host: whose I/O it is. clock: what the traces' times mean. jobs: a job's name for each
+        trace, where its lines tell none.
+    FormatError where a trace can't be read: nothing of it stays. ResultsError where the recording
+    can't be written.
     """
     from .writer import RecordingWriter
 
@@ -120,12 +123,14 @@ def ingest_into(
     stream: Iterator[Mapping[str, Any]] | None = None,
     pieces: _Pieces | None = None,
 ) -> Ingested:
-    """Write a trace's events into an open recording, sealed at once in segments of about a million rows.
+    """Write a trace's events into an open recording, sealed at once in segments of about a million
+    rows.
 
     Args:
-        source: name of the source; default: by the trace's format. job: the job of events whose lines tell none.
-        shift_ns: added to each time. label: of the segments, for `RecordingWriter.drop`. stream: its batches, where they are open already.
-        pieces: takes the events in place of segments of their own, and is flushed by the caller.
+        source: name of the source; default: by the trace's format. job: the job of events whose
+        lines tell none. shift_ns: added to each time. label: of the segments, for
+        `RecordingWriter.drop`. stream: its batches, where they are open already. pieces: takes the
+        events in place of segments of their own, and is flushed by the caller.
     FormatError where it can't be read; what was sealed of it under a label is removed again.
     """
     held = pieces or _Pieces(writer, label)
@@ -173,10 +178,12 @@ def ingest_run(
     link: str | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> Ingested:
-    """Write what a run logged into an open recording: (trace, job) pairs, cut from what else is there, then mark the run.
+    """Write what a run logged into an open recording: (trace, job) pairs, cut from what else is
+    there, then mark the run.
 
-    The mark is made last, so that a run without one was not taken in whole; what such an attempt left under this label is removed
-    first. The mark spans `from_ns` to `until_ns`, or the events. A run that is marked is not taken in again.
+    The mark is made last, so that a run without one was not taken in whole; what such an attempt
+    left under this label is removed first. The mark spans `from_ns` to `until_ns`, or the events. A
+    run that is marked is not taken in again.
     """
     marks = Recording(writer.directory).marks()
     if any(
@@ -306,7 +313,8 @@ def _origin(trace: Trace) -> dict[str, Any]:
 
 
 def _remove_made(directory: Path) -> None:
-    """Remove a recording that was made for an import of which nothing came; its directory was empty before, and stays."""
+    """Remove a recording that was made for an import of which nothing came; its directory was empty
+    before, and stays."""
     for path in directory.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

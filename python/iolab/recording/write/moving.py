@@ -1,4 +1,5 @@
-"""Sealed segments of one recording moved into another on the same file system, as they are: nothing is read or written again."""
+"""Sealed segments of one recording moved into another on the same file system, as they are: nothing
+is read or written again."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from ..segments.segments import MAP_NAMES, noted_segments
 
 
 def move_segments(origin: Path, directory: Path, take_number: Callable[[], int]) -> int:
-    """Move all segments of events in `origin` into `directory`, each under a new number, on disk when this returns. Returns how many.
+    """Move all segments of events in `origin` into `directory`, each under a new number, on disk
+    when this returns. Returns how many.
 
-    ResultsError where one is not listed, or the disk refuses; those that were moved by then stay where they are, under their label.
+    ResultsError where one is not listed, or the disk refuses; those that were moved by then stay
+    where they are, under their label.
     """
     noted = noted_segments(origin)
     numbers = sealed_numbers(origin / "events")

@@ -1,4 +1,5 @@
-"""What the next writer does first, after one was killed: seal what is left hot, and say for how long nothing was recorded."""
+"""What the next writer does first, after one was killed: seal what is left hot, and say for how
+long nothing was recorded."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from ..segments.segments import note_unlisted, write_segment
 
 
 def highest_number(directory: Path) -> int:
-    """The highest number that a segment has or had; 0 where there is none. What retention removed may have left no file."""
+    """The highest number that a segment has or had; 0 where there is none. What retention removed
+    may have left no file."""
     folders = [*(directory / kind for kind in KINDS), *(directory / MAPS).glob("*")]
     return max(
         [
@@ -39,7 +41,8 @@ def highest_number(directory: Path) -> int:
 
 
 def note_damage(directory: Path) -> None:
-    """Note what is damaged of the files that a writer writes anew or adds to: what is told of it now would be so no more."""
+    """Note what is damaged of the files that a writer writes anew or adds to: what is told of it
+    now would be so no more."""
     for each in damaged_lists(directory, read_facts(directory)):
         if each.stays:
             continue
@@ -60,8 +63,10 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
     """Seal what is hot; end a session that was not ended, and note the gap since.
 
     Args:
-        facts: changed where a session is ended, not written. alive_ns: when the writer was last known to live. now_ns: when what comes
-            next begins; where the clock was set back in between that is earlier, and there is no gap.
+        facts: changed where a session is ended, not written. alive_ns: when the writer was last
+        known to live. now_ns: when what comes
+            next begins; where the clock was set back in between that is earlier, and there is no
+            gap.
     ResultsError where the disk refuses; everything is then as before.
     """
     last = None
@@ -93,7 +98,8 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
 
 
 def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:
-    """Seal the hot files of a number, unless that was done already, and remove them. Returns the last time in them."""
+    """Seal the hot files of a number, unless that was done already, and remove them. Returns the
+    last time in them."""
     batches: dict[Kind, list[Any]] = {"events": [], "samples": []}
     torn: dict[Kind, HotRead] = {}
     for kind in KINDS:

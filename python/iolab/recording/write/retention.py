@@ -1,4 +1,5 @@
-"""Limits of a recording: the oldest sealed segments go first, their default maps stay for longer, and `recording.json` says so."""
+"""Limits of a recording: the oldest sealed segments go first, their default maps stay for longer,
+and `recording.json` says so."""
 
 from __future__ import annotations
 
@@ -27,16 +28,19 @@ MAP_AGE_S = 90 * 86400
 """So long default maps stay where segments have an age at which they go, unless it says more."""
 
 MAP_SHARE, LEAST_MAP_BYTES = 10, 16 << 20
-"""Where segments have a limit of bytes, default maps of those that are gone take one part in so many of it; at least so much."""
+"""Where segments have a limit of bytes, default maps of those that are gone take one part in so
+many of it; at least so much."""
 
 STALE = 100
-"""Lines about segments that are gone, beyond as many as there are segments, are kept until they are that many."""
+"""Lines about segments that are gone, beyond as many as there are segments, are kept until they are
+that many."""
 
 
 @dataclass(frozen=True)
 class _Held:
-    """A sealed segment: bytes of its files, its last event or sample, I/Os by source; `mapped`: whether it has default maps; `seen`:
-    monotonic second at which it was first there, minus infinity before anything was looked at."""
+    """A sealed segment: bytes of its files, its last event or sample, I/Os by source; `mapped`:
+    whether it has default maps; `seen`: monotonic second at which it was first there, minus
+    infinity before anything was looked at."""
 
     bytes: int
     last_ns: int | None
@@ -55,8 +59,8 @@ class _Map:
 
 
 class Retention:
-    """Applies a recording's limits. Its writer holds one: what was looked at once, of a hundred thousand files after months, is not
-    looked at again."""
+    """Applies a recording's limits. Its writer holds one: what was looked at once, of a hundred
+    thousand files after months, is not looked at again."""
 
     def __init__(self, directory: Path, shrinks: Callable[[str], None] = lambda _: None) -> None:
         """`shrinks` is told the name of a file before it becomes shorter."""
@@ -70,13 +74,15 @@ class Retention:
     def apply(
         self, facts: Facts, now_ns: int, halves: Collection[int] = (), monotonic: float = 0.0
     ) -> int:
-        """Remove segments beyond the limits, by bytes of sealed files or by age of their last event, then default maps of such beyond
-        theirs. Returns how many segments. ResultsError where the disk refuses: `facts` then say what holds, and the next call goes on.
+        """Remove segments beyond the limits, by bytes of sealed files or by age of their last
+        event, then default maps of such beyond theirs. Returns how many segments. ResultsError
+        where the disk refuses: `facts` then say what holds, and the next call goes on.
 
         Args:
-            now_ns: the time that has come, by the clock of the events. halves: numbers whose sealing failed, of which a file may be
-                there, and another is to come. monotonic: seconds; what came to be there within the age goes by no age, though a clock
-                that was set ahead makes it old.
+            now_ns: the time that has come, by the clock of the events. halves: numbers whose
+            sealing failed, of which a file may be
+                there, and another is to come. monotonic: seconds; what came to be there within the
+                age goes by no age, though a clock that was set ahead makes it old.
         """
         with telling(self._directory, "apply its limits"):
             return self._apply(facts, now_ns, halves, monotonic)
@@ -133,7 +139,8 @@ class Retention:
         self._spent = None
 
     def _look(self, facts: Facts, halves: Collection[int], monotonic: float) -> dict[int, _Held]:
-        """Segments that are there: those that are new are looked at, and those again that were half sealed or could not be read."""
+        """Segments that are there: those that are new are looked at, and those again that were half
+        sealed or could not be read."""
         there = {
             number
             for kind in KINDS
@@ -191,7 +198,8 @@ class Retention:
                         note_segment(self._directory, number, each)
 
     def _known_maps(self, facts: Facts) -> dict[int, _Map]:
-        """Default maps of segments that are gone, ascending. What a kill left of some, which answers nothing, is removed."""
+        """Default maps of segments that are gone, ascending. What a kill left of some, which
+        answers nothing, is removed."""
         if self._maps is None:
             noted, whole = (
                 noted_segments(self._directory),
@@ -215,8 +223,8 @@ class Retention:
         noted: Mapping[int, Mapping[str, Any]],
         now_ns: int,
     ) -> list[int]:
-        """Segments whose maps are to go, which `facts` then say: those beyond the limits, the oldest first. Takes in those of segments
-        that go now."""
+        """Segments whose maps are to go, which `facts` then say: those beyond the limits, the
+        oldest first. Takes in those of segments that go now."""
         most_bytes, most_age = map_limits(facts)
         useless = []
         for number in goes:
@@ -264,7 +272,8 @@ def _count(facts: Facts, goes: Mapping[int, _Held]) -> None:
 
 
 def map_limits(facts: Facts) -> tuple[int | None, int | None]:
-    """(bytes, seconds) up to which default maps of segments that are gone are kept; None for no limit."""
+    """(bytes, seconds) up to which default maps of segments that are gone are kept; None for no
+    limit."""
     most_bytes, most_age = facts.retention.get("bytes"), facts.retention.get("age_s")
     share = None if most_bytes is None else max(most_bytes // MAP_SHARE, LEAST_MAP_BYTES)
     age = None if most_age is None else max(most_age, MAP_AGE_S)
@@ -288,7 +297,8 @@ def _numbers_of_maps(directory: Path, facts: Facts) -> set[int]:
 
 
 def _map(directory: Path, number: int, noted: Mapping[int, Mapping[str, Any]]) -> _Map | None:
-    """Default maps of a segment that is gone; None where they answer nothing: without a line, or the one by latency."""
+    """Default maps of a segment that is gone; None where they answer nothing: without a line, or
+    the one by latency."""
     line = noted.get(number, {})
     if line.get("last_ns") is None or not map_file(directory, number, MAP_NAMES[0]).exists():
         return None
@@ -322,10 +332,11 @@ def finish_dropping(
     maps: Collection[int] | None = None,
     shrinks: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Remove the files of segments that `facts` say are dropped; after a kill some may be left. The lines of those are shortened as long
-    as there are maps, then removed.
+    """Remove the files of segments that `facts` say are dropped; after a kill some may be left. The
+    lines of those are shortened as long as there are maps, then removed.
 
-    `maps`: numbers of such segments that have maps, None where they are to be looked for. `shrinks`: see `Retention`.
+    `maps`: numbers of such segments that have maps, None where they are to be looked for.
+    `shrinks`: see `Retention`.
     """
     for kind in KINDS:
         for number in sealed_numbers(directory / kind):
@@ -354,7 +365,8 @@ def finish_dropping(
 
 
 def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:
-    """What the maps of a segment that is gone need to be read: number, span, sources, width of offsets, and their bytes."""
+    """What the maps of a segment that is gone need to be read: number, span, sources, width of
+    offsets, and their bytes."""
     return {
         "number": number,
         **{name: line.get(name) for name in ("first_ns", "last_ns", "offset_width")},

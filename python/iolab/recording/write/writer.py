@@ -1,4 +1,5 @@
-"""The one writer of a recording: batches go to hot files at once, which are sealed by age, by size and at cuts."""
+"""The one writer of a recording: batches go to hot files at once, which are sealed by age, by size
+and at cuts."""
 
 from __future__ import annotations
 
@@ -46,21 +47,24 @@ SEAL_ROWS = 2**20
 """What is hot is sealed when it is that old, or one file of it is that large."""
 
 DROP_S = RETRY_S = 10.0
-"""Between seals, retention is looked at that often; what could not be sealed is tried again after that."""
+"""Between seals, retention is looked at that often; what could not be sealed is tried again after
+that."""
 
 LOSS_KINDS = ("overrun", "damaged", "unpaired", "missed", "unknown-name", "gap")
-"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start without completion, or the reverse. missed: a
-reading of counters that was due. unknown-name: an event whose name was not found. gap: nothing was recorded at all."""
+"""overrun: the tracer had no room. damaged: could not be read. unpaired: a start without
+completion, or the reverse. missed: a reading of counters that was due. unknown-name: an event whose
+name was not found. gap: nothing was recorded at all."""
 
 
 class PutOffError(ResultsError):
-    """The disk refused to seal or to drop what is due. It is tried again by itself; nothing is lost."""
+    """The disk refused to seal or to drop what is due. It is tried again by itself; nothing is
+    lost."""
 
 
 @dataclass
 class _Retired:
-    """Hot files of one number that take no more. `sealed`: whether their segment is written, so that they are only to be removed, and
-    `losses` to be noted."""
+    """Hot files of one number that take no more. `sealed`: whether their segment is written, so
+    that they are only to be removed, and `losses` to be noted."""
 
     number: int
     logs: dict[Kind, HotLog]
@@ -77,11 +81,12 @@ def keep_private(directory: Path) -> None:
 
 
 class RecordingWriter:
-    """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context manager.
+    """Writes a recording; made by `create` or `reopen`, ended by `close`, or used as a context
+    manager.
 
-    Its methods may be called from several threads. Those that write raise ResultsError where the disk refuses; what was kept
-    before stays readable, and the next call tries again. What is due is told by a clock that nobody sets; what is old, by the times
-    that come.
+    Its methods may be called from several threads. Those that write raise ResultsError where the
+    disk refuses; what was kept before stays readable, and the next call tries again. What is due is
+    told by a clock that nobody sets; what is old, by the times that come.
     """
 
     def __init__(
@@ -123,10 +128,11 @@ class RecordingWriter:
         """A new recording in an empty or absent directory.
 
         Args:
-            clock: what times mean: "realtime" or "trace". origin: its kind ("record", "import", "run") and what else is known.
-            retention: limits `bytes` and `age_s` beyond which the oldest segments go.
-            live: whether something is recorded while time passes, so that time without a writer is a gap. Default: by the origin.
-            begun: when that began; default: now. mode: of the directory: what is in it tells names of files and command lines.
+            clock: what times mean: "realtime" or "trace". origin: its kind ("record", "import",
+            "run") and what else is known. retention: limits `bytes` and `age_s` beyond which the
+            oldest segments go. live: whether something is recorded while time passes, so that time
+            without a writer is a gap. Default: by the origin. begun: when that began; default: now.
+            mode: of the directory: what is in it tells names of files and command lines.
         ResultsError where there is a recording already, something else, or no permission.
         """
         system = system or SystemClock()
@@ -177,10 +183,11 @@ class RecordingWriter:
     ) -> RecordingWriter:
         """Go on with a recording, after its last writer was closed or killed.
 
-        What a killed one left hot is sealed up to the first batch that is torn, and the time since is noted as a gap.
-        `sources` and `retention` replace what was said of them; `begun`: see `create`. `absent`: sources that are not recorded this time:
-        those that were recorded before have a gap from now on, as sources that were not recorded before have one until now. ResultsError
-        where it is being written, or is none.
+        What a killed one left hot is sealed up to the first batch that is torn, and the time since
+        is noted as a gap. `sources` and `retention` replace what was said of them; `begun`: see
+        `create`. `absent`: sources that are not recorded this time: those that were recorded before
+        have a gap from now on, as sources that were not recorded before have one until now.
+        ResultsError where it is being written, or is none.
         """
         system = system or SystemClock()
         begun = begun or _now(system)
@@ -266,7 +273,8 @@ class RecordingWriter:
         self._append("samples", batch)
 
     def append_segment(self, events: Sequence[pa.RecordBatch], *, label: str | None = None) -> int:
-        """Seal events at once, beside what is hot: for files, which can be read again after a kill. Returns its number.
+        """Seal events at once, beside what is hot: for files, which can be read again after a kill.
+        Returns its number.
 
         `label` names what they belong to, so that `drop` can take them away.
         """
@@ -276,11 +284,11 @@ class RecordingWriter:
             return number
 
     def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
-        """Take the segments of another recording, written under a label, into this one; what was here under that label goes. Returns
-        how many there were.
+        """Take the segments of another recording, written under a label, into this one; what was
+        here under that label goes. Returns how many there were.
 
-        Its sources tell of the time from `from_ns` to `until_ns` alone: outside of such times they have gaps. ResultsError where the disk
-        refuses: nothing of it is here then.
+        Its sources tell of the time from `from_ns` to `until_ns` alone: outside of such times they
+        have gaps. ResultsError where the disk refuses: nothing of it is here then.
         """
         with self._guard:
             about, losses = read_facts(origin).sources, noted(origin).lines
@@ -337,7 +345,8 @@ class RecordingWriter:
             self._tell_facts()
 
     def connect(self, origin: Mapping[str, Any], session: Mapping[str, int]) -> None:
-        """How what is recorded is reached from now on, in `recording.json`: of its `connection`, and of the session that goes on."""
+        """How what is recorded is reached from now on, in `recording.json`: of its `connection`,
+        and of the session that goes on."""
         with self._guard:
             self.facts.origin["connection"] = dict(origin)
             self.facts.sessions[-1].update(session)
@@ -352,8 +361,9 @@ class RecordingWriter:
         count: int | None,
         words: str | None = None,
     ) -> None:
-        """Note what was lost: how much (None: nobody knows), when (None: at no known time), of which source ("": of all). A gap is noted
-        when it begins, without an end, and again when it is over, so that it is known whatever happens meanwhile."""
+        """Note what was lost: how much (None: nobody knows), when (None: at no known time), of
+        which source ("": of all). A gap is noted when it begins, without an end, and again when it
+        is over, so that it is known whatever happens meanwhile."""
         if kind not in LOSS_KINDS:
             raise ValueError(f"no loss is called {kind}")
         with self._guard:
@@ -396,7 +406,8 @@ class RecordingWriter:
             )
 
     def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
-        """Note a process: its name, as events bear it, its command line, and when it was first seen."""
+        """Note a process: its name, as events bear it, its command line, and when it was first
+        seen."""
         with self._guard:
             self._line(
                 PROCESSES,
@@ -404,17 +415,19 @@ class RecordingWriter:
             )
 
     def seal(self) -> None:
-        """A cut: what is hot becomes a sealed segment now. Where that fails the hot files stay, and nothing is lost."""
+        """A cut: what is hot becomes a sealed segment now. Where that fails the hot files stay, and
+        nothing is lost."""
         with self._guard:
             self._seal_all()
             self._drop_old()
 
     def tick(self, now_ns: int) -> None:
-        """Say that everything up to `now_ns` is there, about once a second: seals what is old or large, drops what retention no longer
-        allows. PutOffError where that fails."""
+        """Say that everything up to `now_ns` is there, about once a second: seals what is old or
+        large, drops what retention no longer allows. PutOffError where that fails."""
         with self._guard:
             self._sessions.told_ns = now_ns
-            # tells readers, and the next writer, should this one be killed, until when it lived; a second later it is said again
+            # tells readers, and the next writer, should this one be killed, until when it lived; a
+            # second later it is said again
             self._tell_lock()
             passed = self._system.monotonic()
             again = self._retired and passed - self._failed >= RETRY_S
@@ -429,7 +442,8 @@ class RecordingWriter:
                 raise PutOffError(error.message, where=error.where, hint=error.hint) from error
 
     def renew(self, begun: Begun) -> None:
-        """Say that what is recorded began anew: where the clock was set since, the session ends with what came, and another begins."""
+        """Say that what is recorded began anew: where the clock was set since, the session ends
+        with what came, and another begins."""
         with self._guard:
             if not self._sessions.is_set(begun):
                 return
@@ -442,12 +456,14 @@ class RecordingWriter:
             self._leave_out(self._absent)
 
     def drop(self, label: str) -> int:
-        """Remove the sealed segments of a label, as a run does that is ingested again. Returns how many there were."""
+        """Remove the sealed segments of a label, as a run does that is ingested again. Returns how
+        many there were."""
         with self._guard:
             return drop_label(self.directory, self.facts, label)
 
     def close(self) -> None:
-        """Seal what is hot, end the session, let go of the lock. Where sealing fails, what is hot stays for the next writer."""
+        """Seal what is hot, end the session, let go of the lock. Where sealing fails, what is hot
+        stays for the next writer."""
         with self._guard:
             if self._lock.closed:
                 return
@@ -486,7 +502,8 @@ class RecordingWriter:
             return
         with self._guard:
             if self._full():
-                # one that fails is tried again, and told, by `tick`; a new hot file takes more meanwhile
+                # one that fails is tried again, and told, by `tick`; a new hot file takes more
+                # meanwhile
                 with suppress(ResultsError):
                     self.seal()
             log = self._logs.get(kind)
@@ -529,7 +546,8 @@ class RecordingWriter:
             )
 
     def _note_between(self, source: str, from_ns: int, until_ns: int) -> None:
-        """A source that tells of single times told of one: it has a gap before, and another that begins now."""
+        """A source that tells of single times told of one: it has a gap before, and another that
+        begins now."""
         session = self.facts.sessions[-1] if self.facts.sessions else None
         if session is None:
             return
@@ -541,7 +559,8 @@ class RecordingWriter:
         self.loss("gap", source, self._taken[source], None, None, words)
 
     def _tell_lock(self, shrinks: str = "") -> None:
-        """Tell readers, and the next writer, should this one be killed, until when it lived and how long its files were.
+        """Tell readers, and the next writer, should this one be killed, until when it lived and how
+        long its files were.
 
         `shrinks`: one that becomes shorter, of which nothing is told."""
         for name in GROWING:
@@ -572,7 +591,8 @@ class RecordingWriter:
         self._sizes.pop(name, None)
 
     def _tell_facts(self) -> None:
-        """Have the facts written: now, or where the disk refuses, by a later `tick`, at the latest when the recording is closed."""
+        """Have the facts written: now, or where the disk refuses, by a later `tick`, at the latest
+        when the recording is closed."""
         self._untold = True
         with suppress(ResultsError):
             self._write_facts()

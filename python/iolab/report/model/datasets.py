@@ -1,4 +1,5 @@
-"""Charts packed for the page: a specification whose data are names of shared datasets, stored by column."""
+"""Charts packed for the page: a specification whose data are names of shared datasets, stored by
+column."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from .payload import ChartItem, Dataset
 
 
 class Datasets:
-    """The distinct tables of a report's charts. Equal tables are stored once, whichever chart they came with."""
+    """The distinct tables of a report's charts. Equal tables are stored once, whichever chart they
+    came with."""
 
     def __init__(self) -> None:
         self.tables: dict[str, Dataset] = {}
@@ -93,7 +95,8 @@ def _renamed(part: Any, names: Mapping[str, str]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it: numpy scalars as Python's, whole floats as integers, not finite ones as None."""
+    """A value as JSON has it: numpy scalars as Python's, whole floats as integers, not finite ones
+    as None."""
     kind = type(value)
     if kind is str or kind is int or value is None:
         return value  # nearly all of them, and there are hundreds of thousands

@@ -11,8 +11,8 @@ Seen = Literal["fio", "block", "zfs"]
 
 
 class RunMap(Model):
-    """A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os: fio, the block
-    layer, or OpenZFS at its vdevs."""
+    """A map of a group: of which run (its place in `Payload.runs.ids`), and who saw the I/Os: fio,
+    the block layer, or OpenZFS at its vdevs."""
 
     run: int
     variant: str
@@ -21,7 +21,8 @@ class RunMap(Model):
 
 
 class CellMaps(Model):
-    """Maps of one y and one cell, of all variants and repetitions on the same axes; `of` is parallel to `group.maps`."""
+    """Maps of one y and one cell, of all variants and repetitions on the same axes; `of` is
+    parallel to `group.maps`."""
 
     of: list[RunMap]
     group: HeatMapGroup

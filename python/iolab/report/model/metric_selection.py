@@ -9,13 +9,15 @@ from ... import metrics
 from ...results.evidence.model import Run
 
 MOST_FURTHER = 60
-"""Metrics that don't lead and get tables without charts: more than any run here has, but a foreign tree may have hundreds."""
+"""Metrics that don't lead and get tables without charts: more than any run here has, but a foreign
+tree may have hundreds."""
 
 MOST_LEADING = 16
 """Metrics with charts where none is a headline."""
 
 _PLAIN_FACT = re.compile(r"\.(min|stddev|ios|bytes)$|^(runtime|offered\.iops)$|\.p(?!50$|9)[\d.]+$")
-"""Metrics that say how the load ran rather than how well, and percentiles below the median: left out unless a gate spoke of them."""
+"""Metrics that say how the load ran rather than how well, and percentiles below the median: left
+out unless a gate spoke of them."""
 
 _OF_DEVICE = re.compile(r"\[.+\]$")
 """One device of several: the table of their sum or mean stands for it."""
@@ -45,10 +47,12 @@ _KINDS = (
 def chosen_metrics(
     observed: Sequence[str], runs: Sequence[Run] = ()
 ) -> tuple[list[str], list[str]]:
-    """(leading, further): headline metrics, or others where none is one; then those with tables alone.
+    """(leading, further): headline metrics, or others where none is one; then those with tables
+    alone.
 
-    Further ones stand in this order: of the gates that spoke, what the target did, its devices, the load, the host. Single
-    devices (but those that a gate spoke of) and plain facts are left out; the page names what has no section.
+    Further ones stand in this order: of the gates that spoke, what the target did, its devices, the
+    load, the host. Single devices (but those that a gate spoke of) and plain facts are left out;
+    the page names what has no section.
     """
     leading = [name for name in observed if metrics.of(name).headline]
     spoken = _spoken_of(runs)

@@ -1,10 +1,12 @@
 """What the report's page is given: plain values and finished texts, as pydantic models.
 
-The page selects and lays out, it never computes: every number here is already text in its readable unit (beside the
-bare value where the page sorts or draws). `schema.py` turns these models into JSON Schema and TypeScript types.
+The page selects and lays out, it never computes: every number here is already text in its readable
+unit (beside the bare value where the page sorts or draws). `schema.py` turns these models into JSON
+Schema and TypeScript types.
 
-The page gets two documents. `Payload` is needed at once; `Details` (observations and per-second series of every run)
-is read when a run is opened. Runs are referred to by their place in `Payload.runs.ids`.
+The page gets two documents. `Payload` is needed at once; `Details` (observations and per-second
+series of every run) is read when a run is opened. Runs are referred to by their place in
+`Payload.runs.ids`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ Scalar = str | float | int | bool | None
 
 
 class Sentence(Model):
-    """One statement of the summary; `section` is what it is about, `under` whether it goes on about the one before."""
+    """One statement of the summary; `section` is what it is about, `under` whether it goes on about
+    the one before."""
 
     text: str
     tone: Tone = "plain"
@@ -67,8 +70,9 @@ class ReasonGroup(Model):
 class TableCell(Model):
     """One place of a table.
 
-    `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the table's footnotes,
-    `runs` what the number stands on. `level` is the worst verdict among them; `decided` is null where no test was made.
+    `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the
+    table's footnotes, `runs` what the number stands on. `level` is the worst verdict among them;
+    `decided` is null where no test was made.
     """
 
     text: str
@@ -96,7 +100,8 @@ class TableGroup(Model):
 
 
 class TableRow(Model):
-    """A level of the row factors (or a summary over the rows); one cell per column, null where nothing was measured."""
+    """A level of the row factors (or a summary over the rows); one cell per column, null where
+    nothing was measured."""
 
     title: str
     summary: bool
@@ -121,7 +126,8 @@ class Dataset(Model):
 
 
 class ChartItem(Model):
-    """A chart: a Vega-Lite specification whose data are names of datasets; `table` names the dataset of its CSV."""
+    """A chart: a Vega-Lite specification whose data are names of datasets; `table` names the
+    dataset of its CSV."""
 
     name: str
     title: str
@@ -133,7 +139,8 @@ class ChartItem(Model):
 
 
 class Section(Model):
-    """What the page shows of one metric, or of a view over several (throughput against latency, percentiles)."""
+    """What the page shows of one metric, or of a view over several (throughput against latency,
+    percentiles)."""
 
     name: str
     title: str
@@ -149,7 +156,8 @@ class Section(Model):
 
 
 class RunColumn(Model):
-    """A column of the table of runs: bare `values` to sort by and, where they differ from them, `texts` to show."""
+    """A column of the table of runs: bare `values` to sort by and, where they differ from them,
+    `texts` to show."""
 
     key: str
     title: str
@@ -199,7 +207,8 @@ class Grid(Model):
 
 
 class TargetPart(Model):
-    """What was measured: what each target says of itself, then its settings, devices and controllers."""
+    """What was measured: what each target says of itself, then its settings, devices and
+    controllers."""
 
     states: list[TextBlock]
     tables: list[Grid]
@@ -214,7 +223,8 @@ class MethodPart(Model):
 
 
 class Payload(Model):
-    """Everything that the page shows before a run is opened. `elsewhere`: metrics that were observed and have no section."""
+    """Everything that the page shows before a run is opened. `elsewhere`: metrics that were
+    observed and have no section."""
 
     schema_version: int = SCHEMA
     generator: str
@@ -248,7 +258,8 @@ class RunReason(Model):
 
 
 class Link(Model):
-    """A file of the evidence; `href` is relative to the report, or null where the report lies elsewhere."""
+    """A file of the evidence; `href` is relative to the report, or null where the report lies
+    elsewhere."""
 
     text: str
     href: str | None
@@ -263,7 +274,8 @@ class Line(Model):
 
 
 class Strip(Model):
-    """Series that share an axis: a quantity as a whole and by device, in the unit named; `note` says what was thinned."""
+    """Series that share an axis: a quantity as a whole and by device, in the unit named; `note`
+    says what was thinned."""
 
     name: str
     title: str
@@ -273,8 +285,9 @@ class Strip(Model):
 
 
 class RunDetail(Model):
-    """One run. `observations` are (metric, value, file, field, original value) as places in `Details.texts`; `spans` are stalls and `marks`
-    what was done meanwhile, in seconds since the window's start."""
+    """One run. `observations` are (metric, value, file, field, original value) as places in
+    `Details.texts`; `spans` are stalls and `marks` what was done meanwhile, in seconds since the
+    window's start."""
 
     reasons: list[RunReason]
     facts: list[tuple[str, str]]
@@ -289,7 +302,8 @@ class RunDetail(Model):
 
 
 class Details(Model):
-    """Every run, in the order of `Payload.runs.ids`. `times` are shared time bases, seconds since the window's start.
+    """Every run, in the order of `Payload.runs.ids`. `times` are shared time bases, seconds since
+    the window's start.
 
     `left_out` says which series are not in the report for their size; empty where all are.
     """

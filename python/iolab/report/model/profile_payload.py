@@ -6,9 +6,11 @@ from ...documents import Model
 
 
 class ProfileParts(Model):
-    """A tree of functions in columns, parents before their children, siblings in the order in which they are drawn.
+    """A tree of functions in columns, parents before their children, siblings in the order in which
+    they are drawn.
 
-    `names` are all names once, `name` places in it; `parent` is -1 for a process; `kernel` is 1 for functions of the kernel.
+    `names` are all names once, `name` places in it; `parent` is -1 for a process; `kernel` is 1 for
+    functions of the kernel.
     """
 
     names: list[str]
@@ -43,8 +45,8 @@ class ProfileFunction(Model):
 
 
 class ProfileChange(Model):
-    """What differs between two profiles of a cell (places in its list): of each part the difference of shares, and the functions that
-    differ most."""
+    """What differs between two profiles of a cell (places in its list): of each part the difference
+    of shares, and the functions that differ most."""
 
     before: int
     after: int
@@ -62,7 +64,8 @@ class ProfileCell(Model):
 
 
 class Profiles(Model):
-    """Profiles of all cells that have some; `notes` say what is missing, `method` how they came about."""
+    """Profiles of all cells that have some; `notes` say what is missing, `method` how they came
+    about."""
 
     cells: list[ProfileCell]
     notes: list[str]

@@ -1,7 +1,7 @@
 """The page's types, generated from the payload's models: JSON Schema and TypeScript.
 
-`python -m iolab.report.model.schema ROOT` writes `schemas/{report,heatmap}.schema.json` and `web/src/generated/{maps,report,heatmap}.ts`
-below ROOT.
+`python -m iolab.report.model.schema ROOT` writes `schemas/{report,heatmap}.schema.json` and
+`web/src/generated/{maps,report,heatmap}.ts` below ROOT.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _schema(models: tuple[type[Model], ...], title: str) -> dict[str, Any]:
 
 
 def typescript(schema: dict[str, Any], imported: Collection[str] = ()) -> str:
-    """Interfaces for every model of the schema, with their descriptions; those `imported` are taken from `maps.ts`."""
+    """Interfaces for every model of the schema, with their descriptions; those `imported` are taken
+    from `maps.ts`."""
     models = {
         name: (model, _fields(model))
         for name, model in schema["$defs"].items()
@@ -93,7 +94,8 @@ def _fields(model: dict[str, Any]) -> str:
 
 
 def _type(part: dict[str, Any]) -> str:
-    """A schema as a TypeScript type; an unforeseen shape is an error, so that no field turns `any` unnoticed."""
+    """A schema as a TypeScript type; an unforeseen shape is an error, so that no field turns `any`
+    unnoticed."""
     if "tsType" in part:
         return str(part["tsType"])
     if "$ref" in part:

@@ -1,4 +1,5 @@
-"""Heat maps as one self-contained HTML file: the maps' counts beside the page that draws, zooms and asks them."""
+"""Heat maps as one self-contained HTML file: the maps' counts beside the page that draws, zooms and
+asks them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def build(
 ) -> str:
     """The page. Each group is maps of one y, of which two are compared.
 
-    Raises FormatError where nothing is left to draw, IolabError where the page's script has not been built.
+    Raises FormatError where nothing is left to draw, IolabError where the page's script has not
+    been built.
     """
     from ... import __version__
 

@@ -1,4 +1,5 @@
-"""One HTML file from the bundle and the two documents: nothing in it can load anything, and only its own script runs."""
+"""One HTML file from the bundle and the two documents: nothing in it can load anything, and only
+its own script runs."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def render(
 def page(
     bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str
 ) -> str:
-    """A page of one of the built bundles ("report", "heatmap") with its documents, and what stands there without scripts."""
+    """A page of one of the built bundles ("report", "heatmap") with its documents, and what stands
+    there without scripts."""
     return standing(
         bundle,
         title,
@@ -58,7 +60,8 @@ def page(
 def standing(
     bundle: str, title: str, generator: str, elements: Sequence[str], without_script: str
 ) -> str:
-    """A page of a built bundle with elements that hold its documents. Raises IolabError where it has not been built."""
+    """A page of a built bundle with elements that hold its documents. Raises IolabError where it
+    has not been built."""
     script, style = bundle_file(f"{bundle}.js"), bundle_file(f"{bundle}.css")
     if "</script" in script.lower() or "</style" in style.lower():
         raise IolabError(
@@ -66,7 +69,8 @@ def standing(
             where="report/static",
             hint="make setup builds it anew",
         )
-    # The script is allowed by its hash alone, so that markup that slipped into the page could run nothing.
+    # The script is allowed by its hash alone, so that markup that slipped into the page could run
+    # nothing.
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{allowed}'; style-src 'unsafe-inline'; img-src data: blob:; "
@@ -100,7 +104,8 @@ def standing(
 
 @cache
 def bundle_file(name: str) -> str:
-    """A file of the built page, read once: later it may not be allowed. IolabError where it is not there."""
+    """A file of the built page, read once: later it may not be allowed. IolabError where it is not
+    there."""
     file = resources.files("iolab.report") / "static" / name
     try:
         return file.read_text("utf-8")

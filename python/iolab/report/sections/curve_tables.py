@@ -16,7 +16,8 @@ from ..words.phrases import place_text, signed
 
 
 def knee_table(curves: Curves) -> Table:
-    """A row per curve: where it bends, and the Universal Scalability Law through it, or why there is neither."""
+    """A row per curve: where it bends, and the Universal Scalability Law through it, or why there
+    is neither."""
     columns = [
         TableColumn(title=title, kind="text")
         for title in (
@@ -111,7 +112,8 @@ def _parameter(value: float, error: float | None) -> TableCell:
 
 
 def equal_tables(curves: Curves) -> list[Table]:
-    """Latency at equal throughput and throughput at equal latency, where the arms have a range in common."""
+    """Latency at equal throughput and throughput at equal latency, where the arms have a range in
+    common."""
     found = [
         _equal_table(
             curves,
@@ -188,7 +190,8 @@ def _other(curves: Curves) -> str:
 
 
 def _change(change: Change, read: Metric) -> TableCell:
-    """A ratio with its interval; what comes from mean curves has none. Better or worse only where zero is excluded."""
+    """A ratio with its interval; what comes from mean curves has none. Better or worse only where
+    zero is excluded."""
     text = f"{signed(100 * change.value)} %"
     if change.low is None or change.high is None:
         return TableCell(text=text)

@@ -35,7 +35,8 @@ def asked(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def devices_grid(hosts: Sequence[HostFacts]) -> Grid:
-    """A row for each block device of each host, the target's first; "in the target" is of the host's own runs."""
+    """A row for each block device of each host, the target's first; "in the target" is of the
+    host's own runs."""
     known = [(host, _known(host.facts)) for host in hosts]
     columns = [
         key
@@ -111,7 +112,8 @@ def _device_text(key: str, value: Any) -> str:
 
 
 def controllers_grid(hosts: Sequence[HostFacts]) -> Grid:
-    """Controllers as `kind, name (driver)`, those of a host that are alike once, with where they sit."""
+    """Controllers as `kind, name (driver)`, those of a host that are alike once, with where they
+    sit."""
     found: dict[tuple[str, str, str], list[str]] = {}
     for host in hosts:
         listed = host.facts.get("storage_controllers")

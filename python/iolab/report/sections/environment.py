@@ -22,7 +22,8 @@ MOST_JOBS = 12
 
 
 def environment(results: Source) -> list[Fact]:
-    """Facts of the host and of the runs; one by which runs differ lists its values with how many runs have each."""
+    """Facts of the host and of the runs; one by which runs differ lists its values with how many
+    runs have each."""
     groups = environment_groups(results.runs)
     facts = [
         Fact(name=name, values=list(values), runs=list(values.values()))

@@ -1,4 +1,5 @@
-"""Heat maps of the runs whose I/Os were recorded, or counted by OpenZFS: latency, offset and size, all variants of a cell on one scale."""
+"""Heat maps of the runs whose I/Os were recorded, or counted by OpenZFS: latency, offset and size,
+all variants of a cell on one scale."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ STEPS = 3
 """Buckets of latency and size are that many steps coarser than recorded: 2**3 an octave."""
 
 MOST_CELLS = 2_000_000
-"""Cells of all maps together, about one and a half bytes each in the file; beyond it later repetitions are left out."""
+"""Cells of all maps together, about one and a half bytes each in the file; beyond it later
+repetitions are left out."""
 
 MOST_RUNS = 200
 """Runs whose maps are counted: each takes about a tenth of a second."""
@@ -54,7 +56,8 @@ _YS: tuple[Y, ...] = ("latency", "offset", "size")
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run's part of a recording: by whom its I/Os were seen, where, and when (ns since the epoch)."""
+    """A run's part of a recording: by whom its I/Os were seen, where, and when (ns since the
+    epoch)."""
 
     place: int
     run: Run
@@ -74,8 +77,8 @@ def _cell(run: Run) -> str:
 
 
 def run_maps(results: Source) -> Maps | None:
-    """The maps of all runs that have some, None where no run's I/Os were recorded. A recording that can't be read costs its maps, and
-    is said."""
+    """The maps of all runs that have some, None where no run's I/Os were recorded. A recording that
+    can't be read costs its maps, and is said."""
     notes: list[str] = []
     found = _recorded(results, notes)
     watched = [(place, run) for place, run in enumerate(results.runs) if seen_by_zfs(run)]
@@ -111,7 +114,8 @@ def run_maps(results: Source) -> Maps | None:
 
 
 def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
-    """What was recorded of each run: by its own log of every I/O, and by the recorder beside the study."""
+    """What was recorded of each run: by its own log of every I/O, and by the recorder beside the
+    study."""
     from ...recording.read.recording import Recording
 
     marks: dict[Path, dict[str, tuple[int, int]]] = {}
@@ -162,7 +166,8 @@ def _told(logged: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def _ahead(window: tuple[int, int] | None, ahead_ns: object) -> tuple[int, int] | None:
-    """A window by the time of a recording that was ahead of the clock which told it, for that was set back."""
+    """A window by the time of a recording that was ahead of the clock which told it, for that was
+    set back."""
     by = ahead_ns if isinstance(ahead_ns, int) else 0
     return None if window is None else (window[0] + by, window[1] + by)
 
@@ -235,8 +240,8 @@ class _Reader:
 
 
 def _maps(y: Y, members: Sequence[Recorded], reader: _Reader) -> list[CellMaps]:
-    """Maps of one y and cell. Offsets of fio are in its files, those of the block layer on the device, so they are apart where both are
-    not of a device."""
+    """Maps of one y and cell. Offsets of fio are in its files, those of the block layer on the
+    device, so they are apart where both are not of a device."""
     apart = y == "offset" and not all(_on_device(each.run) for each in members)
     interval = nice_interval(
         max(each.until_ns - each.from_ns for each in members), reader.resolution.columns
@@ -296,8 +301,8 @@ def _on_device(run: Run) -> bool:
 
 
 def nice_interval(length_ns: int, columns: int) -> int:
-    """Length of a column: 1, 2 or 5 times a power of ten that makes about `columns` of a span, at most a tenth more; a millisecond at
-    least, fio's clock."""
+    """Length of a column: 1, 2 or 5 times a power of ten that makes about `columns` of a span, at
+    most a tenth more; a millisecond at least, fio's clock."""
     power = 10**6
     while True:
         for factor in (1, 2, 5):

@@ -1,4 +1,5 @@
-"""What is known of each host that runs were made on, with its own runs: a host's facts hold for those alone."""
+"""What is known of each host that runs were made on, with its own runs: a host's facts hold for
+those alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the page shows of each metric: tables, charts, notes and footnotes, made from its comparison."""
+"""What the page shows of each metric: tables, charts, notes and footnotes, made from its
+comparison."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def metric_section(
     charts: bool,
     lines: str | None = None,
 ) -> Section:
-    """One metric. `charts=False` leaves only its tables (metrics that do not lead); `lines` as in `charts.over_load`."""
+    """One metric. `charts=False` leaves only its tables (metrics that do not lead); `lines` as in
+    `charts.over_load`."""
     metric = comparison.metric
     made, footnotes, unit = tables(comparison, run_places)
     return Section(

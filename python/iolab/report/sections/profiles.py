@@ -1,4 +1,5 @@
-"""Profiles for the report's page: each cell's tree of functions, the profiles on it, and each variant's difference from the baseline."""
+"""Profiles for the report's page: each cell's tree of functions, the profiles on it, and each
+variant's difference from the baseline."""
 
 from __future__ import annotations
 

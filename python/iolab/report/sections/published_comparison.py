@@ -1,4 +1,5 @@
-"""Sections that hold what was measured beside published numbers: the cells that both have, and whether they are ordered alike."""
+"""Sections that hold what was measured beside published numbers: the cells that both have, and
+whether they are ordered alike."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ def beside_sections(
     run_places: Mapping[str, int],
     datasets: Datasets,
 ) -> list[Section]:
-    """A section for each leading metric that was published too. UsageError where the cells can't be told to be the same."""
+    """A section for each leading metric that was published too. UsageError where the cells can't be
+    told to be the same."""
     found = []
     for comparison in comparisons:
         name = comparison.metric.name

@@ -1,4 +1,5 @@
-"""Runs as the page shows them: the table of all, and what is known of each with where every number came from."""
+"""Runs as the page shows them: the table of all, and what is known of each with where every number
+came from."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ LONGEST_TEXT = 20_000
 
 
 def run_table(runs: Sequence[Run], factors: Sequence[str], shown: Sequence[Comparison]) -> RunTable:
-    """Every run with its variant, factors, repetition, verdict and the metrics of `shown`, each in the unit of its tables."""
+    """Every run with its variant, factors, repetition, verdict and the metrics of `shown`, each in
+    the unit of its tables."""
     columns = [_text_column("variant", "variant", [run.variant for run in runs])]
     columns += [_factor_column(name, [run.factors.get(name) for run in runs]) for name in factors]
     for key in ("repetition", "block"):
@@ -139,7 +141,8 @@ def run_detail(
 
     Args:
         results: the results directory, below which evidence lies.
-        base: directory that the report is written to, for relative links; None leaves files named but unlinked.
+        base: directory that the report is written to, for relative links; None leaves files named
+        but unlinked.
     """
     reasons = [
         RunReason(code=reason.code, level=reason_level(reason.level), text=reason.text)
@@ -209,7 +212,8 @@ def _known(value: float | None, unit: str = "") -> str:
 
 
 def job_text(run: Run) -> str:
-    """The job as the run was given it: from its plan, else its job file, else what fio echoed; empty without any of them."""
+    """The job as the run was given it: from its plan, else its job file, else what fio echoed;
+    empty without any of them."""
     job = run.plan.extra.get("job")
     if isinstance(job, str):
         return job[:LONGEST_TEXT]
@@ -233,7 +237,8 @@ def _echoed(run: Run) -> str:
 
 
 def links(run: Run, results: Path, base: Path | None) -> list[Link]:
-    """The evidence's files by their path below the results, linked relative to the report's directory where there is one."""
+    """The evidence's files by their path below the results, linked relative to the report's
+    directory where there is one."""
     try:
         names = sorted(
             entry.name for entry in os.scandir(run.evidence) if not entry.name.startswith(".")
@@ -254,7 +259,8 @@ def links(run: Run, results: Path, base: Path | None) -> list[Link]:
 
 
 def _relative(folder: Path, start: Path) -> str | None:
-    """The way from one directory to another, with slashes; None where there is none (another drive)."""
+    """The way from one directory to another, with slashes; None where there is none (another
+    drive)."""
     try:
         return os.path.relpath(os.path.realpath(folder), os.path.realpath(start)).replace(
             os.sep, "/"

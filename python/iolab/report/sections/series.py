@@ -1,4 +1,5 @@
-"""Per-second series of a run, packed for the page: scaled to a readable unit, rounded, on shared time bases."""
+"""Per-second series of a run, packed for the page: scaled to a readable unit, rounded, on shared
+time bases."""
 
 from __future__ import annotations
 
@@ -48,9 +49,11 @@ class TimeBases:
 
 
 def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
-    """A run's series by quantity, the load's own first, each quantity with its total and its devices in one unit.
+    """A run's series by quantity, the load's own first, each quantity with its total and its
+    devices in one unit.
 
-    Quantities that never left zero are left out, and `device.bw` where it only repeats the writes or the reads.
+    Quantities that never left zero are left out, and `device.bw` where it only repeats the writes
+    or the reads.
     """
     by_name: dict[str, list[tuple[str, Series]]] = {}
     for one in series:
@@ -92,7 +95,8 @@ def _strip(name: str, members: Sequence[tuple[str, Series]], bases: TimeBases) -
 
 
 def thinned(time: Floats, values: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
-    """At most `most` readings: all, or the lowest and the highest of equal stretches in their order. Gaps stay gaps."""
+    """At most `most` readings: all, or the lowest and the highest of equal stretches in their
+    order. Gaps stay gaps."""
     if len(time) <= most:
         return time, values
     kept: list[int] = []
@@ -111,7 +115,8 @@ def _title(name: str) -> str:
 
 
 def rounded(values: Floats, digits: int = DIGITS) -> list[float | None]:
-    """Values at `digits` significant digits; whole numbers as integers (shorter in JSON), not finite ones as None."""
+    """Values at `digits` significant digits; whole numbers as integers (shorter in JSON), not
+    finite ones as None."""
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.floor(np.log10(np.abs(values)))
     places = np.where(

@@ -1,4 +1,5 @@
-"""A comparison as tables of finished text: baseline, variant, change with interval, test, over rows and column groups."""
+"""A comparison as tables of finished text: baseline, variant, change with interval, test, over rows
+and column groups."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from ..words.phrases import (
 def tables(
     comparison: Comparison, run_places: Mapping[str, int]
 ) -> tuple[list[Table], list[str], str]:
-    """(tables, footnotes, unit): one table per level of the table factors, one unit for all of them.
+    """(tables, footnotes, unit): one table per level of the table factors, one unit for all of
+    them.
 
     Args:
         run_places: run id to its place in the payload, which the cells refer to.
@@ -171,7 +173,8 @@ def change_tone(change: Change) -> Tone:
 
 
 def outcome_cell(change: Change | None) -> TableCell | None:
-    """What the test says: the q value where decided, `~` where not, `no interval` for a single pair; pairs below.
+    """What the test says: the q value where decided, `~` where not, `no interval` for a single
+    pair; pairs below.
 
     Undecided cells add how many blocks a change of this size would need.
     """

@@ -1,4 +1,5 @@
-"""What was measured: pools with their status and settings, what the study asked for, block devices and controllers."""
+"""What was measured: pools with their status and settings, what the study asked for, block devices
+and controllers."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from .devices import asked, controllers_grid, devices_grid
 from .measured_hosts import HostFacts, host_of, hosts_of
 
 MOST_STATES = 12
-"""Layouts, columns of settings and of what was asked for; a study that makes a pool anew with other settings for each of a hundred cells
-has more."""
+"""Layouts, columns of settings and of what was asked for; a study that makes a pool anew with other
+settings for each of a hundred cells has more."""
 
 FACTS = (
     "target",
@@ -43,7 +44,8 @@ class _State:
 
 
 def target_part(results: Source) -> TargetPart:
-    """What the evidence and the environment know of the target; empty lists where they know nothing."""
+    """What the evidence and the environment know of the target; empty lists where they know
+    nothing."""
     hosts = hosts_of(results)
     states = _in_order(
         _states(results.runs, [one for host in hosts for one in asked(host.facts)]), results
@@ -114,7 +116,8 @@ def _status(target: Mapping[str, Any]) -> str:
 
 
 def _layout(target: Mapping[str, Any]) -> Iterable[str]:
-    """The tree of the status without what every new pool has anew: its name, and the widths that follow from it."""
+    """The tree of the status without what every new pool has anew: its name, and the widths that
+    follow from it."""
     lines = _lines(target)
     name = next(
         (line.partition(":")[2].strip() for line in lines if line.strip().startswith("pool:")), ""
@@ -190,7 +193,8 @@ def _settings_grid(states: Sequence[_State], titles: Sequence[str], left: str) -
 
 
 def _asked_grid(hosts: Sequence[HostFacts]) -> Grid:
-    """What the study asked for, and what was there or made for it: a column for each target, and for each host where theirs differ."""
+    """What the study asked for, and what was there or made for it: a column for each target, and
+    for each host where theirs differ."""
     found = {host.name: [_asked_column(one) for one in asked(host.facts)] for host in hosts}
     first, *others = found.values()
     if others and all(one == first for one in others):

@@ -1,5 +1,6 @@
-"""Heat maps of the runs that OpenZFS's own histograms watched: latency and size of I/Os at each vdev over time, and the waits for a
-transaction group. Columns are the readings' intervals, buckets powers of two: OpenZFS keeps no finer ones."""
+"""Heat maps of the runs that OpenZFS's own histograms watched: latency and size of I/Os at each
+vdev over time, and the waits for a transaction group. Columns are the readings' intervals, buckets
+powers of two: OpenZFS keeps no finer ones."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ SECOND = 10**9
 
 @dataclass(frozen=True)
 class _Kind:
-    """A source's map: its title, what stands on y, and the queues that are added up, by the words for them."""
+    """A source's map: its title, what stands on y, and the queues that are added up, by the words
+    for them."""
 
     title: str
     y: Y
@@ -59,7 +61,8 @@ KINDS = {
 
 
 def vdev_maps(runs: Sequence[tuple[int, Run]], notes: list[str]) -> list[CellMaps]:
-    """Maps of the runs of one cell, one for each kind that a run has; runs are given with their place in the payload."""
+    """Maps of the runs of one cell, one for each kind that a run has; runs are given with their
+    place in the payload."""
     found = []
     for kind, what in KINDS.items():
         members = [(place, run, maps_of(run, kind, notes)) for place, run in runs]
@@ -85,7 +88,8 @@ def watched(run: Run) -> bool:
 
 
 def maps_of(run: Run, kind: str, notes: list[str]) -> list[Named]:
-    """A run's maps of one of `KINDS`, the pool's first, then each vdev's that had I/O; none without its log. What is damaged is noted."""
+    """A run's maps of one of `KINDS`, the pool's first, then each vdev's that had I/O; none without
+    its log. What is damaged is noted."""
     table, what = _table(run, kind, notes), KINDS[kind]
     found: list[Named] = []
     if table is None or table.ends_ns.size == 0:
@@ -129,7 +133,8 @@ def _table(run: Run, kind: str, notes: list[str]) -> HistogramTable | None:
 
 
 def _counts(table: HistogramTable, owner: str, queues: Iterable[str], y: Y) -> HeatCounts | None:
-    """I/Os of some queues of an owner by interval and bucket, those of the window; None where there were none."""
+    """I/Os of some queues of an owner by interval and bucket, those of the window; None where there
+    were none."""
     ends = table.ends_ns
     inside = np.flatnonzero(np.isin(ends, table.time_ns))
     step = round(table.interval * 10) * SECOND // 10 or round(

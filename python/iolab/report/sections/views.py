@@ -1,4 +1,5 @@
-"""Views over more than one metric: throughput against latency with its knees, and the latency's whole distribution."""
+"""Views over more than one metric: throughput against latency with its knees, and the latency's
+whole distribution."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def view_sections(
     datasets: Datasets,
     references: Sequence[Reference] = (),
 ) -> list[Section]:
-    """The views that these results allow; none where nothing rises in load or no histogram was kept."""
+    """The views that these results allow; none where nothing rises in load or no histogram was
+    kept."""
     by_name = {comparison.metric.name: comparison for comparison in comparisons}
     found = []
     for operation in OPERATIONS:

@@ -1,4 +1,5 @@
-"""What happened inside runs: the windows before and after an action, compared; the steps of a load, as curves."""
+"""What happened inside runs: the windows before and after an action, compared; the steps of a load,
+as curves."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def window_sections(
 def step_sections(
     results: Source, baseline: str | None, datasets: Datasets, references: Sequence[Reference]
 ) -> list[Section]:
-    """Throughput against latency over the steps of each run, with the knee found in time; none where no load rises."""
+    """Throughput against latency over the steps of each run, with the knee found in time; none
+    where no load rises."""
     try:
         found = curves(results.step_runs(), baseline=baseline)
     except IolabError:

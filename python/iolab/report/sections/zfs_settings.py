@@ -1,4 +1,5 @@
-"""Which of a pool's many properties a reader wants to see: those that people ask about, and those that aren't OpenZFS's defaults."""
+"""Which of a pool's many properties a reader wants to see: those that people ask about, and those
+that aren't OpenZFS's defaults."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ _USUAL = {
     "5": "version",
     "sa": "xattr",
 }
-"""Default to the properties that have it, zpoolprops(7) and zfsprops(7); some have changed over the versions."""
+"""Default to the properties that have it, zpoolprops(7) and zfsprops(7); some have changed over the
+versions."""
 
 _DEFAULTS = {(name, value) for value, names in _USUAL.items() for name in names.split()} | {
     ("cachefile", "none")
@@ -65,7 +67,8 @@ _STATE = {
 
 
 def settings(target: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, str]:
-    """Setting to value, of `target.json` of a pool: what stands always, what was asked for, and what isn't as usual.
+    """Setting to value, of `target.json` of a pool: what stands always, what was asked for, and
+    what isn't as usual.
 
     Args:
         asked: names of properties and module parameters that the study sets.

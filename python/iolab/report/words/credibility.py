@@ -1,4 +1,5 @@
-"""How far the numbers can be trusted, in words: verdicts, repetitions, what was left out, noise floor, warnings."""
+"""How far the numbers can be trusted, in words: verdicts, repetitions, what was left out, noise
+floor, warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped"}
 def trust(
     comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()
 ) -> list[Sentence]:
-    """Verdicts, what is missing of the study, repetitions, what was left out, the noise floor and the comparison's own warnings."""
+    """Verdicts, what is missing of the study, repetitions, what was left out, the noise floor and
+    the comparison's own warnings."""
     sentences = [
         *verdict_sentences(runs),
         *(Sentence(text=_full_stop(text), tone="caution") for text in missing),
@@ -136,7 +138,8 @@ def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
 
 
 def reason_counts(runs: Iterable[Run], level: Level) -> str:
-    """`stall in 5 runs (0012-ab, 0044-cd, ...)`: which gates brought runs to a level, most frequent first."""
+    """`stall in 5 runs (0012-ab, 0044-cd, ...)`: which gates brought runs to a level, most frequent
+    first."""
     found: dict[str, list[str]] = {}
     for run in runs:
         for code in dict.fromkeys(

@@ -1,4 +1,5 @@
-"""How numbers are judged, in short: the text at the end of every report. The long one is in `docs/method`."""
+"""How numbers are judged, in short: the text at the end of every report. The long one is in
+`docs/method`."""
 
 from __future__ import annotations
 

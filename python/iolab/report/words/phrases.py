@@ -1,4 +1,5 @@
-"""Changes, counts and places as sentences and tables of the report write them, in step with `compare.render.words`."""
+"""Changes, counts and places as sentences and tables of the report write them, in step with
+`compare.render.words`."""
 
 from __future__ import annotations
 
@@ -11,11 +12,13 @@ from ...units import format_number, readable_unit
 
 MINUS = "−"
 SPACE = "\N{NO-BREAK SPACE}"
-"""Between a number and its unit, a factor and its level: what belongs together stays on one line."""
+"""Between a number and its unit, a factor and its level: what belongs together stays on one line.
+"""
 
 
 def signed(number: float) -> str:
-    """A number that bears its sign: one place after the point, none from a thousand on. What rounds to zero bears none."""
+    """A number that bears its sign: one place after the point, none from a thousand on. What rounds
+    to zero bears none."""
     text = (
         f"{abs(number):.{1 if abs(number) < 1000 else 0}f}"
         if abs(number) < 10_000
@@ -30,7 +33,8 @@ def change_text(value: float, comparison: Comparison) -> str:
 
 
 def change_interval_text(change: Change, comparison: Comparison) -> str:
-    """`[+58.0, +66.2]`, `[x 0.011, x 250]` for what reaches beyond tenfold, empty where there is no interval."""
+    """`[+58.0, +66.2]`, `[x 0.011, x 250]` for what reaches beyond tenfold, empty where there is no
+    interval."""
     if change.low is None or change.high is None:
         return ""
     if factors := factors_text(change, comparison):
@@ -57,7 +61,8 @@ def probability_text(value: float | None) -> str:
 
 
 def value_interval_text(low: float | None, high: float | None, scale: float) -> str:
-    """`[58.0, 66.2]`, empty where there is no interval; as many digits as it takes to tell the ends apart, up to five."""
+    """`[58.0, 66.2]`, empty where there is no interval; as many digits as it takes to tell the ends
+    apart, up to five."""
     if low is None or high is None:
         return ""
     for digits in (3, 4, 5):

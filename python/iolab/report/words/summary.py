@@ -1,4 +1,5 @@
-"""The summary in words, generated from the numbers: what changed, how sure that is, and what to know before believing it."""
+"""The summary in words, generated from the numbers: what changed, how sure that is, and what to
+know before believing it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ MOST_TABLES, MOST_BY_TABLE = 6, 2
 def summarise(
     comparisons: Sequence[Comparison], runs: Sequence[Run], missing: Sequence[str] = ()
 ) -> list[SummaryPart]:
-    """What a reader should know first: each variant against the baseline, then how far the numbers can be trusted.
+    """What a reader should know first: each variant against the baseline, then how far the numbers
+    can be trusted.
 
     Args:
         comparisons: one per metric that leads the report, in report order.
@@ -68,10 +70,11 @@ def summarise(
 def against_baseline(
     comparison: Comparison, variant: str, *, by_table: bool = True
 ) -> list[Sentence]:
-    """One variant, one metric: how many cells moved which way, the geometric means, the extremes, what is not significant.
+    """One variant, one metric: how many cells moved which way, the geometric means, the extremes,
+    what is not significant.
 
-    Tables are unlike things (a medium, a block size): where there are several, each is told by itself below the whole
-    if `by_table` asks for it.
+    Tables are unlike things (a medium, a block size): where there are several, each is told by
+    itself below the whole if `by_table` asks for it.
     """
     cells = [
         cell for cell in comparison.cells if cell.variant == variant and cell.change is not None
@@ -177,7 +180,8 @@ def _estimate_words(comparison: Comparison, changes: Sequence[Change]) -> str:
 
 
 def _means_words(comparison: Comparison, means: Sequence[Summary]) -> str:
-    """The geometric mean change, or its span over the columns: none is taken over columns, block sizes may differ."""
+    """The geometric mean change, or its span over the columns: none is taken over columns, block
+    sizes may differ."""
     if not means:
         return ""
     name = "geometric mean" if comparison.metric.change == "ratio" else "mean difference"
@@ -207,7 +211,8 @@ def _column_text(comparison: Comparison, summary: Summary, several: bool) -> str
 
 
 def _extremes_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
-    """The cells at both ends, where there is more than one; significant ones only where there are any."""
+    """The cells at both ends, where there is more than one; significant ones only where there are
+    any."""
     decided = [cell for cell in cells if cell.change is not None and cell.change.decided]
     among = decided or [
         cell for cell in cells if cell.change is not None and cell.change.low is None
@@ -224,7 +229,8 @@ def _extremes_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
 
 
 def cell_text(comparison: Comparison, cell: Cell, several: bool = False) -> str:
-    """`numjobs 64, disks 8`: where a cell stands; its table is named only where cells of several are told."""
+    """`numjobs 64, disks 8`: where a cell stands; its table is named only where cells of several
+    are told."""
     axes = [(comparison.rows, cell.row), (comparison.cols, cell.col)]
     if several:
         axes.append((comparison.tables, cell.table))

@@ -1,4 +1,5 @@
-"""From evidence to numbers: the only road. Files of one run in, observations, verdict, series and histograms out."""
+"""From evidence to numbers: the only road. Files of one run in, observations, verdict, series and
+histograms out."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ from .sections import Section, entries_of, find_section, own_logs
 from .steps import pool_run
 
 _FINEST = "diskstats.log"
-"""The kernel's own counters are finer than what iostat prints of them: this file wins where both know a device."""
+"""The kernel's own counters are finer than what iostat prints of them: this file wins where both
+know a device."""
 
 
 _FIO_LOG = re.compile(r"_(bw|iops|lat|clat|slat)(?:\.\d+)?\.log$")
@@ -75,9 +77,11 @@ def derive(
         plan: its `run.json`.
         reference: environment of the first run on the same host, to which this one's is held.
         builds: `build` of `target.json` of a run of each build that the study asked for.
-        outputs: fio results that were read already, by the SHA-256 of their bytes: such a file is checked, and not read a second time.
+        outputs: fio results that were read already, by the SHA-256 of their bytes: such a file is
+        checked, and not read a second time.
 
-    A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for bad evidence.
+    A damaged file costs this run (INVALID, with the reason), never more; nothing here raises for
+    bad evidence.
     """
     read = _read_all(run_dir, plan, outputs or {})
     _fill_intervals(read, plan)
@@ -201,14 +205,16 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
 
 
 def _note_altered(read: _Read, file: str, reason: str, *, is_evidence: bool = True) -> None:
-    """A file that is another than the run left is not read. Where numbers may have come from it, the run has none that count."""
+    """A file that is another than the run left is not read. Where numbers may have come from it,
+    the run has none that count."""
     (read.damaged if is_evidence and holds_numbers(file) else read.altered).append(
         DamagedFile(file, reason)
     )
 
 
 def _may_be_empty(file: str, plan: RunPlan) -> bool:
-    """A log of submissions by an engine that submits nothing, or any log over time of a load that may end within a second."""
+    """A log of submissions by an engine that submits nothing, or any log over time of a load that
+    may end within a second."""
     match = _FIO_LOG.search(file)
     return match is not None and (match[1] == "slat" or plan.extra.get("time_based") is False)
 
@@ -244,9 +250,11 @@ def _take(read: _Read, file: str, table: Any) -> None:
 
 
 def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
-    """Leave in `read` what is the chosen section's; returns the plan with the section's own window, None where it isn't known.
+    """Leave in `read` what is the chosen section's; returns the plan with the section's own window,
+    None where it isn't known.
 
-    What was sampled without a clock, or while no one knows which section ran, is nobody's observation.
+    What was sampled without a clock, or while no one knows which section ran, is nobody's
+    observation.
     """
     assert read.fio is not None
     assert section.chosen is not None
@@ -290,7 +298,8 @@ def _files(names: Sequence[str]) -> str:
 
 
 def _fill_intervals(read: _Read, plan: RunPlan) -> None:
-    """Give the devices of files without time stamps the time between reports; those of runs made here have the source's own."""
+    """Give the devices of files without time stamps the time between reports; those of runs made
+    here have the source's own."""
     if plan.extra.get("sources"):
         return
     lengths = device_choice.load_lengths(read.fio)
@@ -328,7 +337,8 @@ def _monitors(read: _Read, plan: RunPlan) -> tuple[Monitor, ...]:
 
 
 def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
-    """`stall.seconds`: seconds in stalls of the series that the gate looks at; absent where nothing was watched."""
+    """`stall.seconds`: seconds in stalls of the series that the gate looks at; absent where nothing
+    was watched."""
     found = moved_series(facts)
     if found is None or not len(found[0].values) or not (found[0].values > 0).any():
         return []

@@ -1,4 +1,5 @@
-"""Deriving many runs: each by itself, so side by side where the machine has the processors and it is safe to fork."""
+"""Deriving many runs: each by itself, so side by side where the machine has the processors and it
+is safe to fork."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _PARTS = 12
 
 
 _outputs: Mapping[str, FioOutput] = {}
-"""In a process of the pool: what the parent had read, inherited by fork instead of sent with every run."""
+"""In a process of the pool: what the parent had read, inherited by fork instead of sent with every
+run."""
 
 
 def derive_all(
@@ -38,8 +40,9 @@ def derive_all(
 ) -> Iterator[Derived]:
     """What the evidence of each run says, in the order of `items`; `outputs` as `derive` has it.
 
-    The first run on a host is the one to whose environment the others on it are held. Imported files do not name their host: there it is
-    the first run of the same variant, and a difference between variants is a remark of the comparison.
+    The first run on a host is the one to whose environment the others on it are held. Imported
+    files do not name their host: there it is the first run of the same variant, and a difference
+    between variants is a remark of the comparison.
     """
     builds = _builds(items)
     references: dict[tuple[str, str], Mapping[str, str]] = {}
@@ -63,7 +66,8 @@ def derive_all(
 
 
 def _builds(items: Sequence[Item]) -> _Builds:
-    """What was loaded for each build that was asked for: the gate of builds compares every run with it."""
+    """What was loaded for each build that was asked for: the gate of builds compares every run with
+    it."""
     found: list[Mapping[str, Any]] = []
     for run_dir, plan in items:
         build = read_target(run_dir, plan.files).get("build") if plan.status == "finished" else None
@@ -106,7 +110,8 @@ def _side_by_side(items: Sequence[_Item], outputs: Mapping[str, FioOutput]) -> I
 
 
 def _may_fork() -> bool:
-    """A copy of a process inherits locks but not the threads that would release them; pyarrow keeps threads."""
+    """A copy of a process inherits locks but not the threads that would release them; pyarrow keeps
+    threads."""
     return (
         (os.cpu_count() or 1) > 1
         and threading.active_count() == 1
@@ -115,7 +120,8 @@ def _may_fork() -> bool:
 
 
 def _begin(outputs: Mapping[str, FioOutput]) -> None:
-    """In each process of the pool: Ctrl-C is the parent's, and what it had read is known here as well."""
+    """In each process of the pool: Ctrl-C is the parent's, and what it had read is known here as
+    well."""
     global _outputs
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # looking for circles among what the parent made would copy its pages, for nothing

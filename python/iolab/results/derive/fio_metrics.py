@@ -17,10 +17,12 @@ _SUMMARY_FIELDS = {"mean": "mean", "min": "minimum", "max": "maximum", "stddev":
 
 
 def observations(facts: RunFacts) -> Iterator[Observation]:
-    """Rates, sizes and latencies of every operation that ran, pooled over jobs, each with the field it came from.
+    """Rates, sizes and latencies of every operation that ran, pooled over jobs, each with the field
+    it came from.
 
-    Where the load ended by its size, `<operation>.time` too: from the load's start until its last job was through, fio's own
-    runtime, which is in whole milliseconds, rounded up. The time of a run that was to last so long says nothing, and is none.
+    Where the load ended by its size, `<operation>.time` too: from the load's start until its last
+    job was through, fio's own runtime, which is in whole milliseconds, rounded up. The time of a
+    run that was to last so long says nothing, and is none.
     """
     if facts.fio is None or facts.pooled is None:
         return

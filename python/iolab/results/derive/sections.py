@@ -1,4 +1,5 @@
-"""Sections of a fio result: jobs that ran one after another are measurements of their own, and nothing of one counts for another.
+"""Sections of a fio result: jobs that ran one after another are measurements of their own, and
+nothing of one counts for another.
 
 A run's plan names its section: `extra["section"] = {"index": 0, "name": "seq-read"}`.
 """
@@ -46,9 +47,11 @@ class Section:
 
 
 def find_section(fio: FioOutput, plan: RunPlan) -> Section:
-    """The section that a run's plan names, by its position and name, else by its name; without one, the sections there are.
+    """The section that a run's plan names, by its position and name, else by its name; without one,
+    the sections there are.
 
-    A run that iolab made is one measurement whatever its groups: what it starts one after another are the steps of its plan.
+    A run that iolab made is one measurement whatever its groups: what it starts one after another
+    are the steps of its plan.
     """
     asked = plan.extra.get("section")
     if not isinstance(asked, Mapping):
@@ -73,7 +76,8 @@ def entries_of(fio: FioOutput, group: FioGroup) -> tuple[int, ...]:
 def own_logs(files: Iterable[str], fio: FioOutput, section: Section) -> tuple[list[str], list[str]]:
     """fio's logs that are the chosen section's, and those whose owner isn't known.
 
-    fio names a log by the job's name or the prefix that it was given, and by the number of the job's thread, counted over all sections.
+    fio names a log by the job's name or the prefix that it was given, and by the number of the
+    job's thread, counted over all sections.
     """
     assert section.chosen is not None
     owners = _owners_by_thread(fio.jobs, section.groups)

@@ -1,4 +1,5 @@
-"""One step of a load that adds to what runs: its rates and latency from the logs of the sections that take part in it."""
+"""One step of a load that adds to what runs: its rates and latency from the logs of the sections
+that take part in it."""
 
 from __future__ import annotations
 
@@ -17,14 +18,16 @@ _SINCE_EPOCH = 1e8
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Seconds [begin, end] since the start of the run's window, as far as they count, and the window's realtime nanoseconds."""
+    """Seconds [begin, end] since the start of the run's window, as far as they count, and the
+    window's realtime nanoseconds."""
 
     begin: float
     end: float
     window: tuple[int, int] | None
 
     def on_clock_of(self, table: FioLogTable) -> tuple[float, float] | None:
-        """The same on a log's own clock, or None where it counts from its job's start: sections start at different times."""
+        """The same on a log's own clock, or None where it counts from its job's start: sections
+        start at different times."""
         if self.window is None or not len(table.time) or table.time[0] < _SINCE_EPOCH:
             return None
         origin = self.window[0] / 1e9
@@ -34,11 +37,11 @@ class StepTimes:
 def pooled_from_logs(
     times: StepTimes, sections: Sequence[str], logs: Mapping[tuple[str, str], FioLogTable]
 ) -> FioJob:
-    """Rate, bandwidth and mean latency of every operation, summed over the sections, as one job; nothing where a section has
-    no log of the step.
+    """Rate, bandwidth and mean latency of every operation, summed over the sections, as one job;
+    nothing where a section has no log of the step.
 
-    Latency is the mean over I/Os: a window's mean counts as often as I/Os ended in it, by the log of rates. What logs don't
-    have (extremes, distribution) is zero or missing.
+    Latency is the mean over I/Os: a window's mean counts as often as I/Os ended in it, by the log
+    of rates. What logs don't have (extremes, distribution) is zero or missing.
     """
     seconds = times.end - times.begin
     rates = {section: _rates(times, logs.get((section, "iops")), "iops") for section in sections}
@@ -83,7 +86,8 @@ def _latency(
     rates: Mapping[str, float],
     logs: Mapping[tuple[str, str], FioLogTable],
 ) -> float | None:
-    """Seconds, weighted by I/Os over the sections; None where a section that did I/O has no log of latency."""
+    """Seconds, weighted by I/Os over the sections; None where a section that did I/O has no log of
+    latency."""
     waited = 0.0
     for section, rate in rates.items():
         if rate <= 0:

@@ -1,8 +1,9 @@
-"""A load that rises within one run, step by step: what each step measured, as pseudo-runs that curves can be drawn of.
+"""A load that rises within one run, step by step: what each step measured, as pseudo-runs that
+curves can be drawn of.
 
-A step's section of the job is either alone (a rate, a depth: one section takes over from the other), and then fio's own
-result of that section is the step's; or it adds to those before it (jobs, devices), and then the steps are told apart in
-the sections' logs over time.
+A step's section of the job is either alone (a rate, a depth: one section takes over from the
+other), and then fio's own result of that section is the step's; or it adds to those before it
+(jobs, devices), and then the steps are told apart in the sections' logs over time.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ IN_LOGS = (".iops", ".bw", ".lat.mean", "littles_law")
 """Metrics of a step that is told by its logs: they have no distribution."""
 
 SETTLING = 0.5
-"""Seconds at the beginning of a step that are left out where it is told by time: until fio has started the new jobs."""
+"""Seconds at the beginning of a step that are left out where it is told by time: until fio has
+started the new jobs."""
 
 _LOG = re.compile(r"-(step\d+)_(iops|bw|lat)\.log$")
 _OF_THE_WHOLE = {"steps", "sections", "concurrency"}
@@ -47,9 +49,10 @@ class Step:
     """One step of a run.
 
     Attributes:
-        number: from 1; levels: the factor that rises, and its level; start, end: seconds since the window's start.
-        observations: metric to its value within the step; facts: what gates ask, of this step alone.
-        exact: whether these are fio's own results of the step, and not read from its logs.
+        number: from 1; levels: the factor that rises, and its level; start, end: seconds since the
+        window's start. observations: metric to its value within the step; facts: what gates ask, of
+        this step alone. exact: whether these are fio's own results of the step, and not read from
+        its logs.
     """
 
     number: int
@@ -67,7 +70,8 @@ class Step:
 
 
 def pool_run(jobs: Sequence[FioJob], plan: RunPlan) -> FioJob:
-    """All jobs of a run as one. Where the load rises, sections cover parts of the window: rates are what was done over all of it."""
+    """All jobs of a run as one. Where the load rises, sections cover parts of the window: rates are
+    what was done over all of it."""
     pooled = pool_jobs(jobs)
     planned = plan.extra.get("steps")
     if not isinstance(planned, list):
@@ -99,7 +103,8 @@ def pool_run(jobs: Sequence[FioJob], plan: RunPlan) -> FioJob:
 def steps_of(
     plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, marks: Sequence[Mark] = ()
 ) -> tuple[Step, ...]:
-    """What each step of a run measured; none for a run whose load doesn't rise, or that left no result.
+    """What each step of a run measured; none for a run whose load doesn't rise, or that left no
+    result.
 
     Args:
         plan: its `run.json`, whose `extra["steps"]` has the steps as they were planned.
@@ -156,7 +161,8 @@ def steps_of(
 
 
 def read_steps(run: Run) -> tuple[Step, ...]:
-    """`steps_of` a run from its evidence. A damaged log costs the steps that need it; the run's verdict has said so."""
+    """`steps_of` a run from its evidence. A damaged log costs the steps that need it; the run's
+    verdict has said so."""
     if not run.plan.extra.get("steps") or not run.evidence.is_dir():
         return ()
     fio: FioOutput | None = None
@@ -182,9 +188,10 @@ def read_steps(run: Run) -> tuple[Step, ...]:
 def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
     """Each step as a run of its own: its level is a factor's, block and repetition are the run's.
 
-    `compare.curves.curves` over the step runs of all runs draws throughput against latency and finds the knee per variant.
-    The verdict is the run's; an offered rate not reached is judged anew for each step, and so is Little's law where fio's own
-    result is the step's (logs are too coarse for it).
+    `compare.curves.curves` over the step runs of all runs draws throughput against latency and
+    finds the knee per variant. The verdict is the run's; an offered rate not reached is judged anew
+    for each step, and so is Little's law where fio's own result is the step's (logs are too coarse
+    for it).
     """
     found = []
     for step in steps:
@@ -224,7 +231,8 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
 
 
 def _goes_on(planned: Sequence[Mapping[str, Any]], place: int) -> bool:
-    """Whether the next step's load includes this one's sections: then fio's result of them covers more than the step."""
+    """Whether the next step's load includes this one's sections: then fio's result of them covers
+    more than the step."""
     if place + 1 == len(planned):
         return len(planned[place]["sections"]) > 1
     return planned[place]["sections"][0] in planned[place + 1]["sections"]
@@ -233,7 +241,8 @@ def _goes_on(planned: Sequence[Mapping[str, Any]], place: int) -> bool:
 def _facts(
     plan: RunPlan, fio: FioOutput, fio_file: str, sections: Sequence[str], seconds: float
 ) -> RunFacts | None:
-    """The step as if it were a run: the entries of its sections, and a plan without the whole run's numbers."""
+    """The step as if it were a run: the entries of its sections, and a plan without the whole run's
+    numbers."""
     jobs = tuple(job for job in fio.jobs if job.name in sections)
     if {job.name for job in jobs} != set(sections):
         return None

@@ -1,4 +1,5 @@
-"""The windows that marks cut a run into, so that before and after an action can be compared within the run itself."""
+"""The windows that marks cut a run into, so that before and after an action can be compared within
+the run itself."""
 
 from __future__ import annotations
 
@@ -34,19 +35,21 @@ _CUT_KINDS = ("action", "mark")
 
 
 def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) -> list[Run]:
-    """Each window of each marked run as a run of its own: its variant is the window, its values are means over its seconds,
-    of latencies over its I/Os, of transaction groups over those that ended in it.
+    """Each window of each marked run as a run of its own: its variant is the window, its values are
+    means over its seconds, of latencies over its I/Os, of transaction groups over those that ended
+    in it.
 
     Args:
-        runs: runs of one study; those without marks or without a known measured window are left out.
-        series: per-second series of a run by its name.
+        runs: runs of one study; those without marks or without a known measured window are left
+        out. series: per-second series of a run by its name.
 
-    A window goes from a mark to the next; only whole seconds inside it count, and those in which an action's command ran
-    belong to none: the pool is in between two states. That holds for windows after the next mark too, while the command
-    still runs; one that is over before the command belongs to it as a whole and is left out. A command that runs for more
-    than half of its own window is what that window is about (a scrub that is waited for), and its seconds count. Block, host,
-    factors and verdict are the run's, so that windows of the same run are a pair; where several variants were run, theirs is
-    the factor `arm`.
+    A window goes from a mark to the next; only whole seconds inside it count, and those in which an
+    action's command ran belong to none: the pool is in between two states. That holds for windows
+    after the next mark too, while the command still runs; one that is over before the command
+    belongs to it as a whole and is left out. A command that runs for more than half of its own
+    window is what that window is about (a scrub that is waited for), and its seconds count. Block,
+    host, factors and verdict are the run's, so that windows of the same run are a pair; where
+    several variants were run, theirs is the factor `arm`.
     """
     listed = [run for run in runs if run.plan.window is not None]
     arms = len({run.variant for run in listed}) > 1
@@ -93,7 +96,8 @@ def _took(mark: Mark) -> float:
 
 
 def _means(series: Mapping[str, Series], after: float, before: float) -> dict[str, Observation]:
-    """Means over the time of the samples that lie wholly between two times; things that ended then count alike."""
+    """Means over the time of the samples that lie wholly between two times; things that ended then
+    count alike."""
     found = {}
     for name, one in series.items():
         if "[" in name or name in ("load.bw", "device.bw"):
@@ -122,7 +126,8 @@ def _means(series: Mapping[str, Series], after: float, before: float) -> dict[st
 
 
 def _over_ios(latency: Series, rate: Series | None, inside: NDArray[np.bool_]) -> float:
-    """The mean over the window's I/Os: a second counts as often as I/Os ended in it, or once each where that isn't known."""
+    """The mean over the window's I/Os: a second counts as often as I/Os ended in it, or once each
+    where that isn't known."""
     inside = inside & np.isfinite(latency.values)
     weights = (
         np.ones(len(latency.time))

@@ -1,4 +1,5 @@
-"""How much of a study is there: the runs that its journal planned, held beside those whose evidence is there."""
+"""How much of a study is there: the runs that its journal planned, held beside those whose evidence
+is there."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ class Standing:
 
     Attributes:
         planned: all of them; to_come: those of which nothing is there yet.
-        gone: names of those that the journal says finished, and whose evidence isn't there any more.
-        damaged: files about the study as a whole that are not as they were written, in words.
-        unknown: of each journal that can't be read why not: how many runs it planned, and which are missing, nobody knows.
+        gone: names of those that the journal says finished, and whose evidence isn't there any
+        more. damaged: files about the study as a whole that are not as they were written, in words.
+        unknown: of each journal that can't be read why not: how many runs it planned, and which are
+        missing, nobody knows.
     """
 
     planned: int
@@ -56,7 +58,8 @@ class Standing:
 
 
 def standing(directory: Path) -> Standing | None:
-    """By the journal and the run directories; None where nothing was planned (imports, tables, a journal that was lost)."""
+    """By the journal and the run directories; None where nothing was planned (imports, tables, a
+    journal that was lost)."""
     if not (directory / FILE).exists():
         return None
     wrong = _damaged_environment(directory)

@@ -1,4 +1,5 @@
-"""The files that a run leaves, and how they are found again: `runs/<id>/` with `run.json` beside the tools' own files.
+"""The files that a run leaves, and how they are found again: `runs/<id>/` with `run.json` beside
+the tools' own files.
 
 Evidence is written once. Everything else in a results directory can be made again from it.
 """
@@ -23,7 +24,8 @@ SCHEMA = 2
 """Of `run.json`: from 2 on it has digests, of the run's files and of itself."""
 RUNS = "runs"
 PROFILES = "profiles"
-"""Where runs lie that were made for a profile alone: apart, so that nothing that is measured knows of them."""
+"""Where runs lie that were made for a profile alone: apart, so that nothing that is measured knows
+of them."""
 PLAN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
 
@@ -38,7 +40,8 @@ IO_LOG_FILE = "log_ios.json"
 PICTURE_READ_FILE = "picture_read.json"
 
 OWN_FILES = {PLAN_FILE, ENVIRONMENT_FILE, TARGET_FILE, IO_LOG_FILE, PICTURE_READ_FILE}
-"""Files of a run directory that iolab itself writes about the run, as opposed to what tools measured."""
+"""Files of a run directory that iolab itself writes about the run, as opposed to what tools
+measured."""
 
 _WORDS = (".err", "stderr.txt", "stdout.txt", "command.txt", "dmesg.txt", "hooks.jsonl", ".fio")
 """Ends of names of files that tell of a run in words."""
@@ -62,9 +65,11 @@ _KINDS: Mapping[str, Any] = {
 
 
 def write_plan(run_dir: Path, plan: RunPlan, *, durable: bool = True) -> None:
-    """Write `run.json`: the plan as plain data, with the digest of every file that the run left, and of itself.
+    """Write `run.json`: the plan as plain data, with the digest of every file that the run left,
+    and of itself.
 
-    To be called last: what comes later is not the run's. `durable=False` leaves the fsync out (imports, which can be made again).
+    To be called last: what comes later is not the run's. `durable=False` leaves the fsync out
+    (imports, which can be made again).
     """
     fields = {each.name: getattr(plan, each.name) for each in dataclasses.fields(plan)}
     files = {name: str(digest) for name, digest in _digests(run_dir).items()}
@@ -92,7 +97,8 @@ def _digests(run_dir: Path) -> dict[str, FileDigest]:
 
 
 def files_below(run_dir: Path) -> Iterator[str]:
-    """Paths below a run's directory of all that is no directory, but for `run.json` and hidden files."""
+    """Paths below a run's directory of all that is no directory, but for `run.json` and hidden
+    files."""
     top = len(str(run_dir)) + 1
     for folder, _, names in os.walk(run_dir):
         below = f"{folder[top:]}/" if len(folder) > top else ""
@@ -145,7 +151,8 @@ def read_plan(run_dir: Path) -> RunPlan:
 
 
 def _wrong(data: Mapping[str, Any]) -> str:
-    """The first field that is of another kind than plans have it; empty where all are as they should be."""
+    """The first field that is of another kind than plans have it; empty where all are as they
+    should be."""
     parts: Mapping[str, tuple[Iterable[Any], Any]] = {
         "factors": (data.get("factors", {}).values(), str | int | float | None),
         "tools": (data.get("tools", {}).values(), str),
@@ -215,7 +222,8 @@ Files: TypeAlias = Mapping[str, FileDigest] | None
 
 
 def read_file(run_dir: Path, name: str, files: Files) -> bytes:
-    """A file of a run, as it was when the run ended; FormatError where it can't be read or is another by now."""
+    """A file of a run, as it was when the run ended; FormatError where it can't be read or is
+    another by now."""
     path = run_dir / name
     try:
         data = read_regular(path, limit=EVIDENCE)
@@ -240,8 +248,8 @@ def holds_numbers(name: str) -> bool:
 
 
 def read_environment(directory: Path, files: Files = None) -> dict[str, Any]:
-    """`environment.json` of a run or of a results directory: `{"fingerprint": {name: text}, "facts": {...}}`; empty where there is none or
-    it is damaged."""
+    """`environment.json` of a run or of a results directory: `{"fingerprint": {name: text},
+    "facts": {...}}`; empty where there is none or it is damaged."""
     found = read_document(directory, ENVIRONMENT_FILE, files)
     if not found:
         return {}
@@ -257,8 +265,9 @@ def read_environment(directory: Path, files: Files = None) -> dict[str, Any]:
 
 
 def read_io_log(run_dir: Path, files: Files = None) -> dict[str, Any]:
-    """`log_ios.json` of a run: `recording` (below the results), `label` of its mark there, `events` and `latency` percentiles by operation,
-    or the `problem`; empty where there is none or it is damaged."""
+    """`log_ios.json` of a run: `recording` (below the results), `label` of its mark there, `events`
+    and `latency` percentiles by operation, or the `problem`; empty where there is none or it is
+    damaged."""
     found = read_document(run_dir, IO_LOG_FILE, files)
     known: dict[str, Any] = {
         name: each
@@ -274,8 +283,8 @@ def read_io_log(run_dir: Path, files: Files = None) -> dict[str, Any]:
 
 
 def read_document(directory: Path, name: str, files: Files = None) -> dict[str, Any]:
-    """A JSON object that iolab wrote; empty where there is none, or it is damaged by that digest in `files` or its own, which those of
-    schema 2 on have."""
+    """A JSON object that iolab wrote; empty where there is none, or it is damaged by that digest in
+    `files` or its own, which those of schema 2 on have."""
     try:
         content = read_file(directory, name, files)
         data, has_digest = parsed(content), has_own_digest(content)

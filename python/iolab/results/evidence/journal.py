@@ -1,4 +1,5 @@
-"""The journal of a study as its readers see it: what was planned, started and how it ended, one JSON line each."""
+"""The journal of a study as its readers see it: what was planned, started and how it ended, one
+JSON line each."""
 
 from __future__ import annotations
 
@@ -30,10 +31,11 @@ EVENTS = (
     "stopped",
     "closed",
 )
-"""opened, resumed: a study began, or went on after it had ended early; closed: it came to its end; stopped: it ended early.
-planned, started, finished, failed, interrupted: of one run; aside: what is there of a run counts no more, for it is done again.
-hook, hook-ended: a command was started and ended. ended-leftover: a process that a killed iolab had left was ended.
-drift: the environment is another one from here on."""
+"""opened, resumed: a study began, or went on after it had ended early; closed: it came to its end;
+stopped: it ended early. planned, started, finished, failed, interrupted: of one run; aside: what is
+there of a run counts no more, for it is done again. hook, hook-ended: a command was started and
+ended. ended-leftover: a process that a killed iolab had left was ended. drift: the environment is
+another one from here on."""
 
 _GO_ON = ("resumed", "aside", "ended-leftover", "closed")
 """What is written first where a study goes on."""
@@ -42,13 +44,15 @@ _CHECKED = re.compile(rb', "line": (\d+), "crc32": "([0-9a-f]{8})"\}\Z')
 
 
 def checked_line(event: Mapping[str, Any], number: int) -> bytes:
-    """A line of the journal with its line end: the event, the number of the line, and the CRC-32 of all before that."""
+    """A line of the journal with its line end: the event, the number of the line, and the CRC-32 of
+    all before that."""
     body = json.dumps(event, default=str).encode()[:-1] + b', "line": %d' % number
     return body + b', "crc32": "%08x"}\n' % zlib.crc32(body)
 
 
 def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
-    """Events in order, and the numbers of lines that are none: torn by a crash, damaged, or missing before one that is there.
+    """Events in order, and the numbers of lines that are none: torn by a crash, damaged, or missing
+    before one that is there.
 
     ResultsError where there is no journal.
     """
@@ -57,9 +61,11 @@ def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
 
 
 def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], list[int]]:
-    """Events in order, the numbers of lines that are as a kill leaves them, and of those that are damaged, or missing before one.
+    """Events in order, the numbers of lines that are as a kill leaves them, and of those that are
+    damaged, or missing before one.
 
-    Lines without a checksum are of an older iolab, and come before all that have one. ResultsError where there is no journal.
+    Lines without a checksum are of an older iolab, and come before all that have one. ResultsError
+    where there is no journal.
     """
     path = directory / FILE
     try:
@@ -101,7 +107,8 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
 
 
 def _event(line: bytes) -> tuple[dict[str, Any] | None, int | None]:
-    """(the event of a line, None where it is none; the number of the line as it says, None without a checksum)."""
+    """(the event of a line, None where it is none; the number of the line as it says, None without
+    a checksum)."""
     checked = _CHECKED.search(line)
     if (checked is None and b'"crc32"' in line) or (
         checked is not None and int(checked[2], 16) != zlib.crc32(line[: checked.end(1)])

@@ -34,8 +34,9 @@ def check_free(directory: Path) -> None:
 def lock(directory: Path) -> Iterator[None]:
     """Hold the directory's lock; ResultsError names the process that has it.
 
-    The kernel lets go of it with the process, so a killed study leaves nothing to clean up. ResultsError as well where something is in
-    the directory through which it would be written elsewhere: a symbolic link, or a lock that is no file of its own.
+    The kernel lets go of it with the process, so a killed study leaves nothing to clean up.
+    ResultsError as well where something is in the directory through which it would be written
+    elsewhere: a symbolic link, or a lock that is no file of its own.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for name in (RUNS, PROFILES):

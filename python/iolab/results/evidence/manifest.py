@@ -83,7 +83,8 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of a results directory; ResultsError where it is none, damaged or of a newer iolab."""
+    """The manifest of a results directory; ResultsError where it is none, damaged or of a newer
+    iolab."""
     path = directory / FILE
     try:
         content = read_regular(path)

@@ -65,7 +65,8 @@ def add_marks(run_dir: Path, marks: Iterable[Mark]) -> None:
 def seconds_of(
     run_dir: Path, window: tuple[int, int] | None, files: Files = None
 ) -> list[tuple[float, str]]:
-    """(seconds since the window's start, label) of the marks of a run that lie inside its window; none where they are damaged."""
+    """(seconds since the window's start, label) of the marks of a run that lie inside its window;
+    none where they are damaged."""
     try:
         found = () if window is None else read_marks(run_dir, files)
     except FormatError:
@@ -77,7 +78,8 @@ def seconds_of(
 
 
 def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
-    """The marks of a run in order of time, none without the file; FormatError names the first damaged line.
+    """The marks of a run in order of time, none without the file; FormatError names the first
+    damaged line.
 
     A last line without its line end was cut by a kill and is left out.
     """

@@ -1,4 +1,5 @@
-"""What `derive` yields and `Results` holds: runs with their verdict, observations, series and histograms."""
+"""What `derive` yields and `Results` holds: runs with their verdict, observations, series and
+histograms."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Observation:
 
     Attributes:
         value: in the metric's base unit.
-        source_file: relative to the results directory; source_field, source_value, source_unit: as the file has it
+        source_file: relative to the results directory; source_field, source_value, source_unit: as
+        the file has it
             (a value computed from several fields names them and has no source value).
     """
 
@@ -38,13 +40,15 @@ class Observation:
 
 @dataclass(frozen=True)
 class Series:
-    """A quantity over the time of one run, a second each or as often as was read, for charts and the gates of steadiness and stalls.
+    """A quantity over the time of one run, a second each or as often as was read, for charts and
+    the gates of steadiness and stalls.
 
     Attributes:
         name: `write.iops`, `device.write.bw`...; a device's own series is `device.write.bw[sdb]`.
         time: seconds since the window's start at which each value's interval ends, shape (n,).
         values: base unit, shape (n,), nan where nothing is known.
-        reading: seconds of a reading, where each value is of one thing that ended within it (a transaction group; several may have the
+        reading: seconds of a reading, where each value is of one thing that ended within it (a
+        transaction group; several may have the
             same time); None where a value is of all the time since the one before.
     """
 
@@ -56,7 +60,8 @@ class Series:
 
     @property
     def steps(self) -> NDArray[np.float64]:
-        """Seconds up to its time that each value is of, shape (n,): since the one before (the first takes the usual step), or a reading."""
+        """Seconds up to its time that each value is of, shape (n,): since the one before (the first
+        takes the usual step), or a reading."""
         if self.reading is not None:
             return np.full(len(self.time), self.reading)
         between = np.diff(self.time)
@@ -84,8 +89,8 @@ class Derived:
     """Everything that one run's evidence says.
 
     Attributes:
-        environment: by what runs may differ unasked: the recorded fingerprint, and fio's version from its own result.
-        options: what fio echoed of its job; flags without a value are missing.
+        environment: by what runs may differ unasked: the recorded fingerprint, and fio's version
+        from its own result. options: what fio echoed of its job; flags without a value are missing.
     """
 
     observations: tuple[Observation, ...]
@@ -103,15 +108,16 @@ class RunPlan:
 
     Attributes:
         run: `0042-1a2b3c4d`: number in order of execution (or import) and a hash.
-        status: `finished`, `failed` or `interrupted`; `imported` for a foreign tree, `published` for a table's row.
-        jobs: concurrent jobs planned, or None where unknown; depth: I/Os in flight per job as the engine does them.
-        runtime, ramp: seconds planned, or None.
+        status: `finished`, `failed` or `interrupted`; `imported` for a foreign tree, `published`
+        for a table's row. jobs: concurrent jobs planned, or None where unknown; depth: I/Os in
+        flight per job as the engine does them. runtime, ramp: seconds planned, or None.
         offered_iops: planned rate over all jobs (open loop), or None.
         window: realtime nanoseconds [t0, t1] of the measured window, where known.
         command: argument list that the run executed; exit_code: its exit code, None where unknown.
         tools: name to version; host: where it ran.
         extra: whatever else was recorded.
-        files: path below the run's directory to the digest of what was there when the run ended, `run.json` apart; None where no digests
+        files: path below the run's directory to the digest of what was there when the run ended,
+        `run.json` apart; None where no digests
             were recorded (by an older iolab).
     """
 
@@ -141,8 +147,8 @@ class Run:
 
     Attributes:
         evidence: the run's directory (or a table's file).
-        environment: host facts by which runs may differ unasked: `kernel`, `fio`, ... to a short text.
-        options: what fio echoed of its job.
+        environment: host facts by which runs may differ unasked: `kernel`, `fio`, ... to a short
+        text. options: what fio echoed of its job.
     """
 
     plan: RunPlan

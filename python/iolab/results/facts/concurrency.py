@@ -1,4 +1,5 @@
-"""How many I/Os a load could have in flight, and how sure that is: a run made here knows its jobs, another's file may not say."""
+"""How many I/Os a load could have in flight, and how sure that is: a run made here knows its jobs,
+another's file may not say."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ DEPTH_FACTORS = ("iodepth", "io_depth", "queue_depth", "queuedepth", "qdepth", "
 """Factors of a layout that name how many I/Os a job keeps in flight."""
 
 _ALONE = 0.05
-"""Seconds a thread by which runtimes added up may differ from the longest times numjobs, where the entry has no thread of another job."""
+"""Seconds a thread by which runtimes added up may differ from the longest times numjobs, where the
+entry has no thread of another job."""
 
 _TICK = 0.002
 """Seconds by which fio's runtimes, in whole milliseconds, may be too short."""
@@ -32,8 +34,9 @@ class Concurrency:
     Attributes:
         value: the figure to show the load against; None where nothing tells it.
         most: more cannot have been in flight; None where the evidence doesn't rule out any number.
-        is_told: whether jobs and depth are both said by the plan, the file or the layout, so that less in flight means time outside I/O.
-        unknown: what the evidence doesn't say, in words; empty where it says all.
+        is_told: whether jobs and depth are both said by the plan, the file or the layout, so that
+        less in flight means time outside I/O. unknown: what the evidence doesn't say, in words;
+        empty where it says all.
     """
 
     value: float | None
@@ -53,10 +56,12 @@ class _Entry:
 
 
 def concurrency_of(facts: RunFacts) -> Concurrency:
-    """The plan's own figure for a run made here; for another's, what its result proves and what it says.
+    """The plan's own figure for a run made here; for another's, what its result proves and what it
+    says.
 
-    Proof is: entries of a group that stand apart are a thread each; `job_runtime` is the threads' runtimes added up; depths are seen
-    in `iodepth_level`, or asked for by the echoed options of a single thread. Without proof nothing is too much.
+    Proof is: entries of a group that stand apart are a thread each; `job_runtime` is the threads'
+    runtimes added up; depths are seen in `iodepth_level`, or asked for by the echoed options of a
+    single thread. Without proof nothing is too much.
     """
     if facts.plan.status != "imported" or facts.fio is None:
         return Concurrency(facts.concurrency, facts.concurrency, is_told=True)
@@ -95,10 +100,11 @@ def concurrency_of(facts: RunFacts) -> Concurrency:
 
 
 def in_flight(facts: RunFacts) -> tuple[float, float] | None:
-    """(I/Os in flight by Little's law, mean latency in seconds) of a closed loop; None for open loops and without I/O.
+    """(I/Os in flight by Little's law, mean latency in seconds) of a closed loop; None for open
+    loops and without I/O.
 
-    Every entry by itself, for jobs of different speed and length don't share a mean: the time that its I/Os took in all over the time
-    that it ran.
+    Every entry by itself, for jobs of different speed and length don't share a mean: the time that
+    its I/Os took in all over the time that it ran.
     """
     if (
         facts.offered_iops is not None
@@ -151,7 +157,8 @@ def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
 
 
 def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
-    """Whether an entry's options are those of all its threads: of several jobs in one entry fio echoes those of one."""
+    """Whether an entry's options are those of all its threads: of several jobs in one entry fio
+    echoes those of one."""
     if most_threads is None:
         return False
     echoed = job.options.get("numjobs", "")
@@ -162,7 +169,8 @@ def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
 
 
 def _agrees(job: FioJob, depth: int) -> bool:
-    """Whether a depth fits the depths that were seen; without options the engine may be one that holds one I/O whatever is asked."""
+    """Whether a depth fits the depths that were seen; without options the engine may be one that
+    holds one I/O whatever is asked."""
     if job.deepest is None:
         return True
     return job.deepest <= depth and (

@@ -1,4 +1,5 @@
-"""Which of the devices in a run's files its sums hold, and the time between readings that a file doesn't say."""
+"""Which of the devices in a run's files its sums hold, and the time between readings that a file
+doesn't say."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from ...formats.core.tables import DeviceSamples, FioOutput
 from ..evidence.model import RunPlan
 
 _NEAR = 0.15
-"""How far the run's length over the number of reports may be from whole seconds, as a share of them."""
+"""How far the run's length over the number of reports may be from whole seconds, as a share of
+them."""
 
 _LISTED = 8
 """Devices that words name before they count the rest."""
@@ -25,8 +27,9 @@ class Devices:
 
 
 def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
-    """The devices that the sums of a run hold: those that its plan names (the target's, or what an import was told), else those that
-    stand for themselves by their names, as `formats.device_names` has it.
+    """The devices that the sums of a run hold: those that its plan names (the target's, or what an
+    import was told), else those that stand for themselves by their names, as `formats.device_names`
+    has it.
     """
     wanted = [str(name) for name in plan.extra.get("devices") or ()]
     named = {name: devices[name] for name in devices if name in wanted}
@@ -67,10 +70,12 @@ def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
 
 
 def with_interval(samples: DeviceSamples, lengths: Sequence[float]) -> tuple[DeviceSamples, str]:
-    """The samples with the time between them, where their file doesn't say it, and words for what was made of that.
+    """The samples with the time between them, where their file doesn't say it, and words for what
+    was made of that.
 
-    The time is the whole seconds in which a monitor of all of the load would have made as many; `lengths` are what the load may have
-    taken. Where no whole number fits, the samples are as they were.
+    The time is the whole seconds in which a monitor of all of the load would have made as many;
+    `lengths` are what the load may have taken. Where no whole number fits, the samples are as they
+    were.
     """
     reports = max((len(values) for values in samples.columns.values()), default=0)
     for apart in (seconds / reports for seconds in lengths if reports):
@@ -85,7 +90,8 @@ def with_interval(samples: DeviceSamples, lengths: Sequence[float]) -> tuple[Dev
 
 
 def load_lengths(fio: FioOutput | None) -> tuple[float, ...]:
-    """Seconds that fio's jobs took, those of its groups one after another: with their ramp, and without."""
+    """Seconds that fio's jobs took, those of its groups one after another: with their ramp, and
+    without."""
     if fio is None:
         return ()
     with_ramp: dict[int | None, float] = {}

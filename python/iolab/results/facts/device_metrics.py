@@ -1,4 +1,5 @@
-"""Observations of what the target's devices did: means over the window, summed or averaged over those that stand for themselves."""
+"""Observations of what the target's devices did: means over the window, summed or averaged over
+those that stand for themselves."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _COLUMNS = {
 
 
 _OF_EACH = ("util", "await", "read.bw", "write.bw")
-"""What is observed of each device where there are several; a column that is 0 on all of them is left out."""
+"""What is observed of each device where there are several; a column that is 0 on all of them is
+left out."""
 
 
 def observations(
@@ -30,10 +32,11 @@ def observations(
     files: Mapping[str, str],
     every: Mapping[str, DeviceSamples] | None = None,
 ) -> Iterator[Observation]:
-    """Each metric that every device has: a mean over each device's own samples, then the sum (or mean) over devices.
+    """Each metric that every device has: a mean over each device's own samples, then the sum (or
+    mean) over devices.
 
-    Seconds in which a device's counters are unknown (nan) are left out of its mean. Each device by itself is one of `every`, by default
-    those of the sums.
+    Seconds in which a device's counters are unknown (nan) are left out of its mean. Each device by
+    itself is one of `every`, by default those of the sums.
     """
     if not devices:
         return

@@ -1,4 +1,5 @@
-"""Is one of a target's devices slower than its peers? A pure rule, for one run and for comparisons of runs alike."""
+"""Is one of a target's devices slower than its peers? A pure rule, for one run and for comparisons
+of runs alike."""
 
 from __future__ import annotations
 
@@ -20,15 +21,18 @@ BUSY_SHARE = 0.3
 """A device less busy than this is no reason."""
 
 LEAST_WORK = 0.01
-"""A device that moved less than this times its peers' median had too few I/Os to have a mean latency."""
+"""A device that moved less than this times its peers' median had too few I/Os to have a mean
+latency."""
 
 SAME_WORK = 1.5
-"""A device that is asked to move more than this times its peers' median is not slow: the load is uneven."""
+"""A device that is asked to move more than this times its peers' median is not slow: the load is
+uneven."""
 
 
 @dataclass(frozen=True)
 class DeviceLoad:
-    """What one device did over a window: busy share, mean latency of its I/Os (s; None without any), B/s moved."""
+    """What one device did over a window: busy share, mean latency of its I/Os (s; None without
+    any), B/s moved."""
 
     device: str
     util: float | None
@@ -41,7 +45,8 @@ class DeviceOutlier:
     """A device that is slower than its peers.
 
     Attributes:
-        quantity: `await` or `util`; value: the device's; peers: the median of the others; times: value over peers.
+        quantity: `await` or `util`; value: the device's; peers: the median of the others; times:
+        value over peers.
     """
 
     device: str
@@ -56,11 +61,12 @@ class DeviceOutlier:
 
 
 def device_outliers(devices: Sequence[DeviceLoad]) -> list[DeviceOutlier]:
-    """Devices with at least 3 peers whose mean latency is 3 times the peers' median and 100 µs or more, or whose busy share
-    is 3 times theirs and 30 % or more, though they move at most 1.5 times as much; slowest first.
+    """Devices with at least 3 peers whose mean latency is 3 times the peers' median and 100 µs or
+    more, or whose busy share is 3 times theirs and 30 % or more, though they move at most 1.5 times
+    as much; slowest first.
 
-    Peers are the other devices that did any I/O. Mirrors, stripes and RAID groups load their members alike: one member
-    far from the others sets the pace of all.
+    Peers are the other devices that did any I/O. Mirrors, stripes and RAID groups load their
+    members alike: one member far from the others sets the pace of all.
     """
     found = []
     active = [one for one in devices if one.bw > 0]

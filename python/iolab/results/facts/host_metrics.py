@@ -1,4 +1,5 @@
-"""Observations and series of what the host did over the window, by the readers of the logs that its sources left."""
+"""Observations and series of what the host did over the window, by the readers of the logs that its
+sources left."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from .series import origin, times
 def observations(
     tables: Mapping[str, HostTable], files: Mapping[str, str]
 ) -> Iterator[Observation]:
-    """A value of each metric that some table knows something of within the window; nothing for what a kernel doesn't tell.
+    """A value of each metric that some table knows something of within the window; nothing for what
+    a kernel doesn't tell.
 
     Args:
         tables: by kind, cut to the window. files: kind to the file that it came from.
@@ -31,7 +33,8 @@ def observations(
 def host_series(
     tables: Mapping[str, HostTable], window: tuple[int, int] | None
 ) -> dict[str, Series]:
-    """The metrics that are drawn, by name, from tables cut to the window; time in seconds since its start."""
+    """The metrics that are drawn, by name, from tables cut to the window; time in seconds since its
+    start."""
     found: dict[str, Series] = {}
     for kind, table in tables.items():
         for curve in _reader(kind).curves(table):

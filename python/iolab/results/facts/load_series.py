@@ -20,8 +20,9 @@ _UNITS: dict[str, str] = {"bw": "B/s", "iops": "1/s"}
 def load_series(
     logs: Mapping[str, FioLogTable], window: tuple[int, int] | None, *, latency_scale: float = 1e-9
 ) -> dict[str, Series]:
-    """`read.iops`, `write.bw`... and `load.bw`, the sum over operations, from the logs of all jobs of a run; `write.lat`,
-    `write.clat`... where fio logged them, the mean over the I/Os of all jobs, nan in a second without any.
+    """`read.iops`, `write.bw`... and `load.bw`, the sum over operations, from the logs of all jobs
+    of a run; `write.lat`, `write.clat`... where fio logged them, the mean over the I/Os of all
+    jobs, nan in a second without any.
 
     Args:
         logs: file name to table; bandwidth and rate logs are told by fio's names (`..._bw.1.log`).
@@ -64,7 +65,8 @@ def load_series(
 def _with_rates(
     logs: Mapping[str, FioLogTable], kind: str
 ) -> list[tuple[FioLogTable, FioLogTable | None]]:
-    """Logs of latencies, each with the log of rates of the same job: `x_clat.3.log` and `x_iops.3.log`."""
+    """Logs of latencies, each with the log of rates of the same job: `x_clat.3.log` and
+    `x_iops.3.log`."""
     found = []
     for file, table in logs.items():
         if (match := _KIND.search(file)) and match[1] == kind:
@@ -73,7 +75,8 @@ def _with_rates(
 
 
 def _window(rates: PerSecond, window: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray]:
-    """End of each second since the window's start, and which seconds lie inside, give or take half of one."""
+    """End of each second since the window's start, and which seconds lie inside, give or take half
+    of one."""
     ends = rates.time + 1.0
     if window is None or rates.origin == 0:
         return ends, np.ones(len(ends), bool)

@@ -1,4 +1,5 @@
-"""The unit of fio's latency logs: microseconds up to fio 2.21, nanoseconds since 2.99; a log itself doesn't say."""
+"""The unit of fio's latency logs: microseconds up to fio 2.21, nanoseconds since 2.99; a log itself
+doesn't say."""
 
 from __future__ import annotations
 
@@ -26,8 +27,10 @@ def latency_scale(
 ) -> tuple[float, str | None]:
     """Seconds per unit of a run's latency logs, and what had to be assumed for it.
 
-    Known from the plan, else from the version of fio in its result or the result's own fields, else from columns that only fio since
-    3.19 writes. What the logs' values can't be decides next; without all of that they are taken as nanoseconds, and that is said.
+    Known from the plan, else from the version of fio in its result or the result's own fields, else
+    from columns that only fio since
+    3.19 writes. What the logs' values can't be decides next; without all of that they are taken as
+    nanoseconds, and that is said.
     """
     given = UNITS.get(str(plan.extra.get(UNIT, "")))
     found = given if given is not None else _of_result(fio)
@@ -57,7 +60,8 @@ def _of_result(fio: FioOutput | None) -> float | None:
     latency = next(
         (latency for direction in directions for latency in direction.latencies.values()), None
     )
-    # terse output is in microseconds whatever the version; in JSON a name without _ns is of fio before 2.99
+    # terse output is in microseconds whatever the version; in JSON a name without _ns is of fio
+    # before 2.99
     return 1e-9 if latency is not None and latency.source_field.endswith("_ns") else None
 
 

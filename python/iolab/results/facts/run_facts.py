@@ -52,7 +52,8 @@ class Monitor:
 
     Attributes:
         file: its name; what: the device, or the source where it watched the host as a whole.
-        samples: how many lie inside the window; interval: seconds between them, None where its file doesn't say.
+        samples: how many lie inside the window; interval: seconds between them, None where its file
+        doesn't say.
     """
 
     file: str
@@ -67,20 +68,22 @@ class RunFacts:
 
     Attributes:
         fio, fio_file: the load's own result and the file it came from; None where there is none.
-        pooled: the run's jobs as one: operation to its sums; None where there is no job, or `sections` ran one after another.
-        sections: names of fio's sections where the result holds several and the run is none of them; else empty.
-        entries: positions of the run's jobs in the file, where it is a section of it; empty where they are all.
-        is_over_time: whether `pooled` has the rates of a whole window in which jobs took turns, and isn't the sum of the entries.
-        devices: name to samples, cut to the window, of those that sums over devices hold. monitor_files: files that a monitor wrote.
-        monitors: what each of those files holds, a device each, within the window.
-        host_busy: share of the time of all the host's CPUs that was busy over the window; None where nobody watched.
-        series: name to per-second series.
-        damaged: files that could not be read. altered: files that tell of the run in words, and are not as the run left them.
-        environment, reference: this run's host facts and those to which they are held (`derive_all`).
-        target: what the target said of the run (`target.json`), empty where it said nothing.
-        builds: what was loaded for each build that a run of the study asked for (`build` of `target.json`), one entry each.
-        io_log: what became of the log of every I/O (`log_ios.json`), empty where there was none.
-        host: further facts of the host, `memory_bytes` and `cpus` among them, where known.
+        pooled: the run's jobs as one: operation to its sums; None where there is no job, or
+        `sections` ran one after another. sections: names of fio's sections where the result holds
+        several and the run is none of them; else empty. entries: positions of the run's jobs in the
+        file, where it is a section of it; empty where they are all. is_over_time: whether `pooled`
+        has the rates of a whole window in which jobs took turns, and isn't the sum of the entries.
+        devices: name to samples, cut to the window, of those that sums over devices hold.
+        monitor_files: files that a monitor wrote. monitors: what each of those files holds, a
+        device each, within the window. host_busy: share of the time of all the host's CPUs that was
+        busy over the window; None where nobody watched. series: name to per-second series.
+        damaged: files that could not be read. altered: files that tell of the run in words, and are
+        not as the run left them. environment, reference: this run's host facts and those to which
+        they are held (`derive_all`). target: what the target said of the run (`target.json`), empty
+        where it said nothing. builds: what was loaded for each build that a run of the study asked
+        for (`build` of `target.json`), one entry each. io_log: what became of the log of every I/O
+        (`log_ios.json`), empty where there was none. host: further facts of the host,
+        `memory_bytes` and `cpus` among them, where known.
     """
 
     plan: RunPlan
@@ -106,7 +109,8 @@ class RunFacts:
 
     @cached_property
     def options(self) -> Mapping[str, str]:
-        """What fio echoed of its options, global below the first job's; never complete (flags are missing)."""
+        """What fio echoed of its options, global below the first job's; never complete (flags are
+        missing)."""
         if self.fio is None:
             return {}
         first = self.fio.jobs[0].options if self.fio.jobs else {}
@@ -114,8 +118,8 @@ class RunFacts:
 
     @cached_property
     def jobs(self) -> int | None:
-        """Concurrent jobs: what the file of an imported run proves, else the plan's, else as many as fio's echo says on each host, but
-        no fewer than there are entries."""
+        """Concurrent jobs: what the file of an imported run proves, else the plan's, else as many
+        as fio's echo says on each host, but no fewer than there are entries."""
         if self.proven_jobs is not None or self.plan.jobs is not None:
             return self.plan.jobs if self.proven_jobs is None else self.proven_jobs
         if self.fio is None or not self.fio.jobs:
@@ -126,7 +130,8 @@ class RunFacts:
 
     @cached_property
     def proven_jobs(self) -> int | None:
-        """Jobs of an imported run by the runtimes that fio adds up (`job_runtime`); None where the file lacks them."""
+        """Jobs of an imported run by the runtimes that fio adds up (`job_runtime`); None where the
+        file lacks them."""
         if (
             self.plan.status != "imported"
             or self.fio is None
@@ -153,7 +158,8 @@ class RunFacts:
 
     @cached_property
     def concurrency(self) -> float | None:
-        """I/Os that can be in flight over all jobs, mean over the window: the plan's where jobs differ, else jobs x depth."""
+        """I/Os that can be in flight over all jobs, mean over the window: the plan's where jobs
+        differ, else jobs x depth."""
         planned = self.plan.extra.get("concurrency")
         if isinstance(planned, int | float) and planned > 0:
             return float(planned)
@@ -161,7 +167,8 @@ class RunFacts:
 
     @cached_property
     def offered_iops(self) -> float | None:
-        """Offered rate of an open loop over all jobs, 1/s: the plan's, else echoed rate_iops x jobs."""
+        """Offered rate of an open loop over all jobs, 1/s: the plan's, else echoed rate_iops x
+        jobs."""
         if self.plan.offered_iops is not None:
             return self.plan.offered_iops
         rates = [
@@ -199,10 +206,11 @@ class RunFacts:
 
     @cached_property
     def ended_by_size(self) -> bool:
-        """Whether the load ended because everything was moved that it was to move, and began with its window.
+        """Whether the load ended because everything was moved that it was to move, and began with
+        its window.
 
-        Known of jobs of one section whose size is known. Of an imported run that had a runtime as well it is unknown: fio echoes no flag,
-        and `time_based` is one.
+        Known of jobs of one section whose size is known. Of an imported run that had a runtime as
+        well it is unknown: fio echoes no flag, and `time_based` is one.
         """
         extra = self.plan.extra
         bounded = extra.get("time_based", self.asked_runtime is not None) or "sections" in extra
@@ -215,8 +223,9 @@ class RunFacts:
 
     @cached_property
     def data_bytes(self) -> int | None:
-        """Bytes of data that the load goes over: `size` of each job, and once where `filename` makes them share it and no
-        `offset_increment` sends each to a part of its own (fio(1)); None where unknown."""
+        """Bytes of data that the load goes over: `size` of each job, and once where `filename`
+        makes them share it and no `offset_increment` sends each to a part of its own (fio(1)); None
+        where unknown."""
         size = self._option(parse_fio_size, "size")
         if size is None or self.jobs is None:
             return None
@@ -244,7 +253,8 @@ class RunFacts:
 
     @cached_property
     def parts(self) -> Mapping[str, FioDirection]:
-        """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and beside them too."""
+        """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and
+        beside them too."""
         return parts_of(self.directions)
 
     @cached_property
@@ -264,14 +274,15 @@ class RunFacts:
 
 
 def parts_of(directions: Mapping[str, FioDirection]) -> Mapping[str, FioDirection]:
-    """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and beside them too."""
+    """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and
+    beside them too."""
     apart = {name: direction for name, direction in directions.items() if name != "mixed"}
     return apart if apart.keys() - {"sync"} else directions
 
 
 def effective_depth(options: Mapping[str, str]) -> int | None:
-    """I/Os that a job with these options keeps in flight: 1 for engines that hold one at a time, `iodepth` otherwise; None where an
-    engine that holds several has no iodepth among them."""
+    """I/Os that a job with these options keeps in flight: 1 for engines that hold one at a time,
+    `iodepth` otherwise; None where an engine that holds several has no iodepth among them."""
     if (
         options.get("ioengine", "psync") in SYNC_ENGINES
         and options.get("io_submit_mode") != "offload"
@@ -287,11 +298,13 @@ def mean_latency(direction: FioDirection) -> Latency | None:
 
 
 def threads_of(job: FioJob, seconds: float, alike: int) -> tuple[float, float | None, bool]:
-    """Threads of an entry, more than which it can't have had at a time, and whether the file says so at all."""
+    """Threads of an entry, more than which it can't have had at a time, and whether the file says
+    so at all."""
     echoed = job.options.get("numjobs", "")
     said = int(echoed) if echoed.isdecimal() and int(echoed) > 0 else None
     if job.job_runtime is not None and seconds > 0:
-        # all runtimes over the longest: as many as that were at work on average, whatever numjobs says
+        # all runtimes over the longest: as many as that were at work on average, whatever numjobs
+        # says
         ran = max(1.0, job.job_runtime / seconds)
         return (
             (
@@ -315,7 +328,8 @@ def threads_of(job: FioJob, seconds: float, alike: int) -> tuple[float, float | 
 
 
 def seconds_of(job: FioJob) -> float:
-    """How long an entry did I/O: its longest operation; all of them where what was written was verified afterwards."""
+    """How long an entry did I/O: its longest operation; all of them where what was written was
+    verified afterwards."""
     times = [
         direction.runtime for name, direction in parts_of(job.directions).items() if name != "sync"
     ]

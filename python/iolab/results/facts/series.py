@@ -20,7 +20,8 @@ Samples = TypeVar("Samples", DeviceSamples, HostTable)
 
 
 def cut(samples: Samples, window: tuple[int, int] | None) -> Samples:
-    """The samples whose interval lies inside the window, give or take half an interval; all where either has no clock."""
+    """The samples whose interval lies inside the window, give or take half an interval; all where
+    either has no clock."""
     if window is None or samples.time_ns is None:
         return samples
     inside = _inside(samples.time_ns, samples.interval, window)
@@ -49,11 +50,11 @@ def device_series(
     window: tuple[int, int] | None,
     every: Mapping[str, DeviceSamples] | None = None,
 ) -> dict[str, Series]:
-    """Series over all devices (`device.bw`, `device.read.bw`, `device.write.bw`, `device.util`) and of each of `every`
-    (default: of these) by itself.
+    """Series over all devices (`device.bw`, `device.read.bw`, `device.write.bw`, `device.util`) and
+    of each of `every` (default: of these) by itself.
 
-    Devices are aligned by reading; where their files differ in length, the common readings count. `device.util` is the
-    mean over devices, the others are sums.
+    Devices are aligned by reading; where their files differ in length, the common readings count.
+    `device.util` is the mean over devices, the others are sums.
     """
     found: dict[str, Series] = {}
     if not devices:
@@ -103,7 +104,8 @@ def _length(samples: DeviceSamples | HostTable) -> int:
 def times(
     samples: DeviceSamples | HostTable, window: tuple[int, int] | None
 ) -> NDArray[np.float64]:
-    """End of each interval in seconds since the window's start (or the first interval's), shape (n,)."""
+    """End of each interval in seconds since the window's start (or the first interval's), shape
+    (n,)."""
     if samples.time_ns is not None and len(samples.time_ns):
         return (samples.time_ns - origin(samples.time_ns, samples.interval, window)) / 1e9
     return samples.interval * (1 + np.arange(_length(samples), dtype=np.float64))

@@ -1,4 +1,5 @@
-"""What the target says of a run (`target.json`), and what follows from it: achieved compression, fill, write amplification."""
+"""What the target says of a run (`target.json`), and what follows from it: achieved compression,
+fill, write amplification."""
 
 from __future__ import annotations
 
@@ -47,19 +48,23 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
 
 
 def compression(target: Mapping[str, Any]) -> float | None:
-    """Bytes that the run's files hold (without holes) over the room that they take; None where either isn't known.
+    """Bytes that the run's files hold (without holes) over the room that they take; None where
+    either isn't known.
 
-    Room is whole blocks, and a file system's metadata counts where its books don't tell it apart: below 1 for data that isn't
-    compressed. Files that were preallocated take room without holding anything.
+    Room is whole blocks, and a file system's metadata counts where its books don't tell it apart:
+    below 1 for data that isn't compressed. Files that were preallocated take room without holding
+    anything.
     """
     written, taken = _number(target, "written_bytes"), _number(target, "taken_bytes")
     return written / taken if written and taken and written > 0 and taken > 0 else None
 
 
 def write_amplification(facts: RunFacts) -> float | None:
-    """Bytes that the target's devices wrote within the window over those that the load wrote in it; None without either.
+    """Bytes that the target's devices wrote within the window over those that the load wrote in it;
+    None without either.
 
-    Below 1 where writes stay in memory beyond the window or are compressed; whatever else writes to the devices counts as well.
+    Below 1 where writes stay in memory beyond the window or are compressed; whatever else writes to
+    the devices counts as well.
     """
     asked = sum(
         direction.size_bytes

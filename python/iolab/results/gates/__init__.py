@@ -1,1 +1,2 @@
-"""Gates: each looks at one way in which a run's numbers can lie. One file each, its definition in its docstring."""
+"""Gates: each looks at one way in which a run's numbers can lie. One file each, its definition in
+its docstring."""

@@ -17,14 +17,16 @@ class Gate(Protocol):
     name: str
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """Reasons, none when all is well. Never raises for odd evidence: what isn't there can't be judged."""
+        """Reasons, none when all is well. Never raises for odd evidence: what isn't there can't be
+        judged."""
         ...
 
 
 def judge(facts: RunFacts) -> Iterator[Reason]:
     """The reasons of every registered gate, those of installed packages included.
 
-    A third party's gate that fails makes the run SUSPECT: the run was not judged as that gate's user expects.
+    A third party's gate that fails makes the run SUSPECT: the run was not judged as that gate's
+    user expects.
     """
     for name in registry.names("gate"):
         try:

@@ -11,7 +11,8 @@ from .base import invalid, note
 
 
 class BuildsGate:
-    """INVALID when the loaded modules are not those of the build that was asked for, or are those of a run that asked for another build.
+    """INVALID when the loaded modules are not those of the build that was asked for, or are those
+    of a run that asked for another build.
 
     Builds that were made of the same sources may be equal: a note.
     """
@@ -19,7 +20,8 @@ class BuildsGate:
     name = "builds"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """The run's own modules against the files they should come from, then against those of each other build of the study."""
+        """The run's own modules against the files they should come from, then against those of each
+        other build of the study."""
         own = facts.target.get("build")
         if not isinstance(own, Mapping):
             return

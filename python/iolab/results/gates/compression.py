@@ -11,22 +11,26 @@ from ..facts.target_metrics import compression
 from .base import note, suspect
 
 TOLERANCE = 0.25
-"""Share by which an achieved ratio may miss the asked one: blocks, records and headers cost up to that at ordinary sizes."""
+"""Share by which an achieved ratio may miss the asked one: blocks, records and headers cost up to
+that at ordinary sizes."""
 PLAIN = 1.05
 """Ratio up to which a target counts as not compressing at all."""
 
 
 class CompressionGate:
-    """fio's buffer options don't always give what they say, and file systems can't give every ratio; what differs is said.
+    """fio's buffer options don't always give what they say, and file systems can't give every
+    ratio; what differs is said.
 
-    `buffer_compress_percentage=0` without `refill_buffers` writes one block again and again (13.5 times compressible at
-    128 KiB records); 100 without a pattern, and `zero_buffers`, write zeros, which ZFS stores as holes. SUSPECT where
-    the job is known, a note where only fio's echo is there (it leaves flags out).
+    `buffer_compress_percentage=0` without `refill_buffers` writes one block again and again (13.5
+    times compressible at 128 KiB records); 100 without a pattern, and `zero_buffers`, write zeros,
+    which ZFS stores as holes. SUSPECT where the job is known, a note where only fio's echo is there
+    (it leaves flags out).
 
-    Where the target told what the files take: p per cent asked is a ratio of 1 / (1 - p / 100). A target that doesn't compress
-    gives a note; one that compresses data that was asked to be incompressible, SUSPECT; one that misses the ratio by more than
-    25 %, a note, for file systems save whole blocks only: of 8 KiB in blocks of 4 KiB there is 1x and 2x and nothing between.
-    The achieved ratio is the metric `target.compression`, and is what charts should stand on.
+    Where the target told what the files take: p per cent asked is a ratio of 1 / (1 - p / 100). A
+    target that doesn't compress gives a note; one that compresses data that was asked to be
+    incompressible, SUSPECT; one that misses the ratio by more than 25 %, a note, for file systems
+    save whole blocks only: of 8 KiB in blocks of 4 KiB there is 1x and 2x and nothing between. The
+    achieved ratio is the metric `target.compression`, and is what charts should stand on.
     """
 
     name = "compression"

@@ -14,22 +14,26 @@ BUSY_CPU = 0.75
 
 
 SHORTEST = 1.0
-"""Seconds; in a shorter run what jobs took to begin and to end, which fio counts in, may be more than what the load took."""
+"""Seconds; in a shorter run what jobs took to begin and to end, which fio counts in, may be more
+than what the load took."""
 
 
 class CpuBoundGate:
-    """SUSPECT when a job used 90 % of a CPU on average, or the host's CPUs together were 90 % busy over the window.
+    """SUSPECT when a job used 90 % of a CPU on average, or the host's CPUs together were 90 % busy
+    over the window.
 
-    Then the number tells how fast the load generator or the host is, not the storage. Where nobody watched the host's
-    CPUs, the CPU time of all jobs together stands for it, which knows nothing of the kernel's own threads; neither is asked of
-    runs shorter than a second. From 75 % of the host's CPUs on it is noted: an emulated host, or one that others use, is often
-    out of them before that.
+    Then the number tells how fast the load generator or the host is, not the storage. Where nobody
+    watched the host's CPUs, the CPU time of all jobs together stands for it, which knows nothing of
+    the kernel's own threads; neither is asked of runs shorter than a second. From 75 % of the
+    host's CPUs on it is noted: an emulated host, or one that others use, is often out of them
+    before that.
     """
 
     name = "cpu-bound"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """fio's own CPU share against one CPU; the host's busy share, or that of all jobs, against all CPUs."""
+        """fio's own CPU share against one CPU; the host's busy share, or that of all jobs, against
+        all CPUs."""
         long_enough = facts.runtime >= SHORTEST
         if long_enough and facts.cpu >= SATURATED_CPU:
             yield suspect(

@@ -12,10 +12,12 @@ from .base import invalid
 
 
 class ErrorsGate:
-    """INVALID when a job has an error, I/Os failed, fio's exit code is not 0, or the run was ended early.
+    """INVALID when a job has an error, I/Os failed, fio's exit code is not 0, or the run was ended
+    early.
 
-    fio's exit code alone is the number of failed jobs modulo 256: 256 failed jobs give 0, so each job's own `error`
-    decides. Under group_reporting one failed job of many leaves its error in the group's entry, beside healthy rates.
+    fio's exit code alone is the number of failed jobs modulo 256: 256 failed jobs give 0, so each
+    job's own `error` decides. Under group_reporting one failed job of many leaves its error in the
+    group's entry, beside healthy rates.
     """
 
     name = "errors"

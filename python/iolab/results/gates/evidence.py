@@ -11,11 +11,13 @@ from .base import invalid, suspect
 
 
 class EvidenceGate:
-    """INVALID without a readable result of the load, with any file damaged that numbers come from, or where one run has sections that ran
-    one after another; SUSPECT where another file was changed, removed or added after the run ended, and where fio wrote text into its JSON.
+    """INVALID without a readable result of the load, with any file damaged that numbers come from,
+    or where one run has sections that ran one after another; SUSPECT where another file was
+    changed, removed or added after the run ended, and where fio wrote text into its JSON.
 
-    fio prints errors of I/O units and "terminating on signal" into the output file ahead of the document
-    (fio issues 731, 2048), so text there means that something happened; its notes, progress and normal output don't.
+    fio prints errors of I/O units and "terminating on signal" into the output file ahead of the
+    document (fio issues 731, 2048), so text there means that something happened; its notes,
+    progress and normal output don't.
     """
 
     name = "evidence"

@@ -21,11 +21,13 @@ LATENCY_BITS = 6
 
 
 class IoLogGate:
-    """A note when the recording of a run's I/Os (`log_ios`) has other numbers than fio's result, or could not be made.
+    """A note when the recording of a run's I/Os (`log_ios`) has other numbers than fio's result, or
+    could not be made.
 
-    Held against each other are I/Os of each operation (fio's `total_ios`, or the `N` of its latencies: after a ramp the two differ
-    by I/Os that began in it) and percentiles of total latency, which must be equal: both stand on one grid. The metrics come from
-    fio's result whatever the recording holds, so it takes nothing away from the run.
+    Held against each other are I/Os of each operation (fio's `total_ios`, or the `N` of its
+    latencies: after a ramp the two differ by I/Os that began in it) and percentiles of total
+    latency, which must be equal: both stand on one grid. The metrics come from fio's result
+    whatever the recording holds, so it takes nothing away from the run.
     """
 
     name = "io-log"

@@ -10,10 +10,12 @@ from .base import invalid, suspect
 
 
 class JobCountGate:
-    """INVALID when fio's entries are neither one per planned job nor one per group, or its echo names another numjobs.
+    """INVALID when fio's entries are neither one per planned job nor one per group, or its echo
+    names another numjobs.
 
-    group_reporting is a flag, which fio doesn't echo; an entry for each group and host is therefore allowed. The layout of an imported
-    run is no plan: SUSPECT where fio's echo, its entries or the runtimes that it adds up say otherwise.
+    group_reporting is a flag, which fio doesn't echo; an entry for each group and host is therefore
+    allowed. The layout of an imported run is no plan: SUSPECT where fio's echo, its entries or the
+    runtimes that it adds up say otherwise.
     """
 
     name = "job-count"

@@ -17,13 +17,15 @@ SLOW_SECONDS = 100e-6
 """Above this mean latency the time a job spends between I/Os can't explain a gap."""
 SATURATED_CPU = 0.9
 PACING = ("rate", "thinktime", "flow")
-"""fio's options that make a job wait between its I/Os (fio(1)); `rate_iops` makes an open loop, which is judged by its rate."""
+"""fio's options that make a job wait between its I/Os (fio(1)); `rate_iops` makes an open loop,
+which is judged by its rate."""
 
 
 def concurrency_reason(
     in_flight: float, concurrency: float, latency: float, cpu_bound: bool | None
 ) -> Reason | None:
-    """The reason, if any, that L = `in_flight` against C = `concurrency` gives; `cpu_bound` None for published numbers."""
+    """The reason, if any, that L = `in_flight` against C = `concurrency` gives; `cpu_bound` None
+    for published numbers."""
     ratio = in_flight / concurrency
     data = {"in_flight": in_flight, "concurrency": concurrency, "ratio": ratio}
     if ratio > HIGH and cpu_bound is not None:
@@ -51,11 +53,12 @@ def concurrency_reason(
 class LittlesLawGate:
     """L = rate x mean latency against C = jobs x effective depth, closed loops only (Little 1961).
 
-    L > 1.03 C is a unit or field error: INVALID where C is known, that is planned, or proven by the result itself. L < 0.97 C is time
-    that jobs spend outside I/O: a note, and SUSPECT only where the mean latency is at least 100 µs, fio was not asked to wait between I/Os
-    (`rate`, `thinktime`, `flow`), and neither a job saturates its CPU nor anyone the host's. Of a set of files it is never more than a
-    note: they have to be opened, and some jobs are through before the others. What isn't known of C is noted; an assumed C makes nothing
-    INVALID.
+    L > 1.03 C is a unit or field error: INVALID where C is known, that is planned, or proven by the
+    result itself. L < 0.97 C is time that jobs spend outside I/O: a note, and SUSPECT only where
+    the mean latency is at least 100 µs, fio was not asked to wait between I/Os (`rate`,
+    `thinktime`, `flow`), and neither a job saturates its CPU nor anyone the host's. Of a set of
+    files it is never more than a note: they have to be opened, and some jobs are through before the
+    others. What isn't known of C is noted; an assumed C makes nothing INVALID.
     """
 
     name = "littles-law"

@@ -12,14 +12,15 @@ SHARE = 0.9
 
 
 class MonitorAliveGate:
-    """INVALID when a monitor that was planned left nothing, or one of its files has less than 90 % (less one) of the samples
-    due inside the window, for any device.
+    """INVALID when a monitor that was planned left nothing, or one of its files has less than 90 %
+    (less one) of the samples due inside the window, for any device.
 
-    A file that doesn't say the time between its samples is not judged: how many were due is unknown.
+    A file that doesn't say the time between its samples is not judged: how many were due is
+    unknown.
 
-    A monitor that died takes its numbers' meaning with it: an average over the first ten seconds isn't one over sixty.
-    A source's file is `<source>.log`, or begins with its name and a dot. What a recording lost during the run is noted, and
-    what interrupted it.
+    A monitor that died takes its numbers' meaning with it: an average over the first ten seconds
+    isn't one over sixty. A source's file is `<source>.log`, or begins with its name and a dot. What
+    a recording lost during the run is noted, and what interrupted it.
     """
 
     name = "monitor-alive"

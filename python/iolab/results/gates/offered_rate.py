@@ -13,7 +13,8 @@ REACHED = 0.95
 
 
 class OfferedRateGate:
-    """A note "saturated" when an open loop achieved less than 95 % of what was offered; charts draw such runs dashed."""
+    """A note "saturated" when an open loop achieved less than 95 % of what was offered; charts draw
+    such runs dashed."""
 
     name = "offered-rate"
 

@@ -15,18 +15,20 @@ SLACK = 1.0
 """Seconds over the asked runtime that never matter: fio checks the time between I/Os."""
 
 BEYOND = 1.05
-"""A load that ends by its size moves that size; one that moved more than this share of it did not end by its size."""
+"""A load that ends by its size moves that size; one that moved more than this share of it did not
+end by its size."""
 
 
 class RuntimeGate:
-    """INVALID below 98 % of the asked runtime (unless the asked size was done or the steady state reached by then), SUSPECT above 105 %
-    and a second; of a set of files INVALID where it wasn't done within the runtime.
+    """INVALID below 98 % of the asked runtime (unless the asked size was done or the steady state
+    reached by then), SUSPECT above 105 % and a second; of a set of files INVALID where it wasn't
+    done within the runtime.
 
-    Whether an imported run was `time_based` is mostly unknown (fio echoes no flag): SUSPECT where it ended early and moved more than a
-    load would that ends by its size.
+    Whether an imported run was `time_based` is mostly unknown (fio echoes no flag): SUSPECT where
+    it ended early and moved more than a load would that ends by its size.
 
-    An interrupted fio writes a healthy-looking rate over a shortened runtime; a straggler stretches the runtime of its
-    group, and with it dilutes the rate (total I/Os over the longest job's time).
+    An interrupted fio writes a healthy-looking rate over a shortened runtime; a straggler stretches
+    the runtime of its group, and with it dilutes the rate (total I/Os over the longest job's time).
     """
 
     name = "runtime"
@@ -89,7 +91,8 @@ class RuntimeGate:
 
 
 def _passes(facts: RunFacts) -> int:
-    """How often fio moves its size: `loops`, and once more where it verifies or trims what it writes."""
+    """How often fio moves its size: `loops`, and once more where it verifies or trims what it
+    writes."""
     loops = facts.options.get("loops", "")
     twice = "verify" in facts.options or "trim" in facts.options.get(
         "rw", facts.options.get("readwrite", "")

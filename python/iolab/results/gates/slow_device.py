@@ -13,10 +13,12 @@ from .base import suspect
 
 
 class SlowDeviceGate:
-    """SUSPECT when a device's mean latency is 3 times the median of its three or more peers and 100 µs or more, or its busy
-    share 3 times theirs and 30 % or more, while it moves at most 1.5 times as much as they.
+    """SUSPECT when a device's mean latency is 3 times the median of its three or more peers and 100
+    µs or more, or its busy share 3 times theirs and 30 % or more, while it moves at most 1.5 times
+    as much as they.
 
-    Then the numbers tell how slow that device is, not the target. Devices that did nothing are no peers.
+    Then the numbers tell how slow that device is, not the target. Devices that did nothing are no
+    peers.
     """
 
     name = "slow-device"

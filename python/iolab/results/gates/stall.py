@@ -16,9 +16,11 @@ SHORTEST = 3.0
 
 
 def stalls(series: Series) -> list[tuple[float, float]]:
-    """(start, length) in seconds since the window's start of every span of three seconds or more in which each sample is exactly zero.
+    """(start, length) in seconds since the window's start of every span of three seconds or more in
+    which each sample is exactly zero.
 
-    A sample stands for the time since the one before, however often was read; half of a second's jitter is let pass.
+    A sample stands for the time since the one before, however often was read; half of a second's
+    jitter is let pass.
     """
     idle = np.concatenate(([False], series.values == 0, [False]))
     edges = np.flatnonzero(np.diff(idle.astype(np.int8)))
@@ -42,10 +44,12 @@ def moved_series(facts: RunFacts) -> tuple[Series, str] | None:
 
 
 class StallGate:
-    """SUSPECT when 0 bytes moved for three seconds or more, summed over the target's devices: in every sample of that time.
+    """SUSPECT when 0 bytes moved for three seconds or more, summed over the target's devices: in
+    every sample of that time.
 
-    `stall.seconds` is a metric beside it, because leaving stalled runs out of one arm would hide the effect. Devices
-    that moved nothing in the whole window didn't stall: a cache served the load, which is noted.
+    `stall.seconds` is a metric beside it, because leaving stalled runs out of one arm would hide
+    the effect. Devices that moved nothing in the whole window didn't stall: a cache served the
+    load, which is noted.
     """
 
     name = "stall"

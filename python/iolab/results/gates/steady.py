@@ -11,16 +11,19 @@ from .base import suspect
 
 
 class SteadyGate:
-    """SUSPECT when the load's own per-second throughput fails SNIA's range or slope test, or its halves differ.
+    """SUSPECT when the load's own per-second throughput fails SNIA's range or slope test, or its
+    halves differ.
 
-    SNIA Performance Test Specification 2.0.2, "Steady State": range within 20 % of the average, best-fit slope within
-    10 %. `stats.steady` says how seconds become rounds. Devices alone are no measure: write-back moves in bursts.
+    SNIA Performance Test Specification 2.0.2, "Steady State": range within 20 % of the average,
+    best-fit slope within 10 %. `stats.steady` says how seconds become rounds. Devices alone are no
+    measure: write-back moves in bursts.
     """
 
     name = "steady"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """The load's bytes per second; silent below ten samples, on open loops, whose rate is given, and where the load rises."""
+        """The load's bytes per second; silent below ten samples, on open loops, whose rate is
+        given, and where the load rises."""
         series = None if facts.plan.extra.get("steps") else facts.series.get("load.bw")
         found = None if series is None or facts.offered_iops is not None else steady(series.values)
         if found is None or found.ok:

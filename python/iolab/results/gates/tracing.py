@@ -10,7 +10,8 @@ from .base import note
 
 
 class TracingGate:
-    """A note when kernel tracing that is not the study's own was on at the run's start or end: what is traced takes longer."""
+    """A note when kernel tracing that is not the study's own was on at the run's start or end: what
+    is traced takes longer."""
 
     name = "tracing"
 

@@ -11,7 +11,8 @@ from .base import note
 
 
 class WorkingSetGate:
-    """A note when buffered reads went over less data than the host has memory: the cache may have served them.
+    """A note when buffered reads went over less data than the host has memory: the cache may have
+    served them.
 
     None where the cache was cold when the run began, and each block was read once.
     """
@@ -48,7 +49,8 @@ class WorkingSetGate:
 
 
 def _each_once(facts: RunFacts, size: int) -> bool:
-    """Whether no block was read twice: no more was read than there is, and nothing was written first or chosen again and again."""
+    """Whether no block was read twice: no more was read than there is, and nothing was written
+    first or chosen again and again."""
     asked = facts.plan.extra.get("options")
     options = {**facts.options, **(asked if isinstance(asked, dict) else {})}
     again = any(

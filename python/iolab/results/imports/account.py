@@ -15,14 +15,17 @@ class Imported:
     """What became of an import.
 
     Attributes:
-        runs: how many were made; layouts: that took them, as text; is_inferred: whether the layouts were found here.
-        files: what each file counts as, to the paths: `results`, `damaged`, `copies`, `unmatched`, `evidence`,
-            `beside-others`, `unattached`, `traces`, `normal-output`, `unknown`, `own`. A file counts once.
+        runs: how many were made; layouts: that took them, as text; is_inferred: whether the layouts
+        were found here. files: what each file counts as, to the paths: `results`, `damaged`,
+        `copies`, `unmatched`, `evidence`,
+            `beside-others`, `unattached`, `traces`, `normal-output`, `unknown`, `own`. A file
+            counts once.
         skipped: why something was never read, to the paths.
-        notes: what had to be decided, in words. suggestions: layouts that would take what is unmatched.
-        empty: folders that the layout names and that have no fio result. differences: of the variants' options, in words.
-        whole: whether the source was one results directory of iolab, taken as it is.
-        outputs: the fio results as they were read, by the SHA-256 of their bytes.
+        notes: what had to be decided, in words. suggestions: layouts that would take what is
+        unmatched. empty: folders that the layout names and that have no fio result. differences: of
+        the variants' options, in words. whole: whether the source was one results directory of
+        iolab, taken as it is. outputs: the fio results as they were read, by the SHA-256 of their
+        bytes.
     """
 
     runs: int

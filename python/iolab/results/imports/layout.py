@@ -1,4 +1,5 @@
-"""How a foreign tree's paths name variants and factors: `{submit}-rate-submit/{variant}/{disks:int}-{media}`."""
+"""How a foreign tree's paths name variants and factors:
+`{submit}-rate-submit/{variant}/{disks:int}-{media}`."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Layout:
         return {name: _TYPES[self.types[name]][1](text) for name, text in found.groupdict().items()}
 
     def rest(self, path: str) -> str:
-        """What of a matching path no field has: what tells runs of one cell apart when nothing else does."""
+        """What of a matching path no field has: what tells runs of one cell apart when nothing else
+        does."""
         found = self.pattern.fullmatch(path)
         if found is None:
             return path

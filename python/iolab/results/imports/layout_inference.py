@@ -1,6 +1,8 @@
-"""Layouts inferred from the paths of results: what varies between them, named by the keys in the paths and by fio's echoed options.
+"""Layouts inferred from the paths of results: what varies between them, named by the keys in the
+paths and by fio's echoed options.
 
-The answer is text that `layout.parse_layout` reads, so that it can be shown, repeated and corrected. Everything afterwards goes by it.
+The answer is text that `layout.parse_layout` reads, so that it can be shown, repeated and
+corrected. Everything afterwards goes by it.
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ _COPIES = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A result: its path below the tree, and what fio echoed of its options where it reports one group (`section`, the job's name, where it
-    echoed nothing)."""
+    """A result: its path below the tree, and what fio echoed of its options where it reports one
+    group (`section`, the job's name, where it echoed nothing)."""
 
     path: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +71,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Inferred:
-    """Layouts that take the results; those that would take the copies beside them; whose paths the copies are."""
+    """Layouts that take the results; those that would take the copies beside them; whose paths the
+    copies are."""
 
     layouts: tuple[str, ...]
     copies: tuple[str, ...] = ()
@@ -81,7 +84,8 @@ class _Part(list[Token]):
 
     @cached_property
     def shape(self) -> tuple[str, ...]:
-        """What names of the same form have in common: glue, keys with a value beside them, and kinds of words."""
+        """What names of the same form have in common: glue, keys with a value beside them, and
+        kinds of words."""
         found = []
         for place, token in enumerate(self):
             beside = [token.kind for token in self[max(0, place - 2) : place + 3]]
@@ -108,8 +112,8 @@ class _Unit:
 
 @dataclass
 class _Column:
-    """One place of the paths of a class: its texts by unit, and the field that it is. `is_field` says that it is one though its text
-    is the same in all of this class."""
+    """One place of the paths of a class: its texts by unit, and the field that it is. `is_field`
+    says that it is one though its text is the same in all of this class."""
 
     level: int
     tokens: list[Token]
@@ -169,7 +173,8 @@ def _is_copy(path: str, paths: set[str]) -> bool:
 
 
 def _units(samples: Sequence[Sample]) -> list[_Unit]:
-    """Folders where each holds one result and names of files tell nothing, else files; decided for each depth."""
+    """Folders where each holds one result and names of files tell nothing, else files; decided for
+    each depth."""
     by_depth: dict[int, list[Sample]] = defaultdict(list)
     for sample in samples:
         by_depth[sample.path.count("/")].append(sample)
@@ -293,7 +298,8 @@ def _name(classes: list[_Class]) -> None:
 
 
 def _name_keyed(columns: list[_Column], units: list[_Unit]) -> None:
-    """Values beside a key of theirs: `iodepth-8`, `8-jobs`, `bs=4k`, `engine=libaio`; `t8` unless fio echoed another number of jobs."""
+    """Values beside a key of theirs: `iodepth-8`, `8-jobs`, `bs=4k`, `engine=libaio`; `t8` unless
+    fio echoed another number of jobs."""
     words = [column for column in columns if column.tokens[0].kind != "glue"]
     used: set[int] = set()
     for place, column in enumerate(words):
@@ -324,7 +330,8 @@ def _name_keyed(columns: list[_Column], units: list[_Unit]) -> None:
 
 
 def _contradicts(name: str, column: _Column, units: list[_Unit]) -> bool:
-    """Whether fio echoed other values of a field than the column has: it echoes `numjobs` and `iodepth` where they aren't 1."""
+    """Whether fio echoed other values of a field than the column has: it echoes `numjobs` and
+    `iodepth` where they aren't 1."""
     option = {"threads": "numjobs"}.get(name, name)
     return option in ("numjobs", "iodepth") and any(
         "section" not in unit.options
@@ -413,7 +420,8 @@ def _name_known(each: _Class) -> None:
 
 
 def _name_repetition(each: _Class) -> None:
-    """A number from 0 or 1 on at the end of a name, whose runs fio echoes the same options for, counts repetitions."""
+    """A number from 0 or 1 on at the end of a name, whose runs fio echoes the same options for,
+    counts repetitions."""
     if any(column.name == "repetition" for column in each.columns):
         return
     for columns in reversed(each.levels):
@@ -432,8 +440,8 @@ def _name_repetition(each: _Class) -> None:
 
 
 def _same_options(each: _Class, column: _Column) -> bool:
-    """Whether what fio echoed is there, and is the same wherever all but this column is; of a name that is nothing but the number the jobs'
-    names do."""
+    """Whether what fio echoed is there, and is the same wherever all but this column is; of a name
+    that is nothing but the number the jobs' names do."""
     seen: dict[tuple[str, ...], dict[str, str]] = {}
     for place, unit in enumerate(each.units):
         rest = tuple(other.values[place] for other in each.columns if other is not column)
@@ -445,7 +453,8 @@ def _same_options(each: _Class, column: _Column) -> bool:
 
 
 def _name_rest(classes: list[_Class]) -> None:
-    """What is left: one column of text is the variant, the others are factors named by the words beside them, else by their place."""
+    """What is left: one column of text is the variant, the others are factors named by the words
+    beside them, else by their place."""
     _open_constant_levels(classes)
     choices: dict[tuple[int, int], list[tuple[_Class, _Column]]] = defaultdict(list)
     for each in classes:
@@ -479,7 +488,8 @@ def _is_open(column: _Column) -> bool:
 
 
 def _open_constant_levels(classes: list[_Class]) -> None:
-    """A folder that is the same in one class and differs between classes is a field in all of them, unless it has keys in one."""
+    """A folder that is the same in one class and differs between classes is a field in all of them,
+    unless it has keys in one."""
     folders: dict[int, set[str]] = defaultdict(set)
     named: set[int] = set()
     for each in classes:

@@ -1,6 +1,8 @@
-"""Options that fio echoes of a run: which of them say what was measured, and what differs between runs that look alike.
+"""Options that fio echoes of a run: which of them say what was measured, and what differs between
+runs that look alike.
 
-Runs whose options differ are no repetitions of one measurement. What differs becomes a factor, unless the variant alone explains it.
+Runs whose options differ are no repetitions of one measurement. What differs becomes a factor,
+unless the variant alone explains it.
 """
 
 from __future__ import annotations
@@ -129,7 +131,8 @@ class Told:
 
 
 def telling_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options that say what was measured, by name, in one spelling: `4k` as `4096`, flags without a value as `1`."""
+    """The options that say what was measured, by name, in one spelling: `4k` as `4096`, flags
+    without a value as `1`."""
     return {name: _spelling(name, text) for name, text in options.items() if name not in INCIDENTAL}
 
 
@@ -147,9 +150,11 @@ def _spelling(name: str, text: str) -> str:
 
 
 def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
-    """Fill factors that the paths of some runs don't name from the options that fio echoed of them; returns how many of each.
+    """Fill factors that the paths of some runs don't name from the options that fio echoed of them;
+    returns how many of each.
 
-    Trees of several shapes name different factors: `randread-8-1.json` leaves out what `randread-8-4.json` tells.
+    Trees of several shapes name different factors: `randread-8-1.json` leaves out what
+    `randread-8-4.json` tells.
     """
     found: dict[str, int] = {}
     for name in dict.fromkeys(name for run in runs for name in run.factors):
@@ -177,9 +182,11 @@ def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
 
 
 def drop_explained_folders(runs: Sequence[Told]) -> list[str]:
-    """Remove factors of unnamed folders that only some runs have and that their named factors explain; returns their names.
+    """Remove factors of unnamed folders that only some runs have and that their named factors
+    explain; returns their names.
 
-    A folder `random` above `randread` tells nothing more, and keeps runs of other trees out of its cells.
+    A folder `random` above `randread` tells nothing more, and keeps runs of other trees out of its
+    cells.
     """
     dropped = []
     for name in [
@@ -206,10 +213,11 @@ def drop_explained_folders(runs: Sequence[Told]) -> list[str]:
 
 
 def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
-    """Make factors of the options in which runs of one cell differ; returns each new factor with an example, in words.
+    """Make factors of the options in which runs of one cell differ; returns each new factor with an
+    example, in words.
 
-    A cell is one variant at one combination of factor levels. Options of which one explains the other become one factor. What only
-    the variant explains stays the variant's own.
+    A cell is one variant at one combination of factor levels. Options of which one explains the
+    other become one factor. What only the variant explains stays the variant's own.
     """
     found: dict[str, str] = {}
     while True:
@@ -262,7 +270,8 @@ def _differing(runs: Sequence[Told]) -> dict[str, str]:
 
 
 def _factor_name(option: str, runs: Sequence[Told]) -> str:
-    """The option's name; `fio_<name>` where the layout has a factor of that name that says otherwise."""
+    """The option's name; `fio_<name>` where the layout has a factor of that name that says
+    otherwise."""
     name = option.replace("-", "_")
     return f"fio_{name}" if any(name in run.factors for run in runs) else name
 

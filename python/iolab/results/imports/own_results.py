@@ -16,7 +16,8 @@ _MADE_ANEW = {"observations.parquet", "series.parquet", "histograms.parquet", "l
 
 
 def is_own_results(source: Source) -> bool:
-    """Whether the source as a whole is one results directory that can be opened, of one host or several."""
+    """Whether the source as a whole is one results directory that can be opened, of one host or
+    several."""
     paths = {file.path: file for file in source.files}
     manifest = paths.get(FILE) or paths.get("hosts.json")
     if manifest is None or not any(
@@ -38,8 +39,8 @@ def copy_own_results(
 ) -> int:
     """Write all of its files but caches below `output`; returns how many runs it has.
 
-    The manifest is the source's, with what it was imported from. UsageError for a baseline that it hasn't, ResultsError for a manifest that
-    can't be read.
+    The manifest is the source's, with what it was imported from. UsageError for a baseline that it
+    hasn't, ResultsError for a manifest that can't be read.
     """
     runs = 0
     for file in source.files:

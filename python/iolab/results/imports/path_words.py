@@ -1,4 +1,5 @@
-"""Words of paths that people give their results: what is a key (`iodepth-8`, `8jobs`, `bs=4k`), a value, a date, a repetition."""
+"""Words of paths that people give their results: what is a key (`iodepth-8`, `8jobs`, `bs=4k`), a
+value, a date, a repetition."""
 
 from __future__ import annotations
 
@@ -215,7 +216,8 @@ def is_baseline(text: str) -> bool:
 
 
 def same_value(option: str, text: str) -> str:
-    """An option's value in one spelling: sizes in bytes, `randread` for `random_read`, numbers without zeros before them."""
+    """An option's value in one spelling: sizes in bytes, `randread` for `random_read`, numbers
+    without zeros before them."""
     lower = text.strip().lower()
     if option in ("rw", "readwrite"):
         lower = (

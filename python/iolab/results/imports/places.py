@@ -1,4 +1,5 @@
-"""Which run of a cell is which repetition: by the name that the path has for it, so that a missing one shifts no other."""
+"""Which run of a cell is which repetition: by the name that the path has for it, so that a missing
+one shifts no other."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ class Place:
     """What is known of a run's place among those of its cell.
 
     Attributes:
-        cell: what all variants of one cell share; variant: the arm; named: what `{repetition}` or `{block}` says, None without one;
-        rest: what else tells the path apart.
+        cell: what all variants of one cell share; variant: the arm; named: what `{repetition}` or
+        `{block}` says, None without one; rest: what else tells the path apart.
     """
 
     cell: Hashable
@@ -24,10 +25,12 @@ class Place:
 
 
 def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
-    """The repetition of each run, from 1 (or the number that the path has), and notes on what had to be assumed.
+    """The repetition of each run, from 1 (or the number that the path has), and notes on what had
+    to be assumed.
 
-    A name stands for the same repetition in every variant. Variants that share no name (dates of different days) are numbered each by
-    itself in the order of their names, which is said: such pairs are by order alone.
+    A name stands for the same repetition in every variant. Variants that share no name (dates of
+    different days) are numbered each by itself in the order of their names, which is said: such
+    pairs are by order alone.
     """
     names = [place.rest if place.named is None else place.named for place in places]
     groups: dict[Hashable, list[int]] = defaultdict(list)
@@ -76,7 +79,8 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
 
 
 def _part_twins(places: Sequence[Place], found: list[int]) -> None:
-    """Runs of one cell and variant with the same number (several results in one named repetition) take the next free ones."""
+    """Runs of one cell and variant with the same number (several results in one named repetition)
+    take the next free ones."""
     taken: dict[tuple[Hashable, str], set[int]] = defaultdict(set)
     twins = []
     for at, place in enumerate(places):
@@ -91,7 +95,8 @@ def _part_twins(places: Sequence[Place], found: list[int]) -> None:
 
 
 def _numbers(names: set[str]) -> dict[str, int]:
-    """Each name's number: itself where all are whole numbers, else its place in their order (`run2` before `run10`)."""
+    """Each name's number: itself where all are whole numbers, else its place in their order (`run2`
+    before `run10`)."""
     if all(re.fullmatch(r"\d{1,8}", name) for name in names) and len(
         {int(name) for name in names}
     ) == len(names):

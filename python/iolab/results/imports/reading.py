@@ -1,4 +1,5 @@
-"""What the files of an import are, by their content: fio results with their groups, iolab's own runs, evidence, traces, and the rest."""
+"""What the files of an import are, by their content: fio results with their groups, iolab's own
+runs, evidence, traces, and the rest."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def read_source(source: Source) -> Reading:
 
 
 def _complete_own(reading: Reading) -> None:
-    """A run of iolab's own is one result, whatever fio wrote in it: the first of its fio results, else its plan."""
+    """A run of iolab's own is one result, whatever fio wrote in it: the first of its fio results,
+    else its plan."""
     first: dict[str, FioResult] = {}
     for result in [each for each in reading.results if each.plan is not None]:
         if first.setdefault(result.folder, result) is not result:
@@ -179,8 +181,8 @@ def _read(file: SourceFile, format_name: str, plan: RunPlan | None) -> FioResult
 
 
 def options_of(group: FioGroup) -> dict[str, str]:
-    """What fio echoed of a group, options in which its jobs differ with each value, and how many jobs it had; the job's name where fio
-    echoed nothing."""
+    """What fio echoed of a group, options in which its jobs differ with each value, and how many
+    jobs it had; the job's name where fio echoed nothing."""
     names = dict.fromkeys(name for job in group.jobs for name in job.options)
     found = {
         name: "+".join(sorted({job.options.get(name, "absent") for job in group.jobs}))
@@ -199,7 +201,8 @@ def _jobs(jobs: Sequence[FioJob]) -> int:
 
 
 def kind_of(file: SourceFile) -> str | None:
-    """The format of a file that is no fio result, `trace` for one of I/O events, None for anything else."""
+    """The format of a file that is no fio result, `trace` for one of I/O events, None for anything
+    else."""
     from ...recording.read.trace import Trace
 
     name = file.path.rpartition("/")[2]
@@ -233,8 +236,9 @@ def join_files(
 ) -> tuple[dict[str, list[SourceFile]], list[SourceFile]]:
     """Files by the path of the result that they belong to, and those that belong to none.
 
-    A folder's only result has all of the folder's files, and of folders below that have no result. Among several, a file belongs to the
-    one whose echoed log prefix, name or values its own name begins with or holds.
+    A folder's only result has all of the folder's files, and of folders below that have no result.
+    Among several, a file belongs to the one whose echoed log prefix, name or values its own name
+    begins with or holds.
     """
     by_folder: dict[str, list[FioResult]] = {}
     for result in results:
@@ -318,7 +322,8 @@ def _log_prefixes(result: FioResult) -> set[str]:
 
 
 def _values(stem: str) -> tuple[str, ...]:
-    """The words of a name but its keys: `randread-iodepth-8-numjobs-1` and `randread-8-1` have the same."""
+    """The words of a name but its keys: `randread-iodepth-8-numjobs-1` and `randread-8-1` have the
+    same."""
     from .path_words import words_of
 
     return tuple(

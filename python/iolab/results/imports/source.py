@@ -1,6 +1,8 @@
-"""What an import reads from: a directory, an archive or a single file, as a list of regular files within bounds.
+"""What an import reads from: a directory, an archive or a single file, as a list of regular files
+within bounds.
 
-Whatever else an archive or a tree holds (links out of it, devices, FIFOs, sparse files) is left out and counted.
+Whatever else an archive or a tree holds (links out of it, devices, FIFOs, sparse files) is left out
+and counted.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ MAX_BYTES = 64 << 30
 """Bytes that an archive may have unpacked, unless told otherwise."""
 
 MAX_RATIO = 2000
-"""An archive that grows by more when it is unpacked is no archive of results: text packs to 1/5 up to 1/100."""
+"""An archive that grows by more when it is unpacked is no archive of results: text packs to 1/5 up
+to 1/100."""
 
 RATIO_FROM = 256 << 20
 """Bytes unpacked below which the ratio doesn't matter."""
@@ -54,9 +57,9 @@ class Source:
     """Files to import.
 
     Attributes:
-        name: of the source, without what names its kind; prefix: folders that were stepped into, in which all files lie.
-        files: regular files by path; skipped: why something was left out, to the paths.
-        may_move: whether the files are copies made for this import.
+        name: of the source, without what names its kind; prefix: folders that were stepped into, in
+        which all files lie. files: regular files by path; skipped: why something was left out, to
+        the paths. may_move: whether the files are copies made for this import.
     """
 
     name: str
@@ -76,10 +79,11 @@ def open_source(
 ) -> Iterator[Source]:
     """The files of a directory, of a tar or zip archive, of a compressed file, or a single file.
 
-    An archive is unpacked into a directory `beside` the results, so that files need only be moved; it goes afterwards.
-    A single top folder is stepped into.
+    An archive is unpacked into a directory `beside` the results, so that files need only be moved;
+    it goes afterwards. A single top folder is stepped into.
 
-    Raises UsageError for what isn't there, FormatError for an archive that is damaged or beyond the bounds.
+    Raises UsageError for what isn't there, FormatError for an archive that is damaged or beyond the
+    bounds.
     """
     status = _status(place)
     if stat.S_ISDIR(status.st_mode):
@@ -195,7 +199,8 @@ class _Unpacking:
         self.source.files.sort(key=lambda file: file.path)
 
     def _tar(self) -> None:
-        # one large buffer over the decompressor: tarfile's own reading of 512 bytes at a time costs more than the decompression
+        # one large buffer over the decompressor: tarfile's own reading of 512 bytes at a time costs
+        # more than the decompression
         with (
             _unpacked(self.place) as raw,
             io.BufferedReader(cast(io.RawIOBase, raw), _CHUNK) as stream,
@@ -328,7 +333,8 @@ def _zip_time(member: zipfile.ZipInfo) -> float:
 
 
 def _walk(tree: Path, source: Source) -> None:
-    """Regular files below a directory, links to such files within it included; links to folders aren't followed."""
+    """Regular files below a directory, links to such files within it included; links to folders
+    aren't followed."""
     inside = tree.resolve()
     seen = 0
     for folder, folders, names in os.walk(
@@ -385,7 +391,8 @@ def _stepped_into(source: Source) -> Source:
 
 
 def put_file(file: SourceFile, place: Path, how: str) -> None:
-    """Bring a file's bytes to `place`: `link` (symbolic), `copy` or `move`. No more than its size is read, so that an endless one ends."""
+    """Bring a file's bytes to `place`: `link` (symbolic), `copy` or `move`. No more than its size
+    is read, so that an endless one ends."""
     if how == "link":
         place.symlink_to(file.place.resolve())
     elif how == "move":

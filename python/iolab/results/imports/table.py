@@ -1,4 +1,5 @@
-"""Importing a published table: each cell becomes a run without evidence of its own, and stays UNJUDGED."""
+"""Importing a published table: each cell becomes a run without evidence of its own, and stays
+UNJUDGED."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def import_table(
 def published_runs(directory: Path, files: Files = None) -> list[Run]:
     """The cells of every table of a results directory, as runs in order of appearance.
 
-    `files`: the manifest's digests. ResultsError where a table is not as it was imported, FormatError where it is none.
+    `files`: the manifest's digests. ResultsError where a table is not as it was imported,
+    FormatError where it is none.
     """
     runs: list[Run] = []
     there = [
@@ -154,7 +156,8 @@ def _run(number: int, values: list[PublishedValue], path: Path, file: str) -> Ru
 
 
 def _in_flight(plan: RunPlan, observations: dict[str, Observation]) -> tuple[float, float] | None:
-    """(I/Os in flight by Little's law, mean latency in seconds) of a cell's printed values, or None."""
+    """(I/Os in flight by Little's law, mean latency in seconds) of a cell's printed values, or
+    None."""
     for operation in ("read", "write", "mixed"):
         latency, rate = (
             observations.get(f"{operation}.lat.mean"),

@@ -1,4 +1,5 @@
-"""Importing other people's fio results: each measurement in them becomes a run, and every file is accounted for."""
+"""Importing other people's fio results: each measurement in them becomes a run, and every file is
+accounted for."""
 
 from __future__ import annotations
 
@@ -80,16 +81,17 @@ def import_tree(
 
     Args:
         source: what `open_source` opens; single top folders are stepped into.
-        layout_text: see `layout`; matched against the whole path below the tree, of a result's folder first, then of its file.
+        layout_text: see `layout`; matched against the whole path below the tree, of a result's
+        folder first, then of its file.
             Of several the first that matches counts. None infers them.
         output: the results directory; must not exist or be empty.
         link: symbolic links to the files instead of copies (not for archives).
-        devices: those that sums over devices hold; by default those that stand for themselves (`device_choice`).
-        max_bytes: bound on what an archive has unpacked.
+        devices: those that sums over devices hold; by default those that stand for themselves
+        (`device_choice`). max_bytes: bound on what an archive has unpacked.
         extra: goes into the plan of every run.
 
-    Raises UsageError when nothing matches, ResultsError when the output is taken. Either a whole import is left
-    behind, or nothing.
+    Raises UsageError when nothing matches, ResultsError when the output is taken. Either a whole
+    import is left behind, or nothing.
     """
     layouts = (
         None
@@ -135,7 +137,8 @@ def import_files(
     baseline: str | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Make a results directory from fio results, each a variant named after its file. Errors as `import_tree` has them."""
+    """Make a results directory from fio results, each a variant named after its file. Errors as
+    `import_tree` has them."""
     refuse_taken(output)
     names = _file_names(files)
     opened = Source(output.name)
@@ -160,7 +163,8 @@ def import_files(
 
 
 def _file_names(files: Sequence[Path]) -> list[str]:
-    """A name for each file: its own, with the fewest of its folders that tell it from the others; equal ones are numbered."""
+    """A name for each file: its own, with the fewest of its folders that tell it from the others;
+    equal ones are numbered."""
     paths = [file.resolve() for file in files]
     most = max(len(path.parts) for path in paths) - 1
     tries = (
@@ -275,7 +279,8 @@ class _Import:
         ]
 
     def _level(self, results: Sequence[FioResult]) -> str:
-        """The part of the folders that were stepped into with which most results match: none of it unless that is better."""
+        """The part of the folders that were stepped into with which most results match: none of it
+        unless that is better."""
         parts = self._source.prefix.rstrip("/").split("/") if self._source.prefix else []
         levels = [
             "".join(f"{part}/" for part in parts[place:]) for place in range(len(parts), -1, -1)
@@ -418,7 +423,8 @@ class _Import:
         return imported
 
     def _complete(self, runs: Sequence[_Run]) -> None:
-        """Where several layouts name different factors, take what they leave out from fio's options."""
+        """Where several layouts name different factors, take what they leave out from fio's
+        options."""
         if len(self._layouts) < 2:
             return
         for name, many in complete_factors(runs).items():
@@ -485,7 +491,8 @@ class _Import:
         )
 
     def _differences(self, runs: list[_Run]) -> None:
-        """What fio echoed differently within a cell becomes a factor; what else differs between the arms of a cell is said."""
+        """What fio echoed differently within a cell becomes a factor; what else differs between the
+        arms of a cell is said."""
         known = [run for run in runs if run.options]
         for factor, example in split_by_options(known).items():
             self._notes.append(
@@ -499,7 +506,8 @@ class _Import:
             ]
 
     def _without_copies(self, runs: list[_Run]) -> list[_Run]:
-        """Runs whose file is byte by byte that of another run of the same cell and variant are no repetitions.
+        """Runs whose file is byte by byte that of another run of the same cell and variant are no
+        repetitions.
 
         A layout that was given says that they are runs: then they stay, and it is said.
         """
@@ -686,7 +694,8 @@ class _Import:
 
 
 def _groups(result: FioResult) -> tuple[FioGroup, ...]:
-    """The measurements of a result; of iolab's own runs none is apart, as their plan says what they are."""
+    """The measurements of a result; of iolab's own runs none is apart, as their plan says what they
+    are."""
     return result.groups if result.plan is None else ()
 
 
@@ -761,7 +770,8 @@ def _put(
 
 
 def _share(file: SourceFile, place: Path, how: str, placed: dict[Path, Path]) -> None:
-    """Bring a file to its place; once more, as a hard link to the first where the file system has such."""
+    """Bring a file to its place; once more, as a hard link to the first where the file system has
+    such."""
     first = placed.get(file.place)
     if first is not None and how != "link":
         try:

@@ -1,7 +1,9 @@
-"""`observations.parquet`: what was derived, kept so that the next command needn't read every file again.
+"""`observations.parquet`: what was derived, kept so that the next command needn't read every file
+again.
 
-A cache and nothing more: keyed by iolab's version and by name, size and time of every file of evidence, thrown away and
-made again whenever the key differs or a byte of it is not as `caches.json` has it.
+A cache and nothing more: keyed by iolab's version and by name, size and time of every file of
+evidence, thrown away and made again whenever the key differs or a byte of it is not as
+`caches.json` has it.
 """
 
 from __future__ import annotations
@@ -35,9 +37,11 @@ _DERIVING = ("formats", "results", "stats")
 
 
 def evidence_key(directory: Path) -> str:
-    """A digest of iolab's version, code and plugins, and of every file below `runs/` and `profiles/`, by name, size and time.
+    """A digest of iolab's version, code and plugins, and of every file below `runs/` and
+    `profiles/`, by name, size and time.
 
-    The code counts as well as the version, so that a change of a reader or gate under development is seen at once.
+    The code counts as well as the version, so that a change of a reader or gate under development
+    is seen at once.
     """
     digest = hashlib.sha256("\n".join([__version__, *registry.third_parties()]).encode())
     package = Path(__file__).parent.parent
@@ -62,7 +66,8 @@ def evidence_key(directory: Path) -> str:
 
 
 def table_of(runs: Sequence[Run]) -> Any:
-    """Observations as a `pyarrow.Table`, one row each: run, variant, factors, repetition, block, verdict, metric, value...
+    """Observations as a `pyarrow.Table`, one row each: run, variant, factors, repetition, block,
+    verdict, metric, value...
 
     Factor columns are named `factor.<name>`; a factor with levels of several types becomes text.
     """
@@ -124,7 +129,8 @@ def notes_and_table(runs: Sequence[Run]) -> Any:
 
 
 def write_caches(directory: Path, tables: Mapping[str, Any], key: str) -> None:
-    """Write tables by file name, and the list of their digests last; or quietly don't where the directory can't be written.
+    """Write tables by file name, and the list of their digests last; or quietly don't where the
+    directory can't be written.
 
     Nothing is written into a directory of another user: a cache is never needed.
     """
@@ -169,7 +175,8 @@ def cached_table(directory: Path, name: str, key: str) -> Any:
 
 
 def listed_caches(directory: Path) -> tuple[str | None, dict[str, FileDigest]]:
-    """The key of the caches and the digest of each by file name; None and none where there is no such list, or a damaged one."""
+    """The key of the caches and the digest of each by file name; None and none where there is no
+    such list, or a damaged one."""
     document = read_document(directory, LIST)
     try:
         return document["key"], {
@@ -180,7 +187,8 @@ def listed_caches(directory: Path) -> tuple[str | None, dict[str, FileDigest]]:
 
 
 def read_cache(directory: Path, key: str) -> list[Run] | None:
-    """The runs of a cache with that key; None where it, or any other that was made with it, is not as it was written."""
+    """The runs of a cache with that key; None where it, or any other that was made with it, is not
+    as it was written."""
     table = cached_table(directory, FILE, key)
     if table is None or not all(
         _is_whole(directory / name, digest) for name, digest in listed_caches(directory)[1].items()

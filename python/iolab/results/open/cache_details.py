@@ -1,4 +1,5 @@
-"""`series.parquet` and `histograms.parquet`: what runs show per second and in their tails, kept beside the observations.
+"""`series.parquet` and `histograms.parquet`: what runs show per second and in their tails, kept
+beside the observations.
 
 Caches like `observations.parquet`, under the same key; removing them loses nothing.
 """

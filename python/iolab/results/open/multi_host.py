@@ -1,4 +1,5 @@
-"""Results of one study on several hosts: `hosts.json`, and for each host a whole results directory beside it."""
+"""Results of one study on several hosts: `hosts.json`, and for each host a whole results directory
+beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Hosts:
     """What `hosts.json` says.
 
     Attributes:
-        words: of each host, by its directory: what names it on a command line. reproduce: the command that makes all of it again.
+        words: of each host, by its directory: what names it on a command line. reproduce: the
+        command that makes all of it again.
     """
 
     words: Mapping[str, str]
@@ -34,7 +36,8 @@ class Hosts:
 
 
 def read_hosts(directory: Path) -> Hosts | None:
-    """The hosts of a directory, None where it has no such file; ResultsError where that is damaged or of a newer iolab."""
+    """The hosts of a directory, None where it has no such file; ResultsError where that is damaged
+    or of a newer iolab."""
     path = directory / FILE
     try:
         content = read_regular(path)
@@ -65,9 +68,11 @@ def read_hosts(directory: Path) -> Hosts | None:
 
 
 def host_words(directory: Path) -> tuple[str, ...]:
-    """What names, on a command line, the hosts that a study was begun on, by `hosts.json` or the command that made the results.
+    """What names, on a command line, the hosts that a study was begun on, by `hosts.json` or the
+    command that made the results.
 
-    Empty where none was named: begun on this machine, or not at all. ResultsError where either file is damaged.
+    Empty where none was named: begun on this machine, or not at all. ResultsError where either file
+    is damaged.
     """
     hosts = read_hosts(directory)
     if hosts is not None:
@@ -103,7 +108,8 @@ def begun_on(directory: Path, hosts: Hosts) -> list[str]:
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The results directories of those hosts on which a study was begun; the path itself where it is no directory of several hosts."""
+    """The results directories of those hosts on which a study was begun; the path itself where it
+    is no directory of several hosts."""
     hosts = read_hosts(path) if path.is_dir() else None
     return [path] if hosts is None else [path / name for name in begun_on(path, hosts)]
 

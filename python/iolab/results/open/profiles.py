@@ -1,6 +1,8 @@
-"""Profiles of runs: from the folded stacks that lie with the evidence to values. The only road from them to numbers.
+"""Profiles of runs: from the folded stacks that lie with the evidence to values. The only road from
+them to numbers.
 
-Runs that a study makes for profiles lie under `profiles/`, apart from the measured ones; imported trees may have stacks among their files.
+Runs that a study makes for profiles lie under `profiles/`, apart from the measured ones; imported
+trees may have stacks among their files.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ class Profile:
     """What the CPUs of a host did during one run, by samples.
 
     Attributes:
-        run: name of the run, `<host>/<name>` where results are of several; variant, factors, host: as of any run.
-        stacks: folded stack to samples, see `formats.stacks`.
-        frequency: samples per second and CPU asked for; seconds: how long; cpus: of the host; each None where unknown.
-        event: what was sampled; tool: perf's version; commands: argument lists that made it, in order.
-        lost: chunks of samples that perf lost; damaged: samples that couldn't be read.
-        evidence: the run's directory; file: in it, with the stacks.
+        run: name of the run, `<host>/<name>` where results are of several; variant, factors, host:
+        as of any run. stacks: folded stack to samples, see `formats.stacks`.
+        frequency: samples per second and CPU asked for; seconds: how long; cpus: of the host; each
+        None where unknown. event: what was sampled; tool: perf's version; commands: argument lists
+        that made it, in order. lost: chunks of samples that perf lost; damaged: samples that
+        couldn't be read. evidence: the run's directory; file: in it, with the stacks.
     """
 
     run: str
@@ -98,14 +100,16 @@ class Profile:
 
 
 def is_idle(stack: str) -> bool:
-    """Whether a CPU had nothing to do: the kernel's own idle process, in one of the functions that wait."""
+    """Whether a CPU had nothing to do: the kernel's own idle process, in one of the functions that
+    wait."""
     process, _, rest = stack.partition(";")
     leaf = rest.rpartition(";")[2].removesuffix(KERNEL)
     return _IDLE_PROCESS.fullmatch(process) is not None and _IDLE.fullmatch(leaf) is not None
 
 
 def read_profiles(path: Path) -> tuple[list[Profile], list[str]]:
-    """The profiles of a results directory in order of their runs, and in words what was to be one and can't be read or never came to be."""
+    """The profiles of a results directory in order of their runs, and in words what was to be one
+    and can't be read or never came to be."""
     found: list[Profile] = []
     notes: list[str] = []
     parts = parts_of(path)

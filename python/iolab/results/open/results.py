@@ -31,7 +31,8 @@ class Results:
     Attributes:
         path: the results directory; manifest: its manifest; runs: in order of their number.
 
-    Where the directory has `hosts.json`, the runs are those of all its hosts, each under `<host>/<run>`; see `hosts`.
+    Where the directory has `hosts.json`, the runs are those of all its hosts, each under
+    `<host>/<run>`; see `hosts`.
     """
 
     def __init__(
@@ -41,8 +42,8 @@ class Results:
         progress: Progress | None = None,
         outputs: Mapping[str, FioOutput] | None = None,
     ) -> None:
-        """Open; ResultsError where it is no results directory. Evidence is read anew only where the cache is stale, and what `outputs` has
-        (as `derive` takes it) is not read again."""
+        """Open; ResultsError where it is no results directory. Evidence is read anew only where the
+        cache is stale, and what `outputs` has (as `derive` takes it) is not read again."""
         path = Path(path)
         self.path = path
         hosts = read_hosts(path)
@@ -141,7 +142,8 @@ class Results:
         return name if any(run.variant == name for run in self.runs) else None
 
     def default_metric(self) -> str:
-        """What to look at first: the rate of the operation that did most, else the first headline metric there is.
+        """What to look at first: the rate of the operation that did most, else the first headline
+        metric there is.
 
         ResultsError where no run has any observation.
         """
@@ -164,7 +166,8 @@ class Results:
         )
 
     def observations(self) -> Any:
-        """All observations as a `pyarrow.Table` (`.to_pandas()` where pandas is there), one row each; see `cache.table_of`."""
+        """All observations as a `pyarrow.Table` (`.to_pandas()` where pandas is there), one row
+        each; see `cache.table_of`."""
         return table_of(self.runs)
 
     def series(self, run_id: str) -> tuple[Series, ...]:
@@ -209,7 +212,8 @@ class Results:
         return found
 
     def step_runs(self) -> list[Run]:
-        """The steps of loads that rise within a run, as runs (see `steps`); ResultsError where no load rises."""
+        """The steps of loads that rise within a run, as runs (see `steps`); ResultsError where no
+        load rises."""
         from ..derive.steps import read_steps, step_runs
 
         found = [step for run in self.runs for step in step_runs(run, read_steps(run))]
@@ -222,7 +226,8 @@ class Results:
         return found
 
     def environment(self) -> dict[str, Any]:
-        """`environment.json` of the results, else of the first run that has one: `{"fingerprint", "facts"}`, or empty."""
+        """`environment.json` of the results, else of the first run that has one: `{"fingerprint",
+        "facts"}`, or empty."""
         found = read_environment(
             next(iter(self._parts.values())).path if self._parts else self.path
         )
@@ -236,7 +241,8 @@ class Results:
         )
 
     def environments(self) -> dict[str, dict[str, Any]]:
-        """`environment()` of each host, by the name before its runs'; that of results of a single host under an empty name."""
+        """`environment()` of each host, by the name before its runs'; that of results of a single
+        host under an empty name."""
         return {name: part.environment() for name, part in self._parts.items()} or {
             "": self.environment()
         }

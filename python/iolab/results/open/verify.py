@@ -1,4 +1,5 @@
-"""Checking results whole: every file that a digest is known of, read and compared; caches made anew where they are to be repaired."""
+"""Checking results whole: every file that a digest is known of, read and compared; caches made anew
+where they are to be repaired."""
 
 from __future__ import annotations
 
@@ -47,14 +48,16 @@ _Check = Callable[[], _Checked]
 def verify_results(
     path: Path, *, repair: bool = False, progress: Progress | None = None
 ) -> Verification:
-    """Read every file of a results directory and compare it with what was recorded of it when it was written.
+    """Read every file of a results directory and compare it with what was recorded of it when it
+    was written.
 
     Args:
         path: the results directory, also one of several hosts.
         repair: make caches anew that are damaged or stale. Evidence is never touched.
         progress: see `integrity.Progress`.
 
-    Results that are being made are checked as far as they are. ResultsError where it is no results directory.
+    Results that are being made are checked as far as they are. ResultsError where it is no results
+    directory.
     """
     if not any(os.path.lexists(path / name) for name in (MANIFEST_FILE, HOSTS_FILE, RUNS)):
         raise ResultsError("not a results directory (it has no manifest.json)", where=path)

@@ -48,8 +48,9 @@ class Keep(Model):
 class Alert(Model):
     """A statistic exceeds or falls below a limit (one of both) for at least so many seconds.
 
-    only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that serves; "" for always. repost_minutes:
-    say it again after so many minutes, 0 for once. also_when_clear: say also when it is over.
+    only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that
+    serves; "" for always. repost_minutes: say it again after so many minutes, 0 for once.
+    also_when_clear: say also when it is over.
     """
 
     model_config = ConfigDict(
@@ -84,8 +85,9 @@ class Alert(Model):
 
 
 class AlertState(Model):
-    """An alert with how it stands since when (ns since 1970): "clear", "pending" (beyond the limit, not yet long enough), "raised", "quiet"
-    (not at this time of day) or "unknown" with its `problem`. value: the latest. sentence: the alert in words."""
+    """An alert with how it stands since when (ns since 1970): "clear", "pending" (beyond the limit,
+    not yet long enough), "raised", "quiet" (not at this time of day) or "unknown" with its
+    `problem`. value: the latest. sentence: the alert in words."""
 
     alert: Alert
     state: Literal["clear", "pending", "raised", "quiet", "unknown"]

@@ -1,4 +1,5 @@
-"""The log of alerts: a line of JSON for whatever was said, in one file that does not grow without end."""
+"""The log of alerts: a line of JSON for whatever was said, in one file that does not grow without
+end."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ class LogFile:
             ) from None
 
     def latest(self) -> AlertLog:
-        """The latest lines, the oldest first, of the file and of that before it; damaged ones are left out, as is one that is still being
-        written."""
+        """The latest lines, the oldest first, of the file and of that before it; damaged ones are
+        left out, as is one that is still being written."""
         try:
             now, then = _opened(self.path), _opened(self._before)
         except OSError as error:
@@ -66,7 +67,8 @@ class LogFile:
 
 
 def _opened(path: Path) -> tuple[int | None, bytes]:
-    """(which file it is, None for none; its whole content). One that somebody else let grow is cut to its end."""
+    """(which file it is, None for none; its whole content). One that somebody else let grow is cut
+    to its end."""
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())

@@ -1,4 +1,5 @@
-"""What an alert makes of a statistic's values, second by second: a pure function of what it stood at and what came."""
+"""What an alert makes of a statistic's values, second by second: a pure function of what it stood
+at and what came."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MINUTE = 60 * SECOND
 
 @dataclass(frozen=True)
 class Reading:
-    """A column of time with its value, None where nothing was recorded. during: whether the alert counts at that time of day."""
+    """A column of time with its value, None where nothing was recorded. during: whether the alert
+    counts at that time of day."""
 
     from_ns: int
     until_ns: int
@@ -29,8 +31,9 @@ class Standing:
     """How an alert stands.
 
     Attributes:
-        state: since `since_ns`. turned_ns: while raised, since when values are within the limit again, None where they are not.
-        said_ns: when it was last said while raised. value: the latest that was known.
+        state: since `since_ns`. turned_ns: while raised, since when values are within the limit
+        again, None where they are not. said_ns: when it was last said while raised. value: the
+        latest that was known.
     """
 
     state: State = "unknown"
@@ -50,8 +53,9 @@ def beyond(alert: Alert, value: float) -> bool:
 def step(alert: Alert, before: Standing, reading: Reading) -> tuple[Standing, Event | None]:
     """How it stands after another column, and what is to be said.
 
-    It is raised once values were beyond the limit for `for_seconds` without a break, and clear once they were not for as long. A second
-    of which nothing was recorded breaks what is pending, and changes nothing else.
+    It is raised once values were beyond the limit for `for_seconds` without a break, and clear once
+    they were not for as long. A second of which nothing was recorded breaks what is pending, and
+    changes nothing else.
     """
     if not reading.during:
         kept = before if before.state == "quiet" else Standing("quiet", reading.from_ns)

@@ -1,4 +1,5 @@
-"""Commands that alerts may run: named beforehand in a file of whoever starts the service, never in a request."""
+"""Commands that alerts may run: named beforehand in a file of whoever starts the service, never in
+a request."""
 
 from __future__ import annotations
 
@@ -40,9 +41,11 @@ class Commands:
         facts: Mapping[str, str],
         failed: Callable[[str], None] = lambda words: None,
     ) -> str:
-        """Start one, with what happened in its environment; why it was not started, empty where it was.
+        """Start one, with what happened in its environment; why it was not started, empty where it
+        was.
 
-        `failed` is told, from another thread, how one that was started failed; nothing of one that `close` ended.
+        `failed` is told, from another thread, how one that was started failed; nothing of one that
+        `close` ended.
         """
         words = self._words.get(name)
         if words is None:
@@ -98,15 +101,18 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def owners() -> set[int]:
-    """Users whose files are trusted, in what is run and in who may ask: root, who runs this, and who called sudo for it."""
+    """Users whose files are trusted, in what is run and in who may ask: root, who runs this, and
+    who called sudo for it."""
     caller = os.environ.get("SUDO_UID", "")
     return {0, os.geteuid()} | ({int(caller)} if caller.isascii() and caller.isdecimal() else set())
 
 
 def read_commands(path: Path | None) -> Commands:
-    """The commands of a TOML file: `name = ["/path/to/program", "argument"]`, a line each; none without a file.
+    """The commands of a TOML file: `name = ["/path/to/program", "argument"]`, a line each; none
+    without a file.
 
-    UsageError where it can't be read, others than its owner could change it, or a line is no command.
+    UsageError where it can't be read, others than its owner could change it, or a line is no
+    command.
     """
     if path is None:
         return Commands()

@@ -15,8 +15,9 @@ _FORM = re.compile(r"([0-9]{2}):([0-9]{2})-([0-9]{2}):([0-9]{2})(?: ([a-z,-]+))?
 
 @dataclass(frozen=True)
 class Hours:
-    """Minutes of a day from `first` up to, not including, `until`, on days of the week (Monday is 0). Where `until` is not after `first`
-    they last into the next day, which need not be one of the days."""
+    """Minutes of a day from `first` up to, not including, `until`, on days of the week (Monday is
+    0). Where `until` is not after `first` they last into the next day, which need not be one of the
+    days."""
 
     first: int
     until: int

@@ -1,4 +1,5 @@
-"""The watch over alerts: once a second the latest values of their statistics, what follows from them, and what is then done."""
+"""The watch over alerts: once a second the latest values of their statistics, what follows from
+them, and what is then done."""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ PASSING = 10 * SECOND
 
 @dataclass
 class _Watched:
-    """An alert, and how it stood when it could be judged last. problem: why it can't be now, since `problem_ns`; told: whether that was
-    said."""
+    """An alert, and how it stood when it could be judged last. problem: why it can't be now, since
+    `problem_ns`; told: whether that was said."""
 
     alert: Alert
     standing: Standing = field(default_factory=Standing)
@@ -51,7 +52,8 @@ class _Watched:
 
 
 class Watch:
-    """Alerts of a store; `log` is what was said of them. Changes are safe from any thread; `look` is called by one."""
+    """Alerts of a store; `log` is what was said of them. Changes are safe from any thread; `look`
+    is called by one."""
 
     def __init__(
         self,
@@ -82,7 +84,8 @@ class Watch:
         return Alerts(alerts=[_state(each) for each in held], commands=self._commands.names)
 
     def put(self, name: str, alert: Alert) -> Alerts:
-        """Watch for something, in place of what had that name. UsageError where it can't be watched."""
+        """Watch for something, in place of what had that name. UsageError where it can't be
+        watched."""
         self._check(alert)
         self._documents.write(name, alert)
         with self._lock:
@@ -192,7 +195,8 @@ class Watch:
                 self._tell(watched, name, event, standing.value)
 
     def _values(self, alert: Alert, name: str, seen_ns: int) -> list[tuple[int, int, float | None]]:
-        """Whole seconds since the last look: from, until and value; of time that was too long to be looked at one without a value."""
+        """Whole seconds since the last look: from, until and value; of time that was too long to be
+        looked at one without a value."""
         last = self._store.ends(name)[1]
         until = (last - SETTLE) // SECOND * SECOND
         first = max(seen_ns, until - LONGEST)
@@ -242,8 +246,8 @@ class Watch:
                 self._line(alert, "problem", value, problem)
 
     def _keep(self, recording: str, action: Keep) -> str:
-        """Keep a statistic for a while: what was not kept before pauses of itself, whether or not this still runs. Why it isn't kept, or
-        nothing."""
+        """Keep a statistic for a while: what was not kept before pauses of itself, whether or not
+        this still runs. Why it isn't kept, or nothing."""
         place, asked = self._store.path(recording), parse(action.statistic)
         try:
             now = self._now() + ahead_ns(read_facts(place))
@@ -259,7 +263,8 @@ class Watch:
         return ""
 
     def _problem(self, watched: _Watched, words: str) -> None:
-        """Note why it can't be judged. How it stood stays: seconds that come later go on from there."""
+        """Note why it can't be judged. How it stood stays: seconds that come later go on from
+        there."""
         now = self._now()
         with self._lock:
             if not watched.problem:

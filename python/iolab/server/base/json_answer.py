@@ -1,4 +1,5 @@
-"""Answers of statistics as the service sends them: what `iolab query --format json` prints, bounded in size."""
+"""Answers of statistics as the service sends them: what `iolab query --format json` prints, bounded
+in size."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ SHORTER = "take a longer interval, less time, or a smaller 'top'"
 
 
 def plain(asked: Statistic, answer: Answer, top: int) -> SeriesAnswer | StackAnswer | HeatAnswer:
-    """An answer as data; UsageError where it would be too large. `top`: keys of a stack that are named."""
+    """An answer as data; UsageError where it would be too large. `top`: keys of a stack that are
+    named."""
     if isinstance(answer, HeatCounts):
         check_size(4 * len(answer.count))
         return HeatAnswer(**as_data(asked, answer, top))

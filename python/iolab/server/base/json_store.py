@@ -1,5 +1,5 @@
-"""Saved documents (worksheets, alerts): a JSON file each in one directory, read without trust. A name is checked before it becomes part of
-a path."""
+"""Saved documents (worksheets, alerts): a JSON file each in one directory, read without trust. A
+name is checked before it becomes part of a path."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class JsonStore(Generic[Document]):
         return sorted(name for name in found if re.fullmatch(NAMES, name))[: self.most]
 
     def read(self, name: str) -> tuple[Document, int]:
-        """(a saved document, when it was saved in ns since 1970); NotServed where there is none, FormatError where the file is none."""
+        """(a saved document, when it was saved in ns since 1970); NotServed where there is none,
+        FormatError where the file is none."""
         path = self.path(name)
         try:
             with os.fdopen(
@@ -130,7 +131,8 @@ class JsonStore(Generic[Document]):
 def said(error: ValidationError) -> str:
     """What is wrong with a document first, and where."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
-    # of the forms that a part may have, those that it does not have at all come with missing and foreign fields
+    # of the forms that a part may have, those that it does not have at all come with missing and
+    # foreign fields
     first = next(
         (each for each in errors if each["type"] not in ("missing", "extra_forbidden")), errors[0]
     )

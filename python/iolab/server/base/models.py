@@ -1,4 +1,5 @@
-"""What the service answers, as data: the OpenAPI document and the page's types are generated from these."""
+"""What the service answers, as data: the OpenAPI document and the page's types are generated from
+these."""
 
 from __future__ import annotations
 
@@ -19,18 +20,21 @@ class VersionedModel(Model):
 
 
 class Problem(VersionedModel):
-    """Why there is no answer: what happened, and what to do about it (empty where nothing can be done)."""
+    """Why there is no answer: what happened, and what to do about it (empty where nothing can be
+    done)."""
 
     error: str
     hint: str = ""
 
 
 class RecordingFacts(Model):
-    """Something that is served. Times are ns on its own clock, null where it holds nothing; `clock` says whether they count from 1970.
+    """Something that is served. Times are ns on its own clock, null where it holds nothing; `clock`
+    says whether they count from 1970.
 
-    first_ns: of what is kept where that goes back further than events. last_ns: of the latest event; of what is being recorded how far
-    that is, though no I/O came lately. `live`: whether it is still being recorded. events, samples: by source. `problem`: why it can't be
-    read, else empty.
+    first_ns: of what is kept where that goes back further than events. last_ns: of the latest
+    event; of what is being recorded how far that is, though no I/O came lately. `live`: whether it
+    is still being recorded. events, samples: by source. `problem`: why it can't be read, else
+    empty.
     """
 
     name: str
@@ -59,13 +63,15 @@ class Breakdown(Model):
 
 
 class Lacking(Breakdown):
-    """A field that a statistic has, and that what answers it there does not tell: the answer would be `unknown` alone."""
+    """A field that a statistic has, and that what answers it there does not tell: the answer would
+    be `unknown` alone."""
 
     why_not: str
 
 
 class SourceFacts(Model):
-    """A source that can answer a statistic, with the fields that it can tell; `counted` says that it is counters."""
+    """A source that can answer a statistic, with the fields that it can tell; `counted` says that
+    it is counters."""
 
     name: str
     counted: bool
@@ -73,9 +79,10 @@ class SourceFacts(Model):
 
 
 class StatisticFacts(Model):
-    """A statistic of the catalogue, as far as the recording can answer it: `source` is what answers, `counted` says that these are
-    counters, not events; `why_not` says why nothing does. `covers`: what its numbers hold. `sources`: all that can
-    answer where they are named, the one that answers by itself first. `lacking`: fields that it could be broken down by elsewhere."""
+    """A statistic of the catalogue, as far as the recording can answer it: `source` is what
+    answers, `counted` says that these are counters, not events; `why_not` says why nothing does.
+    `covers`: what its numbers hold. `sources`: all that can answer where they are named, the one
+    that answers by itself first. `lacking`: fields that it could be broken down by elsewhere."""
 
     name: str
     about: str
@@ -99,11 +106,13 @@ class Statistics(VersionedModel):
 
 
 class OverTime(VersionedModel):
-    """Values by column of time, per second (levels and shares: on average); null where nothing was recorded.
+    """Values by column of time, per second (levels and shares: on average); null where nothing was
+    recorded.
 
-    Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is about; covered_ns: how much of it was
-    recorded. total: the plain sum, 0 for levels and shares; mean: over what was recorded. lost_by_column: (column, records lost there),
-    0 where nobody knows how many; losses: the same by kind, with what has no time.
+    Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is
+    about; covered_ns: how much of it was recorded. total: the plain sum, 0 for levels and shares;
+    mean: over what was recorded. lost_by_column: (column, records lost there), 0 where nobody knows
+    how many; losses: the same by kind, with what has no time.
     """
 
     statistic: str
@@ -149,8 +158,9 @@ class Others(Model):
 class StackAnswer(OverTime):
     """A number over time for each key, largest first.
 
-    adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk) or are shares of several things: no
-    sum of them says anything; of the first kind `others` then has no numbers, of the second an average.
+    adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk)
+    or are shares of several things: no sum of them says anything; of the first kind `others` then
+    has no numbers, of the second an average.
     """
 
     kind: Literal["stack"] = "stack"
@@ -160,8 +170,8 @@ class StackAnswer(OverTime):
 
 
 class HeatAnswer(VersionedModel):
-    """Counts by column of time and by value: four lists of one length; low <= value < high in `unit`. `weight`: what `count` holds, I/Os
-    or the bytes that they moved; `events` are I/Os.
+    """Counts by column of time and by value: four lists of one length; low <= value < high in
+    `unit`. `weight`: what `count` holds, I/Os or the bytes that they moved; `events` are I/Os.
 
     gaps: (first, one past the last) column in which nothing was recorded.
     """
@@ -200,9 +210,11 @@ class Line(Model):
 
 
 class PercentilesAnswer(VersionedModel):
-    """A heat map as lines over time: percentiles, the largest value and the mean of each column, null where there was no I/O; `mean` of a
-    line is that of all of the time together, never an average of columns. `gaps`: (first, one past the last) column in which nothing was
-    recorded; they may reach beyond the columns, to either side, as may `window`, the time that is answered for (null: not known)."""
+    """A heat map as lines over time: percentiles, the largest value and the mean of each column,
+    null where there was no I/O; `mean` of a line is that of all of the time together, never an
+    average of columns. `gaps`: (first, one past the last) column in which nothing was recorded;
+    they may reach beyond the columns, to either side, as may `window`, the time that is answered
+    for (null: not known)."""
 
     kind: Literal["percentiles"] = "percentiles"
     statistic: str
@@ -222,8 +234,9 @@ class PercentilesAnswer(VersionedModel):
 class DrawnMap(VersionedModel):
     """A heat map made ready for the page's canvas. `group` is null where no event has such a value.
 
-    gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the columns, to either side.
-    window: (first, one past the last) column of the time that is answered for, null where that is not known.
+    gaps: (first, one past the last) column in which nothing was recorded; they may reach beyond the
+    columns, to either side. window: (first, one past the last) column of the time that is answered
+    for, null where that is not known.
     """
 
     kind: Literal["map"] = "map"
@@ -238,8 +251,9 @@ class DrawnMap(VersionedModel):
 
 
 class Layers(VersionedModel):
-    """A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the order they were asked for, then all
-    others together where these are asked for; together they are the map, on the same columns and rows."""
+    """A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the
+    order they were asked for, then all others together where these are asked for; together they are
+    the map, on the same columns and rows."""
 
     kind: Literal["layers"] = "layers"
     statistic: str
@@ -258,10 +272,12 @@ class Extreme(Model):
 
 
 class Extremes(VersionedModel):
-    """The moments with the largest or smallest values, in that order, the earlier first among equals.
+    """The moments with the largest or smallest values, in that order, the earlier first among
+    equals.
 
-    statistic: what was looked at, a number over time: without the breakdown that was asked for. Columns that the span cuts, and those
-    of which a part was not recorded, are left out. columns: how many were compared.
+    statistic: what was looked at, a number over time: without the breakdown that was asked for.
+    Columns that the span cuts, and those of which a part was not recorded, are left out. columns:
+    how many were compared.
     """
 
     statistic: str
@@ -274,7 +290,8 @@ class Extremes(VersionedModel):
 
 
 class Share(Model):
-    """A value of a dimension: I/Os inside the rectangle and outside of it, and its share of each (null where there are none at all)."""
+    """A value of a dimension: I/Os inside the rectangle and outside of it, and its share of each
+    (null where there are none at all)."""
 
     value: str
     inside: int
@@ -284,7 +301,8 @@ class Share(Model):
 
 
 class DimensionShares(Model):
-    """The values of a field, those first whose share inside is the furthest from that outside; `left`: how many more there are."""
+    """The values of a field, those first whose share inside is the furthest from that outside;
+    `left`: how many more there are."""
 
     field: str
     telling: float
@@ -295,7 +313,8 @@ class DimensionShares(Model):
 
 
 class Who(VersionedModel):
-    """Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An open end of it is null.
+    """Whose the I/Os inside a rectangle of time and value are, the most telling dimension first. An
+    open end of it is null.
 
     without_y: I/Os that lack the value; they are outside.
     """
@@ -317,7 +336,8 @@ class Who(VersionedModel):
 
 
 class Node(Model):
-    """A directory or file with all that lies below it, the largest first. `own`: of its own name, not of what lies below;
+    """A directory or file with all that lies below it, the largest first. `own`: of its own name,
+    not of what lies below;
     `others`: what is too small to be named, added up, and `left`: how many these are."""
 
     name: str
@@ -329,7 +349,8 @@ class Node(Model):
 
 
 class Hierarchy(VersionedModel):
-    """The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not known."""
+    """The plain sums of paths, by directory, in I/Os or bytes. `unnamed`: of I/Os whose path is not
+    known."""
 
     recording: str
     statistic: str
@@ -340,10 +361,11 @@ class Hierarchy(VersionedModel):
 
 
 class Tick(VersionedModel):
-    """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the probe, "ended", or "" of what was not
-    recorded live. now_ns: until when the newest session is there, which is what is followed; less than last_ns where that was begun after
-    the clock was set back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't be read now, else
-    empty."""
+    """Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the
+    probe, "ended", or "" of what was not recorded live. now_ns: until when the newest session is
+    there, which is what is followed; less than last_ns where that was begun after the clock was set
+    back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't
+    be read now, else empty."""
 
     recording: str
     state: str
@@ -370,7 +392,8 @@ class Mark(Model):
 
 
 class Marks(VersionedModel):
-    """Marks of a recording in the order they were made; `left`: how many earlier ones are not listed."""
+    """Marks of a recording in the order they were made; `left`: how many earlier ones are not
+    listed."""
 
     recording: str
     marks: list[Mark]
@@ -389,9 +412,11 @@ class Loss(Model):
 
 
 class Losses(VersionedModel):
-    """Losses in the order they were noted; `totals` by kind over all of them; `left`: how many earlier ones are not listed.
+    """Losses in the order they were noted; `totals` by kind over all of them; `left`: how many
+    earlier ones are not listed.
 
-    recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where nobody knows, as of traces.
+    recorded: (from, until) in ns when it was recorded, as far as that is still there; empty where
+    nobody knows, as of traces.
     """
 
     recording: str

@@ -1,4 +1,5 @@
-"""What is served, by name: recordings and traces, opened read-only. A name is looked up, never made into a path."""
+"""What is served, by name: recordings and traces, opened read-only. A name is looked up, never made
+into a path."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class NotServed(UsageError):
 
 
 class Gone(ResultsError):
-    """What has that name was removed or moved since the service began; it is served again once it is back."""
+    """What has that name was removed or moved since the service began; it is served again once it
+    is back."""
 
 
 class Store:
@@ -33,13 +35,15 @@ class Store:
     Attributes:
         results: directories of results whose recordings are among them, by name.
 
-    Each thread has a recording of its own: one keeps what it read of hot files, and is not made to be shared.
+    Each thread has a recording of its own: one keeps what it read of hot files, and is not made to
+    be shared.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Each path is a recording, a trace, or a results directory, which stands for the recordings in it; one of several hosts stands
-        for the results of those that have some. A damaged recording is served with its problem, beside what is not. Errors as
-        `open_events` where there is nothing else, ResultsError where `hosts.json` is damaged."""
+        """Each path is a recording, a trace, or a results directory, which stands for the
+        recordings in it; one of several hosts stands for the results of those that have some. A
+        damaged recording is served with its problem, beside what is not. Errors as `open_events`
+        where there is nothing else, ResultsError where `hosts.json` is damaged."""
         self._paths: dict[str, Path] = {}
         self._of: dict[str, str] = {}
         self.results: dict[str, Path] = {}
@@ -107,9 +111,11 @@ class Store:
         return held[1]
 
     def ends(self, name: str) -> tuple[int, int]:
-        """(first, last) ns of its events and of what is kept of earlier ones; (0, 0) of what is empty.
+        """(first, last) ns of its events and of what is kept of earlier ones; (0, 0) of what is
+        empty.
 
-        A recording that goes on ends with the latest of its events, samples and what its writer told, though no I/O came lately.
+        A recording that goes on ends with the latest of its events, samples and what its writer
+        told, though no I/O came lately.
         """
         opened = self.open(name)
         if not isinstance(opened, Trace):
@@ -119,7 +125,8 @@ class Store:
         return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
     def newest(self, name: str) -> int:
-        """Until when (ns) it is recorded by now: less than its end where it was begun again after the clock was set back."""
+        """Until when (ns) it is recorded by now: less than its end where it was begun again after
+        the clock was set back."""
         opened = self.open(name)
         behind = None if isinstance(opened, Trace) else behind_ns(opened)
         return self.ends(name)[1] if behind is None else behind - 1

@@ -1,4 +1,5 @@
-"""A worksheet as data: what an address and a saved worksheet hold, and what is shared of it. The page's types are made from these."""
+"""A worksheet as data: what an address and a saved worksheet hold, and what is shared of it. The
+page's types are made from these."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def _crop(value: float) -> float:
 
 
 class Span(Model):
-    """A part of time in ns on the recording's clock; `until`, which is later than `from`, is itself left out."""
+    """A part of time in ns on the recording's clock; `until`, which is later than `from`, is itself
+    left out."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True
@@ -60,11 +62,13 @@ class Rows(Model):
 class GraphSpec(Model):
     """A graph as plain data.
 
-    painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else; "line" is one number where the statistic is
-    a map, "percentiles" its percentiles over time. scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field
-    whose values the left panel lists, or "". source: whose numbers, where several answer; "" is the one that answers by itself.
-    rows: vertical zoom. overlays: percentiles and mean over a heat map. width: columns of the page; height: of the plot, in CSS pixels.
-    synced: whether it shows the worksheet's time, otherwise its own `span`.
+    painter: "" leaves it to the answer: a heat map, areas of what adds up, lines of all else;
+    "line" is one number where the statistic is a map, "percentiles" its percentiles over time.
+    scale (of the vertical axis): "" leaves it to the answer. by: of heat maps the field whose
+    values the left panel lists, or "". source: whose numbers, where several answer; "" is the one
+    that answers by itself. rows: vertical zoom. overlays: percentiles and mean over a heat map.
+    width: columns of the page; height: of the plot, in CSS pixels. synced: whether it shows the
+    worksheet's time, otherwise its own `span`.
     """
 
     id: Annotated[str, StringConstraints(max_length=64)]
@@ -88,7 +92,8 @@ class GraphSpec(Model):
 
 
 class Worksheet(Model):
-    """Graphs over a time: so many seconds up to now, or a part that stays. compare: the part of time that this one is compared with."""
+    """Graphs over a time: so many seconds up to now, or a part that stays. compare: the part of
+    time that this one is compared with."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True
@@ -103,7 +108,8 @@ class Worksheet(Model):
 
 
 class SavedFacts(Model):
-    """A saved worksheet; changed_ns counts from 1970. `problem`: why it can't be opened, else empty."""
+    """A saved worksheet; changed_ns counts from 1970. `problem`: why it can't be opened, else
+    empty."""
 
     name: str
     recording: str
@@ -119,7 +125,8 @@ class SavedWorksheets(VersionedModel):
 
 
 class Sharing(Model):
-    """What is to be shared: a worksheet, and the questions whose answers it shows, each as path and query below the API."""
+    """What is to be shared: a worksheet, and the questions whose answers it shows, each as path and
+    query below the API."""
 
     worksheet: Worksheet
     questions: Annotated[

@@ -1,9 +1,11 @@
-"""Who is let in: the right token, the right host name, no other site's page. The outermost layer, before anything else looks at a request.
+"""Who is let in: the right token, the right host name, no other site's page. The outermost layer,
+before anything else looks at a request.
 
-The token comes once in the address (`/?token=...`), which is answered with a cookie and the address without it; programs send it as
-`Authorization: Bearer`. Against pages of other sites: the cookie is SameSite=Strict, `Origin` and `Sec-Fetch-Site` must not be foreign,
-and `Host` must be a name of this service, so that no name of others that is made to point here is served. What changes something needs more
-than the cookie: an `Origin` or `Sec-Fetch-Site` that says that the page itself asks.
+The token comes once in the address (`/?token=...`), which is answered with a cookie and the address
+without it; programs send it as `Authorization: Bearer`. Against pages of other sites: the cookie is
+SameSite=Strict, `Origin` and `Sec-Fetch-Site` must not be foreign, and `Host` must be a name of
+this service, so that no name of others that is made to point here is served. What changes something
+needs more than the cookie: an `Origin` or `Sec-Fetch-Site` that says that the page itself asks.
 """
 
 from __future__ import annotations
@@ -45,9 +47,10 @@ class Door:
     """What it takes to be let in.
 
     Attributes:
-        token: what the address and programs carry. names: host names that this service is reached by; `literals`: whether any address
-        in numbers is one too, as where it listens on all of them. port: of the listening socket; it is part of the cookie's name, for
-        cookies don't tell ports apart.
+        token: what the address and programs carry. names: host names that this service is reached
+        by; `literals`: whether any address in numbers is one too, as where it listens on all of
+        them. port: of the listening socket; it is part of the cookie's name, for cookies don't tell
+        ports apart.
     """
 
     def __init__(
@@ -179,7 +182,8 @@ class Guard:
             )
         if scope["method"] in _READS:
             return None
-        # a browser says where a change comes from; whoever sends the token itself is no page of another site
+        # a browser says where a change comes from; whoever sends the token itself is no page of
+        # another site
         if not self._door.bears_token(headers) and origin is None and site != "same-origin":
             return 403, "changes come from the page itself, which says so", []
         return None

@@ -1,4 +1,5 @@
-"""What can be changed through the service: worksheets, alerts, what is kept. Each path with its document and the function that does it."""
+"""What can be changed through the service: worksheets, alerts, what is kept. Each path with its
+document and the function that does it."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class AppState:
 
 
 def state_in(store: Store, home: Path, log: Path, commands: Commands | None = None) -> AppState:
-    """The state of a service whose documents lie below a directory. log: file of alert messages. commands: programs that alerts may run."""
+    """The state of a service whose documents lie below a directory. log: file of alert messages.
+    commands: programs that alerts may run."""
     watch = Watch(store, JsonStore(home / "alerts", Alert, "alert", MOST), LogFile(log), commands)
     return AppState(store, JsonStore(home / "worksheets", Worksheet, "worksheet"), watch)
 
@@ -56,10 +58,11 @@ class Action:
     """A path that needs more than what is served, or changes something.
 
     Attributes:
-        method, path: below the API's prefix; words in braces are parameters of place "path". about: in one line.
-        act: does it, given the state, the parameters and the document, None where there is none.
-        parameters: that it takes. body: model of the document that it takes. model: of its answer, None where there is none or only `kind`.
-        file: name under which a browser saves the answer.
+        method, path: below the API's prefix; words in braces are parameters of place "path". about:
+        in one line. act: does it, given the state, the parameters and the document, None where
+        there is none. parameters: that it takes. body: model of the document that it takes. model:
+        of its answer, None where there is none or only `kind`. file: name under which a browser
+        saves the answer.
     """
 
     method: Method

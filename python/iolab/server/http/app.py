@@ -40,7 +40,8 @@ _T = TypeVar("_T")
 
 
 class Path(StarletteRoute):
-    """A path with all that can be done at it: where it matches, no later one is tried for the sake of the method."""
+    """A path with all that can be done at it: where it matches, no later one is tried for the sake
+    of the method."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Whether it is this path, whatever the method; one that can't be used is refused with 405."""
@@ -56,7 +57,8 @@ def application(
     stopping: Callable[[], bool] = lambda: False,
     workers: Workers | None = None,
 ) -> ASGIApp:
-    """The service of a state, or of a store without changes, behind its door. `stopping` says that open streams are to end."""
+    """The service of a state, or of a store without changes, behind its door. `stopping` says that
+    open streams are to end."""
     pool = workers or Workers()
     store = state.store if isinstance(state, AppState) else state
     streams = Streams(store, pool, stopping)

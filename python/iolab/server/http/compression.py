@@ -1,4 +1,5 @@
-"""An answer as a response: compressed for who is far, as it is for who is on this machine, to whom bytes cost less than the work."""
+"""An answer as a response: compressed for who is far, as it is for who is on this machine, to whom
+bytes cost less than the work."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _LEVEL = 3
 
 
 def response(content: bytes, kind: str, *, encoded: bool, vary: str = "") -> Response:
-    """The response. `encoded`: whether the content went through `packed` and came out compressed; vary: headers that it depends on."""
+    """The response. `encoded`: whether the content went through `packed` and came out compressed;
+    vary: headers that it depends on."""
     headers = {"vary": ", ".join(each for each in (vary, "Accept-Encoding") if each)}
     return Response(
         content,

@@ -1,5 +1,6 @@
-"""Connections that send nothing: they are closed after a time, and at once where their place is needed. Connections that still send
-what was refused: they are closed once that came, so that the answer is not lost."""
+"""Connections that send nothing: they are closed after a time, and at once where their place is
+needed. Connections that still send what was refused: they are closed once that came, so that the
+answer is not lost."""
 
 from __future__ import annotations
 
@@ -11,15 +12,18 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_WITHIN = 10.0
-"""Seconds from a connection, or from the first byte of a later request on it, within which the whole head of the request is there."""
+"""Seconds from a connection, or from the first byte of a later request on it, within which the
+whole head of the request is there."""
 LINGER = 10.0
-"""Seconds for which the rest of a refused request is taken and discarded before its connection is closed."""
+"""Seconds for which the rest of a refused request is taken and discarded before its connection is
+closed."""
 
 
 class _Transport:
     """A transport whose `close` lets the other side finish what it sends (RFC 9112, 9.6).
 
-    A socket that is closed while bytes wait in it resets the connection, and a reset discards an answer that was not read yet.
+    A socket that is closed while bytes wait in it resets the connection, and a reset discards an
+    answer that was not read yet.
     """
 
     def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
@@ -37,8 +41,9 @@ class _Transport:
 class Connection(H11Protocol):
     """A connection of uvicorn's that holds no place without a request.
 
-    Anybody on this machine may connect, without a token too. So a connection that has not sent a request's head in time is closed, and
-    where all places are taken, the one that has waited longest without a request makes room for a new one.
+    Anybody on this machine may connect, without a token too. So a connection that has not sent a
+    request's head in time is closed, and where all places are taken, the one that has waited
+    longest without a request makes room for a new one.
     """
 
     _head_timer: asyncio.TimerHandle | None = None
@@ -83,8 +88,8 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def linger(self) -> bool:
-        """Whether more of a refused request may come: then the answer ends here, and the connection is closed after a time or by the
-        other side."""
+        """Whether more of a refused request may come: then the answer ends here, and the connection
+        is closed after a time or by the other side."""
         refused = self.is_waiting and self.conn.their_state in (h11.SEND_BODY, h11.ERROR)
         if self._lingers or not refused or self.transport.is_closing():
             return False

@@ -20,7 +20,8 @@ from ..queries.parameters import StatisticText
 from ..queries.query_params import Words, recording_of
 
 WORK_S = 5.0
-"""Seconds for which a request makes what is to be kept of a recording at rest; what is left then is told as pending."""
+"""Seconds for which a request makes what is to be kept of a recording at rest; what is left then is
+told as pending."""
 
 Size = Annotated[int, Field(ge=1, lt=2**63)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -29,7 +30,8 @@ Tier = Literal["1s", "1m", "1h"]
 
 
 class KeptTier(Model):
-    """What is kept in columns of one length, and for how long; times in ns on the recording's clock, null where there is nothing."""
+    """What is kept in columns of one length, and for how long; times in ns on the recording's
+    clock, null where there is nothing."""
 
     tier: str
     interval_s: int
@@ -42,9 +44,10 @@ class KeptTier(Model):
 
 
 class KeptFacts(Model):
-    """A kept statistic. state: "pending" until the recorder has taken it up, "waiting" for something that it could be made of (`why`),
-    "suspended" by the budget. cpu_ns: what keeping it has cost so far. gaps: times in which it was paused or suspended, the last
-    without an end while that lasts."""
+    """A kept statistic. state: "pending" until the recorder has taken it up, "waiting" for
+    something that it could be made of (`why`), "suspended" by the budget. cpu_ns: what keeping it
+    has cost so far. gaps: times in which it was paused or suspended, the last without an end while
+    that lasts."""
 
     statistic: str
     state: Literal["kept", "pending", "waiting", "paused", "suspended"]
@@ -62,8 +65,8 @@ class KeptFacts(Model):
 
 
 class KeptLimits(Model):
-    """What all of them may take together, null for no limit; for how many seconds each tier stays; what they take on disk now.
-    pending: whether the recorder has not taken the limits up yet."""
+    """What all of them may take together, null for no limit; for how many seconds each tier stays;
+    what they take on disk now. pending: whether the recorder has not taken the limits up yet."""
 
     bytes: int | None
     cpu_share: float | None
@@ -96,14 +99,16 @@ class KeepChange(_Change):
 
 
 class KeepPrune(_Change):
-    """Remove what is kept of a statistic from before a moment, ns on the recording's clock, in a tier and those shorter than it."""
+    """Remove what is kept of a statistic from before a moment, ns on the recording's clock, in a
+    tier and those shorter than it."""
 
     before_ns: Moment
     tier: Tier = "1h"
 
 
 class KeepLimits(Model):
-    """Limits of all that is kept of a recording: bytes on disk, share of all CPU time (0.05 is 5 %), null for any; by tier, seconds."""
+    """Limits of all that is kept of a recording: bytes on disk, share of all CPU time (0.05 is 5
+    %), null for any; by tier, seconds."""
 
     recording: Text
     bytes: Size | None

@@ -1,4 +1,5 @@
-"""The OpenAPI document, and TypeScript types of the same answers: generated from the routes and models."""
+"""The OpenAPI document, and TypeScript types of the same answers: generated from the routes and
+models."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ REFUSALS = {
     "kept": "the recording is a trace or was imported, of which nothing is kept",
     "share": "the answers take too long, or are too large, to be shared",
 }
-"""Why a request that meets the schema may be refused with 400, by the parameter or by what the document is about."""
+"""Why a request that meets the schema may be refused with 400, by the parameter or by what the
+document is about."""
 _OF_BODIES = {
     "Worksheet": ("span", "name"),
     "Sharing": ("span", "share"),

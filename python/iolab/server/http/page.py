@@ -1,4 +1,5 @@
-"""The page: a shell in HTML, the built script and its style, each a file of its own so that nothing inline is allowed to run."""
+"""The page: a shell in HTML, the built script and its style, each a file of its own so that nothing
+inline is allowed to run."""
 
 from __future__ import annotations
 

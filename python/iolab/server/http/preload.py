@@ -1,4 +1,5 @@
-"""Everything that serving needs, loaded by serving once: after root is given up, what only root may read can't be loaded any more."""
+"""Everything that serving needs, loaded by serving once: after root is given up, what only root may
+read can't be loaded any more."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ _METRICS = ("io.ops[latency]", "io.bytes", "io.ops[size]")
 
 
 def preload_server(host: str | None = None) -> None:
-    """Serve a little recording of no one's for a moment, and ask it everything. `host`: a name that is to be looked up later."""
+    """Serve a little recording of no one's for a moment, and ask it everything. `host`: a name that
+    is to be looked up later."""
     with TemporaryDirectory(prefix="iolab-") as folder:
         trace = Path(folder) / "trace.csv"
         trace.write_text(_LINES)

@@ -26,14 +26,16 @@ from .connections import Connection
 
 LOCAL = "127.0.0.1"
 MOST_CONNECTIONS = 256
-"""More requests than so many at once are answered with 503; connections without a request make room."""
+"""More requests than so many at once are answered with 503; connections without a request make
+room."""
 ENDS_WITHIN = 5.0
 """Seconds that the watch over alerts has to end."""
 
 
 @dataclass(frozen=True)
 class Listener:
-    """A socket that listens, and the door before it. `warning`: what a user should know of where it listens, empty for this machine."""
+    """A socket that listens, and the door before it. `warning`: what a user should know of where it
+    listens, empty for this machine."""
 
     socket: socket.socket
     door: Door
@@ -44,7 +46,8 @@ class Listener:
 def listen(host: str, port: int, *, token: str | None = None) -> Listener:
     """Listen. `host` is a name or address of this machine, `port` 0 for any that is free.
 
-    UsageError for a name that is not this machine's, RunError where the port is taken or not allowed.
+    UsageError for a name that is not this machine's, RunError where the port is taken or not
+    allowed.
     """
     if not 0 <= port < 65536:
         raise UsageError(
@@ -114,9 +117,11 @@ def serve(
     ready: Callable[[], None] = lambda: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Serve until SIGINT, SIGTERM or SIGHUP, or until `go_on` says False; then open streams are ended and the socket is closed.
+    """Serve until SIGINT, SIGTERM or SIGHUP, or until `go_on` says False; then open streams are
+    ended and the socket is closed.
 
-    Of a store without its state nothing can be changed. `ready` is called once requests are answered, `go_on` several times a second.
+    Of a store without its state nothing can be changed. `ready` is called once requests are
+    answered, `go_on` several times a second.
     """
     exporter = Exporter(served.store if isinstance(served, AppState) else served, metrics)
     _quieten()

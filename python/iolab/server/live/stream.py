@@ -1,8 +1,9 @@
-"""Live data as one stream of server-sent events: once a second how far a recording is, and the answers to the statistics followed.
+"""Live data as one stream of server-sent events: once a second how far a recording is, and the
+answers to the statistics followed.
 
-An answer is always of the whole window, in whole columns, and what /query answers to the same: one that is left out does no harm. A
-reader that is slow gets fewer of them, one that doesn't read for `PATIENCE` seconds is dropped, and nothing is kept for either beyond the
-message that is being sent.
+An answer is always of the whole window, in whole columns, and what /query answers to the same: one
+that is left out does no harm. A reader that is slow gets fewer of them, one that doesn't read for
+`PATIENCE` seconds is dropped, and nothing is kept for either beyond the message that is being sent.
 """
 
 from __future__ import annotations
@@ -87,8 +88,9 @@ class Window:
     interval_ns: int
 
     def words(self, last_ns: int | None) -> dict[str, str]:
-        """Parameters of a question to what ends with an event at `last_ns`: from the column in which the window begins to the one in which
-        that event is. None: nothing was recorded yet."""
+        """Parameters of a question to what ends with an event at `last_ns`: from the column in
+        which the window begins to the one in which that event is. None: nothing was recorded yet.
+        """
         if last_ns is None:
             return {"interval": f"{self.interval_ns}ns"}
         first = max(0, last_ns + 1 - self.length_ns) // self.interval_ns * self.interval_ns
@@ -116,7 +118,8 @@ class Streams:
     async def events(
         self, recording: str, statistics: list[str], window: Window, words: dict[str, str]
     ) -> AsyncIterator[str]:
-        """Server-sent events until the service stops. `words`: parameters of each question besides statistic and time."""
+        """Server-sent events until the service stops. `words`: parameters of each question besides
+        statistic and time."""
         before: Any = None
         quiet = 0
         while not self._stopping():
@@ -178,7 +181,8 @@ class Streams:
             )
 
     async def _pause(self, begun: float) -> None:
-        """Until a period after it began; at least half of one, so that a slow answer doesn't take all of a processor."""
+        """Until a period after it began; at least half of one, so that a slow answer doesn't take
+        all of a processor."""
         until = max(begun + self._period, time.monotonic() + self._period / 2)
         while not self._stopping() and (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(left, 0.25))
@@ -253,7 +257,8 @@ def tick_of(store: Store, name: str) -> Tick:
 
 
 def stream_path(streams: Streams) -> Callable[[Request], Any]:
-    """The endpoint; what is asked is looked at before the stream begins, so that a mistake is an answer of its own."""
+    """The endpoint; what is asked is looked at before the stream begins, so that a mistake is an
+    answer of its own."""
     known = {parameter.name: parameter.bounds for parameter in PARAMETERS}
 
     async def endpoint(request: Request) -> Response:

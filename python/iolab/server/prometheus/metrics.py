@@ -1,4 +1,5 @@
-"""/metrics for Prometheus: chosen statistics, counted on from scrape to scrape, so that each costs what is new since the last."""
+"""/metrics for Prometheus: chosen statistics, counted on from scrape to scrape, so that each costs
+what is new since the last."""
 
 from __future__ import annotations
 
@@ -26,9 +27,11 @@ from . import protobuf
 from .prometheus_text import TEXT, Family, Histogram, Labels, Sample, text
 
 LAG = 5 * 10**9
-"""Of a recording that grows, events of the last so many ns wait for the next scrape: they still come in out of order."""
+"""Of a recording that grows, events of the last so many ns wait for the next scrape: they still
+come in out of order."""
 MOST_KEYS = 200
-"""Keys of a breakdown that are told apart, the first that appear; later ones are added up as `(others)`."""
+"""Keys of a breakdown that are told apart, the first that appear; later ones are added up as
+`(others)`."""
 OTHERS = "(others)"
 
 _TIME, _SIZE = range(9, 37), range(8, 25)
@@ -72,7 +75,8 @@ class Exporter:
         self._counted = [_Counted(name, statistic) for name in store.names for statistic in asked]
 
     def families(self) -> list[Family]:
-        """Everything, up to now. A statistic that a recording can't answer is left out, until it can."""
+        """Everything, up to now. A statistic that a recording can't answer is left out, until it
+        can."""
         with self._lock:
             found: dict[str, list[Sample]] = {}
             # one moment for all of a recording: what is divided by each other is of the same I/Os

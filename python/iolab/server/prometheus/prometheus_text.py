@@ -14,11 +14,13 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass
 class Histogram:
-    """Counts by octave: octave k holds the whole numbers from 2^k up to, not including, 2^(k+1); -1 holds zero.
+    """Counts by octave: octave k holds the whole numbers from 2^k up to, not including, 2^(k+1); -1
+    holds zero.
 
     Attributes:
-        bounds: octaves that a classic bucket ends with, ascending: that of k ends at 2^(k+1) - 1, the last whole number in it, so
-        that cumulative counts are exact. native: whether octaves are also told as a native histogram. count, sum: over all.
+        bounds: octaves that a classic bucket ends with, ascending: that of k ends at 2^(k+1) - 1,
+        the last whole number in it, so that cumulative counts are exact. native: whether octaves
+        are also told as a native histogram. count, sum: over all.
     """
 
     bounds: range

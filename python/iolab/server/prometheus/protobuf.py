@@ -1,4 +1,5 @@
-"""Families of metrics as Prometheus' protobuf messages (io.prometheus.client.MetricFamily), each with its length before it."""
+"""Families of metrics as Prometheus' protobuf messages (io.prometheus.client.MetricFamily), each
+with its length before it."""
 
 from __future__ import annotations
 

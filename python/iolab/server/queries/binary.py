@@ -1,11 +1,14 @@
-"""A heat map in binary, version 1, all little-endian; docs/reference/api.md describes it byte by byte.
+"""A heat map in binary, version 1, all little-endian; docs/reference/api.md describes it byte by
+byte.
 
-    magic "ioHm" · version u8 = 1 · flags u8 (bit 0: counts are u64, else u32) · zero u16 · cells u32 · buckets u32 · length of the
-    head u32 · zero u32 · head: JSON in UTF-8, padded with spaces to a multiple of 8 · low u64[buckets] · high u64[buckets] ·
-    counts u32|u64[cells] · column i32[cells] · bucket u32[cells]
+    magic "ioHm" · version u8 = 1 · flags u8 (bit 0: counts are u64, else u32) · zero u16 · cells
+    u32 · buckets u32 · length of the head u32 · zero u32 · head: JSON in UTF-8, padded with spaces
+    to a multiple of 8 · low u64[buckets] · high u64[buckets] · counts u32|u64[cells] · column
+    i32[cells] · bucket u32[cells]
 
-Buckets ascend, low <= value < high; cells ascend by column, then bucket, which is a place among the buckets. A map that is ready to be
-drawn has its rows for buckets, and no cells in its head; `sizes` there says how many of the cells are the map's, then each part's.
+Buckets ascend, low <= value < high; cells ascend by column, then bucket, which is a place among the
+buckets. A map that is ready to be drawn has its rows for buckets, and no cells in its head; `sizes`
+there says how many of the cells are the map's, then each part's.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ def encode(asked: Statistic, counts: HeatCounts) -> bytes:
 
 
 def drawn(made: DrawnMap, cells: Sequence[SparseArrays]) -> bytes:
-    """A map that is ready to be drawn in binary; `cells` are those of the map, then of each of its parts, and `made` has none."""
+    """A map that is ready to be drawn in binary; `cells` are those of the map, then of each of its
+    parts, and `made` has none."""
     return _ready(made.model_dump(by_alias=True), made.group, cells)
 
 

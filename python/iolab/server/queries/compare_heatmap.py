@@ -1,4 +1,5 @@
-"""Two ranges of time of one statistic: of a heat map their difference cell by cell, of numbers how they changed."""
+"""Two ranges of time of one statistic: of a heat map their difference cell by cell, of numbers how
+they changed."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def compared(store: Store, words: Words) -> Difference | Changes:
 
 
 def difference(store: Store, words: Words) -> Difference:
-    """A range of a heat map less another one: ranges are widened to whole columns, and are then of equal length.
+    """A range of a heat map less another one: ranges are widened to whole columns, and are then of
+    equal length.
 
     A column of which nothing was recorded in one of the ranges has no difference; it is in `gaps`.
     """
@@ -86,7 +88,8 @@ def _read(question: Question, ranges: Ranges) -> HeatCounts:
 
 
 def _within(question: Question, ranges: Ranges) -> Span | None:
-    """What lies between the ends of the recording; None where it or its counters tell when something was recorded."""
+    """What lies between the ends of the recording; None where it or its counters tell when
+    something was recorded."""
     return None if question.statistic.breakdown == UTILIZATION.name else ranges.within(question)
 
 

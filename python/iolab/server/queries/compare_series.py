@@ -1,4 +1,5 @@
-"""Numbers over two ranges of time beside each other: of all together and of each key, and by how much they changed."""
+"""Numbers over two ranges of time beside each other: of all together and of each key, and by how
+much they changed."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from .ranges import Ranges, ranges_of
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the ranges: the values and the mean of all together and of each key, in the columns of the range.
+    """One of the ranges: the values and the mean of all together and of each key, in the columns of
+    the range.
 
     `complete`: whether each key there was is told apart, so that one that is not there did nothing.
     """
@@ -35,7 +37,8 @@ class _Side:
     notes: tuple[str, ...]
 
     def row(self, key: str) -> Row:
-        """The key's; of one that was not there 0 where something was recorded, unknown where it may be among the others."""
+        """The key's; of one that was not there 0 where something was recorded, unknown where it may
+        be among the others."""
         found = self.rows.get(key)
         if found is not None:
             return found
@@ -59,7 +62,8 @@ class _Side:
 
 
 def changes(store: Store, words: Words) -> Changes:
-    """A range of numbers beside another one: ranges are widened to whole columns, and are then of equal length."""
+    """A range of numbers beside another one: ranges are widened to whole columns, and are then of
+    equal length."""
     ranges = ranges_of(store, words)
     asked = ranges.question.statistic
     if asked.breakdown in MAPPED:
@@ -122,15 +126,16 @@ def _side(question: Question, ranges: Ranges) -> _Side:
 
 
 def _covered(answer: Answer, question: Question, ranges: Ranges) -> Series | Stack:
-    """The answer, of which nothing is covered beyond the ends of what nobody knows when it was recorded: its means are over the rest.
-    Counters tell that themselves."""
+    """The answer, of which nothing is covered beyond the ends of what nobody knows when it was
+    recorded: its means are over the rest. Counters tell that themselves."""
     assert isinstance(answer, Series | Stack)
     within = None if is_counted(answer.statistic, answer.source) else ranges.within(question)
     return answer if within is None else replace(answer, covered_ns=within[1] - within[0])
 
 
 def _placed(values: Floats, answer: Series | Stack, question: Question, ranges: Ranges) -> Floats:
-    """Values in the columns of the range; those beyond what was answered, or beyond the ends that `_covered` knows, are unknown."""
+    """Values in the columns of the range; those beyond what was answered, or beyond the ends that
+    `_covered` knows, are unknown."""
     assert question.from_ns is not None
     placed = np.full(ranges.columns, math.nan)
     shift = (answer.t0_ns - question.from_ns) // ranges.interval_ns

@@ -19,8 +19,9 @@ DEPTH = 12
 def who(store: Store, words: Words) -> Who:
     """Every dimension's values by their share inside a rectangle against outside.
 
-    The statistic is a map, such as io.ops[latency]; from, to, low and high bound the rectangle. Outside is all else that meets the
-    statistic's filters from around_from to around_to, where these are left open of the whole recording.
+    The statistic is a map, such as io.ops[latency]; from, to, low and high bound the rectangle.
+    Outside is all else that meets the statistic's filters from around_from to around_to, where
+    these are left open of the whole recording.
     """
     question = question_of(store, words)
     asked = question.statistic

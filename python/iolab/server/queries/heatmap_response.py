@@ -29,7 +29,8 @@ def drawn(
     *,
     lines: bool = True,
 ) -> DrawnMap:
-    """The map on its axes, with the parts of it that were told apart. `lines`: whether with percentiles and mean."""
+    """The map on its axes, with the parts of it that were told apart. `lines`: whether with
+    percentiles and mean."""
     return _drawn(asked, counts, Named(label, counts, tuple(dimensions)), lines, lists)
 
 

@@ -109,7 +109,8 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
 
 
 def is_live(store: Store, name: str) -> bool:
-    """Whether it is being recorded: its last session has no end, and something was written lately (a writer that was killed left none)."""
+    """Whether it is being recorded: its last session has no end, and something was written lately
+    (a writer that was killed left none)."""
     recording = store.recording(name)
     sessions = [] if recording is None else recording.facts.sessions
     return bool(sessions) and sessions[-1].get("until_ns") is None and changes(store.path(name))
@@ -191,7 +192,8 @@ def _facts(mark: Mapping[str, Any], results: str | None) -> dict[str, Any]:
 
 
 def losses(store: Store, words: Words) -> Losses:
-    """What a recording lost, and when nothing was recorded; of a trace the answers themselves say it."""
+    """What a recording lost, and when nothing was recorded; of a trace the answers themselves say
+    it."""
     name = recording_of(store, words)
     recording = store.recording(name)
     if recording is None:

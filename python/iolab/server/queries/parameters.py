@@ -47,18 +47,21 @@ _DATE = (
 _NAME = rf"^\s*({'|'.join(name.replace('.', '[.]') for name in CATALOGUE)})\s*"
 _ANY = r"^[^\u0000]*$"
 STATISTICS = rf"{_NAME}(\[[^\u0000]*\]\s*)?$"
-"""Names of statistics as far as a pattern can say it; what may stand in the brackets depends on the name."""
+"""Names of statistics as far as a pattern can say it; what may stand in the brackets depends on the
+name."""
 StatisticText = Annotated[
     Text, StringConstraints(pattern=r"^[^\x00]*$"), Field(json_schema_extra={"pattern": STATISTICS})
 ]
-"""A statistic in a document. The schema's pattern is not used to refuse one: what parses statistics says why."""
+"""A statistic in a document. The schema's pattern is not used to refuse one: what parses statistics
+says why."""
 MOMENT = rf"^\s*(-?\s*{_DURATION}|[0-9]{{1,19}}|{_CLOCK}|{_DATE})\s*$"
 INTERVAL = rf"^(\s*(?=[^1-9]*[1-9]){_DURATION}\s*|{ALL})$"
 QUANTITY = r"^\s*[0-9]+(\.[0-9]+)?\s*[A-Za-zµ]*\s*$"
 
 
 def text(longest: int = LONGEST_NAME, pattern: str = "") -> dict[str, Any]:
-    """Words that are not empty. `pattern`: what all that is understood meets; not all that meets it is understood."""
+    """Words that are not empty. `pattern`: what all that is understood meets; not all that meets it
+    is understood."""
     return {"type": "string", "minLength": 1, "maxLength": longest, "pattern": pattern or _ANY}
 
 

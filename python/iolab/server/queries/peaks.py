@@ -21,9 +21,11 @@ FEWER = MOST_COLUMNS // 2
 
 
 def extremes(store: Store, words: Words) -> Extremes:
-    """The moments with the largest (smallest) values of the statistic without its breakdown, in that order, the earlier first.
+    """The moments with the largest (smallest) values of the statistic without its breakdown, in
+    that order, the earlier first.
 
-    Columns that the span or the recording's ends cut are left out, unless there are no others: what is in a part of a column says little.
+    Columns that the span or the recording's ends cut are left out, unless there are no others: what
+    is in a part of a column says little.
     """
     question = columned(question_of(store, words))
     least = words.get("kind") == "min"

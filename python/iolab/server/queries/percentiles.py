@@ -13,7 +13,8 @@ from ..base.models import Line, PercentilesAnswer
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
 NAMES = ("p50", "p90", "p99", "max", "mean")
-"""What the lines are called, the mean last. Values are those of the grid: a percentile is the largest of its bucket."""
+"""What the lines are called, the mean last. Values are those of the grid: a percentile is the
+largest of its bucket."""
 
 
 def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:

@@ -1,4 +1,5 @@
-"""A question as a request puts it: parameters in words to a recording, a statistic, a span of time and columns."""
+"""A question as a request puts it: parameters in words to a recording, a statistic, a span of time
+and columns."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ ALL = "whole"
 """The interval that is as long as the span."""
 
 Words = Mapping[str, str]
-"""Parameters of a request by name; of one that may be repeated the values are joined by NUL, which no value holds: see `several`."""
+"""Parameters of a request by name; of one that may be repeated the values are joined by NUL, which
+no value holds: see `several`."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Question:
 def parameters(
     given: Iterable[tuple[str, str]], known: Mapping[str, tuple[int, int]]
 ) -> dict[str, str]:
-    """Parameters of a request. `known`: how often each may be there, and how many characters it has, at most. UsageError for an unknown,
-    too long or too frequent one."""
+    """Parameters of a request. `known`: how often each may be there, and how many characters it
+    has, at most. UsageError for an unknown, too long or too frequent one."""
     found: dict[str, str] = {}
     times: Counter[str] = Counter()
     for name, value in given:
@@ -97,7 +99,8 @@ def several(words: Words, name: str) -> list[str]:
 
 
 def question_of(store: Store, words: Words) -> Question:
-    """The question of a request. UsageError for what can't be asked, NotServed for a recording that isn't there."""
+    """The question of a request. UsageError for what can't be asked, NotServed for a recording that
+    isn't there."""
     name = recording_of(store, words)
     statistic = parse(needed(words, "statistic"))
     opened = store.open(name)
@@ -187,9 +190,11 @@ def moment(text: str, first: int, last: int) -> int:
 
 
 def span_of(words: Words, ends: tuple[int, int], which: str = "") -> tuple[int | None, int | None]:
-    """From and until, cut to what was recorded, as commands cut them; None where left open. `which`: before the parameters' names.
+    """From and until, cut to what was recorded, as commands cut them; None where left open.
+    `which`: before the parameters' names.
 
-    A span that does not meet what was recorded stays as it is: a graph that is moved there shows that nothing was recorded.
+    A span that does not meet what was recorded stays as it is: a graph that is moved there shows
+    that nothing was recorded.
     """
     first, last = ends
     begin, end = (

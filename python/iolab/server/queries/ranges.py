@@ -19,8 +19,8 @@ class Ranges:
     """Two ranges, widened to whole columns and of equal length then.
 
     Attributes:
-        question: what is asked of both. ends: (first, last) ns of the recording. from_ns, other_from_ns: where they begin, multiples of
-        interval_ns. columns: of each.
+        question: what is asked of both. ends: (first, last) ns of the recording. from_ns,
+        other_from_ns: where they begin, multiples of interval_ns. columns: of each.
     """
 
     question: Question
@@ -36,8 +36,9 @@ class Ranges:
         return self.columns * self.interval_ns
 
     def within(self, question: Question) -> Span | None:
-        """What of a question's range lies between the recording's ends, empty where nothing does: beyond them nothing is known where
-        nobody knows when it recorded, as of traces and what was imported. None where that is known."""
+        """What of a question's range lies between the recording's ends, empty where nothing does:
+        beyond them nothing is known where nobody knows when it recorded, as of traces and what was
+        imported. None where that is known."""
         opened, first = question.opened, question.from_ns
         assert first is not None
         if not isinstance(opened, Trace) and opened.facts.sessions:
@@ -46,7 +47,8 @@ class Ranges:
         return begin, max(begin, min(first + self.length_ns, self.ends[1] + 1))
 
     def beyond(self, span: Span, question: Question) -> list[Span]:
-        """Runs of columns of a question's range, (first, one past the last), that lie outside of a span as `within` gives it."""
+        """Runs of columns of a question's range, (first, one past the last), that lie outside of a
+        span as `within` gives it."""
         assert question.from_ns is not None
         if span[0] == span[1]:
             return [(0, self.columns)]

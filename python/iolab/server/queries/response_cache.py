@@ -1,7 +1,8 @@
 """Answers that were given before, as long as nothing that they depend on has changed.
 
-An answer depends on its question and on what is recorded. Of time that is over, because all that is not sealed yet came later, what is
-being recorded meanwhile changes nothing until it is sealed; of what is at rest any answer holds.
+An answer depends on its question and on what is recorded. Of time that is over, because all that is
+not sealed yet came later, what is being recorded meanwhile changes nothing until it is sealed; of
+what is at rest any answer holds.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Remembered:
         """What was answered to the same question and still holds, or else what `make` answers.
 
         Args:
-            path: what is asked, and in which form. ends: parameters that end the spans which the answer is about; where one is missing it
+            path: what is asked, and in which form. ends: parameters that end the spans which the
+            answer is about; where one is missing it
                 is about all that comes.
         """
         try:
@@ -94,7 +96,8 @@ class Remembered:
 
 
 def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, Hashable] | None:
-    """(the question with its moments as such, the state of what it is put to); None where that changes all the time."""
+    """(the question with its moments as such, the state of what it is put to); None where that
+    changes all the time."""
     name = recording_of(store, words)
     given = {each: words[each] for each in _MOMENTS if each in words}
     span = (0, 0) if all(text.isdecimal() for text in given.values()) else store.ends(name)
@@ -117,7 +120,8 @@ def _asked(store: Store, words: Words, ends: Sequence[str]) -> tuple[Hashable, H
 
 
 def _state(opened: Opened, until_ns: int | None) -> Hashable | None:
-    """What answers up to a moment depend on (None: to the very end); None where that changes all the time."""
+    """What answers up to a moment depend on (None: to the very end); None where that changes all
+    the time."""
     if isinstance(opened, Trace):
         return _stamp(opened.path)
     lasting = tuple(
@@ -129,7 +133,8 @@ def _state(opened: Opened, until_ns: int | None) -> Hashable | None:
 
 
 def _is_over(recording: Recording, until_ns: int) -> bool:
-    """Whether all that is not sealed yet came later. What was sealed is looked at first: it is known without reading what is hot."""
+    """Whether all that is not sealed yet came later. What was sealed is looked at first: it is
+    known without reading what is hot."""
     if (recording.path / STATE).is_file():
         # answers from what is kept are widened to whole sums
         until_ns = -(-until_ns // LONGEST_NS) * LONGEST_NS
@@ -141,7 +146,8 @@ def _is_over(recording: Recording, until_ns: int) -> bool:
     read = _last_readings(recording)
     if not (sealed or read) or until_ns > max(sealed or read) + 1:
         return False
-    # a counter tells of the time before its next reading, unless that comes too late to be asked for
+    # a counter tells of the time before its next reading, unless that comes too late to be asked
+    # for
     if any(last < until_ns <= last + MARGIN_NS for last in read):
         return False
     return all(

@@ -1,4 +1,5 @@
-"""The paths that answer a question: their parameters, what they answer, and the pure function that answers."""
+"""The paths that answer a question: their parameters, what they answer, and the pure function that
+answers."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ class Route:
         models: of its answer, one of them; none where it answers `kind`, a media type.
         answer: a pure function of what is served and the parameters.
         binary: the same answer in binary where it is a heat map, None where the path has none.
-        ends: parameters that end the spans of time which the answer is about; none where it is not remembered.
+        ends: parameters that end the spans of time which the answer is about; none where it is not
+        remembered.
     """
 
     path: str

@@ -1,4 +1,5 @@
-"""An answer over all of its time as one column: sums per second recorded, levels and shares on average."""
+"""An answer over all of its time as one column: sums per second recorded, levels and shares on
+average."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ...statistics.answers.json_form import averaged, largest
 
 
 def whole(answer: Answer) -> Answer:
-    """The answer with one column, which is its span; of a map the columns from the first to the last that hold anything."""
+    """The answer with one column, which is its span; of a map the columns from the first to the
+    last that hold anything."""
     if isinstance(answer, HeatCounts):
         columns = max(1, answer.columns)
         return replace(answer.coarser(columns=columns), gaps=(), lost_at=_lost(answer))

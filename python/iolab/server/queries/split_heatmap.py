@@ -1,4 +1,5 @@
-"""A heat map told apart by a field: one map for each key, and one of all others, on the same columns and rows."""
+"""A heat map told apart by a field: one map for each key, and one of all others, on the same
+columns and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The reports of results whose recordings are served: made when they are asked for, and linked with the worksheet both ways."""
+"""The reports of results whose recordings are served: made when they are asked for, and linked with
+the worksheet both ways."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ _POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]+)"')
 
 
 class Reports:
-    """The pages of a store's results, each kept until its evidence changes. Safe to use from several threads."""
+    """The pages of a store's results, each kept until its evidence changes. Safe to use from
+    several threads."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -39,14 +41,15 @@ class Reports:
         self._held: dict[str, tuple[str, str]] = {}
 
     def held(self, name: str) -> str | None:
-        """A report that was made of the evidence as it is, None where it has to be made. NotServed where there are no results of that
-        name."""
+        """A report that was made of the evidence as it is, None where it has to be made. NotServed
+        where there are no results of that name."""
         key = evidence_key(self._path(name))
         held = self._held.get(name)
         return held[1] if held is not None and held[0] == key else None
 
     def page(self, name: str) -> str:
-        """A report, made where it has to be; Busy while another one is. NotServed where there are no results of that name."""
+        """A report, made where it has to be; Busy while another one is. NotServed where there are
+        no results of that name."""
         held = self.held(name)
         if held is not None:
             return held
@@ -109,15 +112,16 @@ class Reports:
 
 
 def _first_look(recording: Recording) -> str:
-    """What shows most of a run at a glance: a map of latency, else the first statistic that has an answer; empty where none has."""
+    """What shows most of a run at a glance: a map of latency, else the first statistic that has an
+    answer; empty where none has."""
     found = [each for each in available(recording) if not each.why_not]
     mapped = next((each for each in found if "latency" in each.breakdowns), None)
     return f"{mapped.entry.name}[latency]" if mapped else found[0].entry.name if found else ""
 
 
 def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:
-    """A report as a page; what it may do is what it says itself, and no more. Reports are made one at a time, in one of the threads: who
-    waits for them occupies none."""
+    """A report as a page; what it may do is what it says itself, and no more. Reports are made one
+    at a time, in one of the threads: who waits for them occupies none."""
     turn = asyncio.Lock()
     waiting = 0
 

@@ -1,4 +1,5 @@
-"""A worksheet as one HTML file: the page with the answers that it shows, which still hovers, zooms and crops without a service."""
+"""A worksheet as one HTML file: the page with the answers that it shows, which still hovers, zooms
+and crops without a service."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ class _OverTime:
     statistic: what was asked. unit: of the values, "1/s" or "B/s".
     t0_ns: start of column 0, a multiple of interval_ns; interval_ns: length of a column.
     first_ns, until_ns: the time that the answer is about; it may begin and end within a column.
-    covered_ns: how much of it was recorded. source: of the events. notes: what to know about the answer.
-    lost_at: what was lost in which column, by kind, ascending; 0 where nobody knows how many. losses: all of it, also what has no
-    time, None where nobody knows.
+    covered_ns: how much of it was recorded. source: of the events. notes: what to know about the
+    answer. lost_at: what was lost in which column, by kind, ascending; 0 where nobody knows how
+    many. losses: all of it, also what has no time, None where nobody knows.
     """
 
     statistic: Statistic
@@ -71,9 +71,9 @@ class Series(_OverTime):
     """A number per column.
 
     Attributes:
-        values: per second of the recorded part of each column (levels and shares: on average over it), nan where nothing was recorded.
-        total: the plain sum; 0 for levels and shares, which have none. average: over all that was recorded, where it is no quotient of
-        the total.
+        values: per second of the recorded part of each column (levels and shares: on average over
+        it), nan where nothing was recorded. total: the plain sum; 0 for levels and shares, which
+        have none. average: over all that was recorded, where it is no quotient of the total.
     """
 
     values: Floats
@@ -104,12 +104,13 @@ class Stack(_OverTime):
     """A number per key and column.
 
     Attributes:
-        keys: largest first. values: shape (keys, columns), as in a series. totals: the plain sum of each key.
-        rest: of all other keys together, None where there are none; rest_keys: how many; rest_total: their sum.
-        averages: of each key, average: of all, where they are no quotients of totals.
-        whole: the sum of all, where keys overlap or are parts of others (partitions beside disks) and do not add up to it.
-        adds_up: whether keys are parts of a whole. False where they overlap (a partition and its disk), or are things of which a mean
-        is taken (shares of several devices): then no sum of some of them says anything.
+        keys: largest first. values: shape (keys, columns), as in a series. totals: the plain sum of
+        each key. rest: of all other keys together, None where there are none; rest_keys: how many;
+        rest_total: their sum. averages: of each key, average: of all, where they are no quotients
+        of totals. whole: the sum of all, where keys overlap or are parts of others (partitions
+        beside disks) and do not add up to it. adds_up: whether keys are parts of a whole. False
+        where they overlap (a partition and its disk), or are things of which a mean is taken
+        (shares of several devices): then no sum of some of them says anything.
     """
 
     keys: list[str]

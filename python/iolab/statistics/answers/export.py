@@ -19,8 +19,8 @@ def seconds(ns: int) -> str:
 
 
 def csv_lines(asked: Statistic, answer: Answer, top: int | None) -> list[str]:
-    """Lines of CSV: `time_s,value`, `time_s,<breakdown>,value` or `time_s,low,high,count` (of bytes `bytes`); where nothing was
-    recorded a value is empty."""
+    """Lines of CSV: `time_s,value`, `time_s,<breakdown>,value` or `time_s,low,high,count` (of bytes
+    `bytes`); where nothing was recorded a value is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     if isinstance(answer, HeatCounts):

@@ -19,9 +19,10 @@ class Moment:
     """One column.
 
     Attributes:
-        t0_ns: its start. recorded: whether anything of it was. lost: what was lost in it, of each kind how many.
-        value: of a series, nan where there is none. keys: of a stack, largest first, the others last, as None.
-        cells: of a map: (low, high, count or bytes), low <= value < high, ascending.
+        t0_ns: its start. recorded: whether anything of it was. lost: what was lost in it, of each
+        kind how many. value: of a series, nan where there is none. keys: of a stack, largest first,
+        the others last, as None. cells: of a map: (low, high, count or bytes), low <= value < high,
+        ascending.
     """
 
     t0_ns: int
@@ -89,8 +90,9 @@ def _known(value: float) -> float:
 
 
 def as_data(asked: Statistic, answer: Answer, moment: Moment) -> dict[str, Any]:
-    """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "lost", "losses", "notes"}` and
-    `value`; `keys` (name to value) and `others`; or `recorded`, `weight`, `low`, `high` and `count`."""
+    """`{"schema": 1, "kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns",
+    "interval_ns", "lost", "losses", "notes"}` and `value`; `keys` (name to value) and `others`; or
+    `recorded`, `weight`, `low`, `high` and `count`."""
     heat = isinstance(answer, HeatCounts)
     unit = UNITS[answer.y] if isinstance(answer, HeatCounts) else answer.unit
     common = {

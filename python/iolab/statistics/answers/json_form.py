@@ -1,4 +1,5 @@
-"""Answers of statistics as plain data: unrounded, in base units. What the terminal prints as JSON and the service sends is this."""
+"""Answers of statistics as plain data: unrounded, in base units. What the terminal prints as JSON
+and the service sends is this."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ OTHERS = "(others)"
 
 @dataclass(frozen=True)
 class Row:
-    """A key of a stack: its values, their plain sum (0 where there is none), and their mean. `keys`: how many it stands for."""
+    """A key of a stack: its values, their plain sum (0 where there is none), and their mean.
+    `keys`: how many it stands for."""
 
     key: str
     values: Floats
@@ -36,8 +38,8 @@ class Row:
 
 
 def largest(answer: Stack, top: int | None) -> tuple[list[Row], Row | None]:
-    """(the largest keys, the others together, None where there are none). Shares are averaged over the others; what does not add up for
-    another reason has no value there."""
+    """(the largest keys, the others together, None where there are none). Shares are averaged over
+    the others; what does not add up for another reason has no value there."""
     covered = answer.covered_ns / 1e9
     means = answer.averages or [total / covered if covered else math.nan for total in answer.totals]
     shown = len(answer.keys) if top is None else min(top, len(answer.keys))
@@ -79,8 +81,8 @@ def averaged(answer: Stack) -> bool:
 
 
 def as_data(asked: Statistic, answer: Answer, top: int | None) -> dict[str, Any]:
-    """`{"kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "notes", ...}`; `top`: keys of a stack that are
-    named, None for all."""
+    """`{"kind": "series" | "stack" | "heat", "statistic", "unit", "t0_ns", "interval_ns", "notes",
+    ...}`; `top`: keys of a stack that are named, None for all."""
     common = {"statistic": str(asked), "t0_ns": answer.t0_ns, "interval_ns": answer.interval_ns}
     if isinstance(answer, HeatCounts):
         bounds, index = bounds_of(answer), answer.index.tolist()
@@ -128,7 +130,8 @@ def heat_facts(asked: Statistic, counts: HeatCounts) -> dict[str, Any]:
 
 
 def losses_of(counts: HeatCounts) -> list[dict[str, Any]]:
-    """What a map lacks, by kind: `count` of it, and in which `columns`, (column, how many), 0 where nobody knows."""
+    """What a map lacks, by kind: `count` of it, and in which `columns`, (column, how many), 0 where
+    nobody knows."""
     return _losses(
         counts.lost_at,
         {"lost": counts.lost, "damaged": counts.damaged, "unpaired": counts.unpaired},

@@ -1,4 +1,5 @@
-"""Who is this: every dimension's values by their share inside a rectangle of time and value against outside, in one scan."""
+"""Who is this: every dimension's values by their share inside a rectangle of time and value against
+outside, in one scan."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ TOP = 50
 
 @dataclass(frozen=True)
 class Rectangle:
-    """A part of a map: times and values in ns or bytes, each up to and not including its end; None leaves an end open."""
+    """A part of a map: times and values in ns or bytes, each up to and not including its end; None
+    leaves an end open."""
 
     from_ns: int | None = None
     until_ns: int | None = None
@@ -39,7 +41,8 @@ class Rectangle:
 
 @dataclass(frozen=True)
 class Share:
-    """A value of a dimension: how much of what is inside is its own, and of what is outside. Shares are nan where there is nothing."""
+    """A value of a dimension: how much of what is inside is its own, and of what is outside. Shares
+    are nan where there is nothing."""
 
     value: str
     inside: int
@@ -53,8 +56,9 @@ class Dimension:
     """A field's values, those first whose share inside is the furthest from that outside.
 
     Attributes:
-        telling: from 0 (the same inside and outside) to 1 (nothing in common): half the sum of the differences of shares.
-        left: how many values are not named; left_inside, left_outside: their sums.
+        telling: from 0 (the same inside and outside) to 1 (nothing in common): half the sum of the
+        differences of shares. left: how many values are not named; left_inside, left_outside: their
+        sums.
     """
 
     field: str
@@ -67,7 +71,8 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Who:
-    """`inside` and `outside` are plain sums; `without`: I/Os that lack y, which are outside. Dimensions: the most telling first."""
+    """`inside` and `outside` are plain sums; `without`: I/Os that lack y, which are outside.
+    Dimensions: the most telling first."""
 
     y: str
     unit: str
@@ -92,13 +97,15 @@ def who(
     source: str | None = None,
     top: int = TOP,
 ) -> Who:
-    """Whose the I/Os inside a rectangle are: of each dimension the values, by their share inside against outside.
+    """Whose the I/Os inside a rectangle are: of each dimension the values, by their share inside
+    against outside.
 
     Outside is all else of the time `around` that meets the conditions.
 
     Args:
-        y: latency, queue, offset or size. where, filters: conditions on inside and outside alike, both as `query` has them.
-        entry: what is added up, by its name in the catalogue: I/Os or bytes. top: values of a dimension that are named.
+        y: latency, queue, offset or size. where, filters: conditions on inside and outside alike,
+        both as `query` has them. entry: what is added up, by its name in the catalogue: I/Os or
+        bytes. top: values of a dimension that are named.
     UsageError for what can't be asked, FormatError for what can't be read.
     """
     of = CATALOGUE[entry] if isinstance(entry, str) else entry
@@ -181,7 +188,8 @@ def _ask(
     picked = " ".join(f"WHEN grouping(k{place}) = 0 THEN k{place}" for place in range(len(fields)))
     place = " ".join(f"WHEN grouping(k{place}) = 0 THEN {place}" for place in range(len(fields)))
     clause = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-    # dimensions go together (a process has its files), so that one pass makes few groups, and words are made of these alone
+    # dimensions go together (a process has its files), so that one pass makes few groups, and words
+    # are made of these alone
     return engine.ask(
         f"WITH groups AS MATERIALIZED (SELECT ({inside}) AS inside, {keys}, CAST(sum({amount}) AS BIGINT) AS n, "
         f"CAST(sum(CASE WHEN {column} IS NULL THEN count ELSE 0 END) AS BIGINT) AS lacking FROM events {clause} GROUP BY ALL), "
@@ -193,7 +201,8 @@ def _ask(
 
 
 def _group(field: str) -> str:
-    """What the events are grouped by; of sizes the power of two at or below, -1 for 0: they are as many as I/Os at worst."""
+    """What the events are grouped by; of sizes the power of two at or below, -1 for 0: they are as
+    many as I/Os at worst."""
     if field == "size":
         return "CASE WHEN size_bytes = 0 THEN CAST(-1 AS TINYINT) ELSE CAST(floor(log2(size_bytes)) AS TINYINT) END"
     return field_of(field).column

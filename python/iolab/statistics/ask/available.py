@@ -17,7 +17,8 @@ from ..tiers.field_support import Told, filled, lacking, told_by
 
 @dataclass(frozen=True)
 class Answering:
-    """A source that can answer a statistic: whether it is counters, and the fields that it can tell."""
+    """A source that can answer a statistic: whether it is counters, and the fields that it can
+    tell."""
 
     source: str
     counted: bool
@@ -29,9 +30,10 @@ class Available:
     """Whether a statistic can be answered.
 
     Attributes:
-        entry: the statistic. source: what answers, "" where nothing does; counted: whether these are counters.
-        why_not: "" where something does. breakdowns: fields that it can be broken down by there; lacking: the others, with why not.
-        sources: all that can answer when they are asked for by name, the one that answers by itself first.
+        entry: the statistic. source: what answers, "" where nothing does; counted: whether these
+        are counters. why_not: "" where something does. breakdowns: fields that it can be broken
+        down by there; lacking: the others, with why not. sources: all that can answer when they are
+        asked for by name, the one that answers by itself first.
     """
 
     entry: Entry
@@ -52,7 +54,8 @@ def held(opened: Trace | Recording) -> tuple[list[str], list[str]]:
 
 
 def available(opened: Trace | Recording, has: Iterable[str] | None = None) -> list[Available]:
-    """Every statistic, with what answers it there. `has`: the fields of a trace's summary, where that was made."""
+    """Every statistic, with what answers it there. `has`: the fields of a trace's summary, where
+    that was made."""
     events, samples = held(opened)
     told = told_by(opened, events, has)
     found = [availability(entry, events, samples, told) for entry in CATALOGUE.values()]
@@ -96,7 +99,8 @@ def _or_kept(recording: Recording, found: Available) -> Available:
 def availability(
     entry: Entry, events: list[str], samples: list[str], told: Told | None = None
 ) -> Available:
-    """What answers a statistic where there are events and samples of these sources. `told`: the fields of events, as far as known."""
+    """What answers a statistic where there are events and samples of these sources. `told`: the
+    fields of events, as far as known."""
     told = told or {}
     found = _preferred(entry, events, samples, told)
     if found.why_not:

@@ -1,4 +1,5 @@
-"""Whose the I/Os of a recording's map are: counts of each value of a field, so that a part of the map can name them."""
+"""Whose the I/Os of a recording's map are: counts of each value of a field, so that a part of the
+map can name them."""
 
 from __future__ import annotations
 
@@ -26,10 +27,11 @@ def dimensions_of(
     whole: HeatCounts,
     read: Callable[[Recording, Where], HeatCounts],
 ) -> tuple[list[Dimension], list[str]]:
-    """Fields in which the recordings have more than one value, and the names of those left out for the recordings' size.
+    """Fields in which the recordings have more than one value, and the names of those left out for
+    the recordings' size.
 
-    `read` counts a recording under further conditions, on the whole's columns. What a recording holds of other sources than the map's
-    counts for nothing: a value without a count has no part.
+    `read` counts a recording under further conditions, on the whole's columns. What a recording
+    holds of other sources than the map's counts for nothing: a value without a count has no part.
     """
     events = sum(
         sum(segment.sources.values())

@@ -1,4 +1,5 @@
-"""Answers of recordings of which files are damaged: without these, whose time is lost, and with a note that says so."""
+"""Answers of recordings of which files are damaged: without these, whose time is lost, and with a
+note that says so."""
 
 from __future__ import annotations
 

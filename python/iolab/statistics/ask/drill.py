@@ -1,4 +1,5 @@
-"""Drill-down: a value of a breakdown becomes a condition, and what is left can be broken down again, without limit."""
+"""Drill-down: a value of a breakdown becomes a condition, and what is left can be broken down
+again, without limit."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class Next:
 
 
 def narrowed(statistic: Statistic, value: str | Between) -> Statistic:
-    """The statistic of one value of its breakdown: that is a condition now, and the breakdown is gone.
+    """The statistic of one value of its breakdown: that is a condition now, and the breakdown is
+    gone.
 
     Args:
         value: a key of the stack; of a heat map a range, in words (`10ms..1s`) or as Between.
@@ -76,7 +78,8 @@ def next_breakdowns(
 ) -> list[Next]:
     """What a value of a statistic (without one: the statistic itself) can be broken down by next.
 
-    A field that is narrowed to one name is left out; one that is a number remains, for a range has a distribution of its own.
+    A field that is narrowed to one name is left out; one that is a number remains, for a range has
+    a distribution of its own.
     `allowed`: fields that the recording can tell (`available.Available.breakdowns`); default: all.
     """
     asked = replace(statistic, breakdown=None) if value is None else narrowed(statistic, value)

@@ -1,4 +1,5 @@
-"""A statistic of a recording that grows: each column of time is told once, as soon as everything in it is there."""
+"""A statistic of a recording that grows: each column of time is told once, as soon as everything in
+it is there."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from ..tiers import counters
 from .query import query
 
 PATIENCE = 10.0
-"""Seconds without a sign of life after which nobody is waited for: no writer that holds no lock, no reading that does not come."""
+"""Seconds without a sign of life after which nobody is waited for: no writer that holds no lock, no
+reading that does not come."""
 AT_ONCE = 600
 """Columns of an answer, so that what lies in the past comes bit by bit."""
 
@@ -60,8 +62,8 @@ class Follower:
         until_ns: int | None = None,
         source: str | None = None,
     ) -> None:
-        """`said` hears why there is no answer yet. `from_ns`: where to begin; left open, now, or at the start of a recording that grows no
-        more. `until_ns`: where to end."""
+        """`said` hears why there is no answer yet. `from_ns`: where to begin; left open, now, or at
+        the start of a recording that grows no more. `until_ns`: where to end."""
         self._recording, self._asked, self._interval, self._clock, self._source = (
             recording,
             asked,
@@ -77,8 +79,9 @@ class Follower:
         self._back = False
 
     def pieces(self) -> Iterator[Piece]:
-        """Columns that follow each other, until the recording ends or `until_ns` is reached. Where it is begun again after the clock was
-        set back, they go back with it, which is said. Errors as `query.query`."""
+        """Columns that follow each other, until the recording ends or `until_ns` is reached. Where
+        it is begun again after the clock was set back, they go back with it, which is said. Errors
+        as `query.query`."""
         state = self._state()
         at = self._begin(state)
         self._until_words = self._clock.monotonic() + PATIENCE
@@ -116,7 +119,8 @@ class Follower:
         return begin // self._interval * self._interval
 
     def _newest(self, at: int) -> tuple[int, int] | None:
-        """Of a session that began since, before what was told already: where the one before it ended, and where to go on."""
+        """Of a session that began since, before what was told already: where the one before it
+        ended, and where to go on."""
         sessions = self._recording.facts.sessions
         before, self._sessions = self._sessions, len(sessions)
         first = sessions[-1].get("from_ns") if len(sessions) > before > 0 else None
@@ -155,7 +159,8 @@ class Follower:
         return found
 
     def _recorded(self) -> bool:
-        """Whether events that would answer are being recorded: of a quiet source there may be none for long."""
+        """Whether events that would answer are being recorded: of a quiet source there may be none
+        for long."""
         return any(name in self._recording.facts.sources for name in self._asked.entry.sources)
 
     def _state(self) -> _State:
@@ -177,7 +182,8 @@ class Follower:
         return _State(told if late else self._counted_until(told), False)
 
     def _end(self, otherwise: int) -> int:
-        """Where the answer to all of a recording that is over ends: before it was closed, which takes a while of which nothing is told.
+        """Where the answer to all of a recording that is over ends: before it was closed, which
+        takes a while of which nothing is told.
         `otherwise`: where nothing answers."""
         entry = self._asked.entry
         try:
@@ -192,7 +198,8 @@ class Follower:
             return otherwise
 
     def _counted_until(self, told: int) -> int:
-        """Of counters a column is ready once there is a reading after it; one that never comes is not waited for."""
+        """Of counters a column is ready once there is a reading after it; one that never comes is
+        not waited for."""
         counter = self._asked.entry.counter
         with contextlib.suppress(UsageError):
             if (

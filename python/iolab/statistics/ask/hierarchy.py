@@ -23,8 +23,9 @@ class Branch:
     """A directory or file.
 
     Attributes:
-        name: the last part of its path, "" of the root. total: the plain sum of all under it. own: what is its own name's, not its
-        children's. children: largest first. others: the sum of children that are left out, too small to be named; left: how many.
+        name: the last part of its path, "" of the root. total: the plain sum of all under it. own:
+        what is its own name's, not its children's. children: largest first. others: the sum of
+        children that are left out, too small to be named; left: how many.
     """
 
     name: str
@@ -37,7 +38,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """A statistic by path. `unnamed` is the sum of I/Os whose path is not known; relative names stand under the root as they are."""
+    """A statistic by path. `unnamed` is the sum of I/Os whose path is not known; relative names
+    stand under the root as they are."""
 
     statistic: Statistic
     total: int
@@ -54,7 +56,8 @@ def hierarchy(
     source: str | None = None,
     least: float = 0.0,
 ) -> Tree:
-    """Sums by directory of a statistic; its breakdown is `file` unless it names another field of paths.
+    """Sums by directory of a statistic; its breakdown is `file` unless it names another field of
+    paths.
 
     Args:
         least: share of all below which a branch isn't named.
@@ -115,7 +118,8 @@ def _branch(name: str, paths: list[tuple[list[str], int]], least: float) -> Bran
 
 
 def as_data(tree: Tree, depth: int = 64) -> dict[str, Any]:
-    """For JSON: `{"statistic", "total", "unnamed", "root": {"name", "total", "own", "others", "left", "children": [...]}}`.
+    """For JSON: `{"statistic", "total", "unnamed", "root": {"name", "total", "own", "others",
+    "left", "children": [...]}}`.
 
     Below `depth` children are summed among `others`.
     """

@@ -16,8 +16,9 @@ class Question:
     """What is asked of a recording or trace.
 
     Attributes:
-        statistic: what. span: from and until (ns), None where left open. interval_ns: length of a column, None for one that makes at most
-        `columns` of the span. source: what must answer, None for any.
+        statistic: what. span: from and until (ns), None where left open. interval_ns: length of a
+        column, None for one that makes at most `columns` of the span. source: what must answer,
+        None for any.
     """
 
     statistic: Statistic
@@ -32,8 +33,9 @@ class Part:
     """What is read of one kind of data.
 
     Attributes:
-        name: of the kind. first_ns, until_ns: the time that it is of, None where nobody knows before it was read.
-        files: how many; 0 for rows in memory. rows, bytes: to read, None where nobody knows.
+        name: of the kind. first_ns, until_ns: the time that it is of, None where nobody knows
+        before it was read. files: how many; 0 for rows in memory. rows, bytes: to read, None where
+        nobody knows.
     """
 
     name: str
@@ -46,7 +48,8 @@ class Part:
 
 @dataclass(frozen=True)
 class Coverage:
-    """A tier answers. answer: gives the answer. parts: says what is read for it. notes: what is decided only while it is read."""
+    """A tier answers. answer: gives the answer. parts: says what is read for it. notes: what is
+    decided only while it is read."""
 
     answer: Callable[[], Answer]
     parts: Callable[[], Sequence[Part]]
@@ -68,7 +71,8 @@ class Tier(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """How a question is answered. tier: by what. refusals: tiers that were preferred, with their reasons. spare: tiers not asked."""
+    """How a question is answered. tier: by what. refusals: tiers that were preferred, with their
+    reasons. spare: tiers not asked."""
 
     question: Question
     tier: str
@@ -100,7 +104,8 @@ class Plan:
 
 
 def plan(question: Question, tiers: Sequence[Tier]) -> Plan:
-    """The plan: the first tier that covers a question answers it. UsageError where none does, with the reason of each."""
+    """The plan: the first tier that covers a question answers it. UsageError where none does, with
+    the reason of each."""
     refusals: list[tuple[str, str]] = []
     for place, tier in enumerate(tiers):
         found = tier.covers(question)

@@ -16,7 +16,8 @@ from .plan import Part
 
 
 def event_parts(window: Window, *, sealed: bool = True) -> list[Part]:
-    """Events (or samples) of a window: sealed ones unless left out, and those that are not sealed yet."""
+    """Events (or samples) of a window: sealed ones unless left out, and those that are not sealed
+    yet."""
     what = window.snap.kind
     segments = window.segments() if sealed else []
     found = (

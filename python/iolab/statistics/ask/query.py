@@ -1,6 +1,7 @@
 """The one executor of questions to events: recordings and traces, maps and numbers over time.
 
-A map of a trace whose conditions the native readers know goes straight through them, for speed; tests hold it equal to this executor.
+A map of a trace whose conditions the native readers know goes straight through them, for speed;
+tests hold it equal to this executor.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ def heat(
     """Counts by time and y: latency, offset, size, or (of recordings) queue.
 
     Args:
-        where: conditions, as `recording.conditions.parse_where` gives them. from_ns, until_ns: the span of time, cut exactly.
-        interval_ns: length of a column; left open, one of 1, 2, 5 times a power of ten that makes at most `columns` of the span.
-        low, high: of y, in ns or bytes; `low` <= y < `high`. buckets: at most so many equal ones, in the grid's place.
-        source: of the events; left open, the block layer's where there are some.
-        kept: whether kept statistics may answer where events are gone or too many; these know neither parts of `y` nor time spent.
+        where: conditions, as `recording.conditions.parse_where` gives them. from_ns, until_ns: the
+        span of time, cut exactly. interval_ns: length of a column; left open, one of 1, 2, 5 times
+        a power of ten that makes at most `columns` of the span. low, high: of y, in ns or bytes;
+        `low` <= y < `high`. buckets: at most so many equal ones, in the grid's place. source: of
+        the events; left open, the block layer's where there are some. kept: whether kept statistics
+        may answer where events are gone or too many; these know neither parts of `y` nor time
+        spent.
     UsageError for what can't be asked, FormatError for what can't be read.
     """
     kind = next((each for each in QUANTIZED if each == y), None)
@@ -137,7 +140,8 @@ def told_unmatched(
     until_ns: int | None = None,
     source: str | None = None,
 ) -> HeatCounts:
-    """Counts that `heat` gave; where there are none, with a note for each name in the conditions that did not occur."""
+    """Counts that `heat` gave; where there are none, with a note for each name in the conditions
+    that did not occur."""
     kind = next(y for y in QUANTIZED if y == counts.y)
     asked = Statistic("io", "ops", tuple(filters_of(where)), kind)
     # events as the map's, though counters could tell some of it
@@ -162,8 +166,9 @@ def query(
     source: str | None = None,
     kept: bool = True,
 ) -> Answer:
-    """The answer to a statistic: counts of a heat map where it is broken down by latency, queue, offset or size; a stack for any other
-    breakdown; else a series. Arguments as in `heat`. Names in conditions that did not occur are in the notes of an empty answer."""
+    """The answer to a statistic: counts of a heat map where it is broken down by latency, queue,
+    offset or size; a stack for any other breakdown; else a series. Arguments as in `heat`. Names in
+    conditions that did not occur are in the notes of an empty answer."""
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     check_interval(interval_ns)
 
@@ -492,7 +497,8 @@ class Windows:
     """The span of a recording that a question is about, by what is left of it.
 
     Attributes:
-        whole: with the time of which only default maps remain. kept: the time of which there are events.
+        whole: with the time of which only default maps remain. kept: the time of which there are
+        events.
     """
 
     def __init__(
@@ -519,7 +525,8 @@ class Windows:
         )
 
     def notes(self, window: Window, *asked: str | None) -> tuple[str, ...]:
-        """What to know about the answer: which source gave it, what is gone, and which of the fields that were asked for nothing tells."""
+        """What to know about the answer: which source gave it, what is gone, and which of the
+        fields that were asked for nothing tells."""
         gone = (
             self._earlier is not None
             and window is not self.whole

@@ -1,4 +1,5 @@
-"""Conditions that match nothing: which names there were instead, so that a 0 for a wrong name is not taken for a quiet device."""
+"""Conditions that match nothing: which names there were instead, so that a 0 for a wrong name is
+not taken for a quiet device."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ NAMED = ("device", "process", "file", "mount", "client", "job", "vdev", "pool")
 
 
 def with_unmatched(answer: Answer, asked: Statistic, of: Callable[[Statistic], Answer]) -> Answer:
-    """The answer; where it is empty, with a note for each name in its conditions that did not occur in the same time.
+    """The answer; where it is empty, with a note for each name in its conditions that did not occur
+    in the same time.
 
     `of` answers another statistic for that time.
     """

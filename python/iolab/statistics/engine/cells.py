@@ -1,4 +1,5 @@
-"""Events into cells of a map: conditions, columns and buckets in SQL; the log-linear grid comes from the native core."""
+"""Events into cells of a map: conditions, columns and buckets in SQL; the log-linear grid comes
+from the native core."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ class Asked:
 
     Attributes:
         y: a quantized field. base_ns: not later than any event, a multiple of interval_ns.
-        conditions, bound: that must hold, in SQL. low, high: of y, `low` <= y < `high`; others are counted as outside.
-        grid: the buckets. weight: what a cell holds.
+        conditions, bound: that must hold, in SQL. low, high: of y, `low` <= y < `high`; others are
+        counted as outside. grid: the buckets. weight: what a cell holds.
     """
 
     y: Y
@@ -89,7 +90,8 @@ def where(conditions: Sequence[str]) -> str:
 
 
 def fitting(engine: Engine, asked: Asked, buckets: int) -> Linear:
-    """Equal buckets, at most so many, that hold the values of y (or the whole range, where one is asked for)."""
+    """Equal buckets, at most so many, that hold the values of y (or the whole range, where one is
+    asked for)."""
     low, high = asked.low, None if asked.high is None else asked.high - 1
     if low is None or high is None:
         clause = where(
@@ -106,13 +108,15 @@ def fitting(engine: Engine, asked: Asked, buckets: int) -> Linear:
 
 
 def covering(low: int, high: int, buckets: int) -> Linear:
-    """The finest buckets, of a power of two, of which at most `buckets` cover `low` to `high`, both included."""
+    """The finest buckets, of a power of two, of which at most `buckets` cover `low` to `high`, both
+    included."""
     shift = next(shift for shift in range(65) if (high >> shift) - (low >> shift) < max(1, buckets))
     return Linear(low >> shift << shift, 1 << shift)
 
 
 def count(engine: Engine, asked: Asked) -> HeatCounts:
-    """The cells of all events that meet the conditions, in one pass, with what has no place among them."""
+    """The cells of all events that meet the conditions, in one pass, with what has no place among
+    them."""
     grid = asked.grid
     if isinstance(grid, Linear):
         bucket = f"{asked.column} >> {grid.width.bit_length() - 1}"
@@ -190,7 +194,8 @@ def cells_of(
     without_y: int,
     outside: int,
 ) -> HeatCounts:
-    """Counts from cells in any order, equal ones added up; column 0 is the first that holds anything."""
+    """Counts from cells in any order, equal ones added up; column 0 is the first that holds
+    anything."""
     empty = HeatCounts(
         asked.y,
         asked.base_ns,
@@ -220,7 +225,8 @@ def cells_of(
 
 
 def _streamed(engine: Engine, asked: Asked) -> HeatCounts:
-    """For values of which hardly two are alike and whose bucket is not stored: batch by batch, in flat memory."""
+    """For values of which hardly two are alike and whose bucket is not stored: batch by batch, in
+    flat memory."""
     assert isinstance(asked.grid, LogLinear)
     parts = [cells_of(asked, *(np.zeros(0, dtype=np.int64),) * 3, events=0, without_y=0, outside=0)]
     for batch in engine.stream(

@@ -21,7 +21,8 @@ _KINDS: Mapping[str, LostKind] = {
     "damaged": "damaged",
     "unpaired": "unpaired",
 }
-"""Kinds of losses as they are noted, and as answers tell them; others are no records that an answer lacks."""
+"""Kinds of losses as they are noted, and as answers tell them; others are no records that an answer
+lacks."""
 
 TimedPart: TypeAlias = tuple[LostKind, int, int, int | None]
 """Kind, from, until (ns), and how much; None: nobody knows."""
@@ -29,8 +30,9 @@ TimedPart: TypeAlias = tuple[LostKind, int, int, int | None]
 
 @dataclass(frozen=True)
 class Losses:
-    """What was lost within a window: records dropped, damaged, and unmatched issue or completion events; and what
-    of it has a time. `unknown`: which of the three are more than that, by a number nobody knows."""
+    """What was lost within a window: records dropped, damaged, and unmatched issue or completion
+    events; and what of it has a time. `unknown`: which of the three are more than that, by a number
+    nobody knows."""
 
     lost: int
     damaged: int
@@ -45,8 +47,8 @@ class Losses:
 
 
 def covered(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Span] | None:
-    """Spans in which it recorded a source, or any where none is named, and whose events are there, ascending and apart; None where
-    nobody knows, as of imported traces."""
+    """Spans in which it recorded a source, or any where none is named, and whose events are there,
+    ascending and apart; None where nobody knows, as of imported traces."""
     spans = sessions_of(snap, last_ns, source)
     dropped = snap.recording.facts.dropped
     if spans and dropped:
@@ -60,11 +62,11 @@ def covered(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Spa
 
 
 def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list[Span] | None:
-    """Spans in which it recorded a source, or any where none is named, those whose events retention removed included; None where
-    nobody knows.
+    """Spans in which it recorded a source, or any where none is named, those whose events retention
+    removed included; None where nobody knows.
 
-    A session that goes on lasts until after `last_ns`, or until its writer said that it lives, though nothing came. One that was ended
-    in order took a while to be closed after that.
+    A session that goes on lasts until after `last_ns`, or until its writer said that it lives,
+    though nothing came. One that was ended in order took a while to be closed after that.
     """
     facts = snap.recording.facts
     spans = []
@@ -79,7 +81,8 @@ def sessions_of(snap: Snapshot, last_ns: int, source: str | None = None) -> list
                 until = max(told, min(end, until))
             spans.append((first, until))
     if not spans:
-        # of an import nobody knows when it recorded; where something of it is lost, from when to when it has something
+        # of an import nobody knows when it recorded; where something of it is lost, from when to
+        # when it has something
         known = [
             (each["from_ns"], each["until_ns"])
             for each in snap.lost
@@ -115,8 +118,8 @@ def begun_ns(recording: Recording) -> int | None:
 
 
 def behind_ns(recording: Recording) -> int | None:
-    """Until when what is being recorded is there, where that lies before the end of what was recorded earlier: it was begun again after
-    the clock was set back. None where times go on."""
+    """Until when what is being recorded is there, where that lies before the end of what was
+    recorded earlier: it was begun again after the clock was set back. None where times go on."""
     *earlier, last = recording.facts.sessions or [{}]
     ends = [until for each in earlier if (until := each.get("until_ns")) is not None]
     first = last.get("from_ns")
@@ -127,8 +130,9 @@ def behind_ns(recording: Recording) -> int | None:
 
 
 def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns: int) -> Losses:
-    """What was lost of a source within a window; a loss that names no time or no source counts always, as does any where the window is
-    not `cut` out of more. Columns of `interval_ns` tell how finely the losses of a minute are told apart."""
+    """What was lost of a source within a window; a loss that names no time or no source counts
+    always, as does any where the window is not `cut` out of more. Columns of `interval_ns` tell how
+    finely the losses of a minute are told apart."""
     sums: dict[LostKind, int] = dict.fromkeys(LOST_KINDS, 0)
     # of an imported trace it is only known that something was lost between its ends
     facts: Any = snap.recording.facts.sources.get(source)
@@ -163,7 +167,8 @@ def losses_of(snap: Snapshot, source: str, window: Span, cut: bool, interval_ns:
 
 
 def _within(loss: Mapping[str, Any], window: Span, interval_ns: int) -> list[Part]:
-    """What of a loss lies in a window: of one that lasts beyond it, the share of its time in whole records that add up."""
+    """What of a loss lies in a window: of one that lasts beyond it, the share of its time in whole
+    records that add up."""
     if loss["until_ns"] < window[0] or loss["from_ns"] >= window[1]:
         return []
     whole = loss["from_ns"] >= window[0] and loss["until_ns"] <= window[1]
@@ -195,7 +200,8 @@ def clipped(spans: Iterable[Span], window: Span) -> list[Span]:
 
 
 def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[LostAt, ...]:
-    """What was lost in which column; a loss that lasts is spread evenly over its time, in whole records that add up."""
+    """What was lost in which column; a loss that lasts is spread evenly over its time, in whole
+    records that add up."""
     found: list[LostAt] = []
     for kind, first, until, count in timed:
         start, end = (first - t0_ns) // interval_ns, (until - 1 - t0_ns) // interval_ns
@@ -212,7 +218,8 @@ def lost_at(timed: Iterable[TimedPart], t0_ns: int, interval_ns: int) -> tuple[L
 def gap_columns(
     spans: Sequence[Span], t0_ns: int, interval_ns: int, columns: int
 ) -> tuple[tuple[int, int], ...]:
-    """Runs of columns (first, one past the last), of `columns` from t0 on, in which nothing was recorded at all."""
+    """Runs of columns (first, one past the last), of `columns` from t0 on, in which nothing was
+    recorded at all."""
     whole = (t0_ns, t0_ns + columns * interval_ns)
     found = []
     for first, until in without([whole], spans):

@@ -1,5 +1,5 @@
-"""Segments whose events retention removed and whose default maps remain. After months there are a hundred thousand, so what is known of
-them is made once, until one comes or goes."""
+"""Segments whose events retention removed and whose default maps remain. After months there are a
+hundred thousand, so what is known of them is made once, until one comes or goes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from ...recording.segments.segments import damaged_lines, noted_segments
 from .snapshot import Snapshot, Span
 
 FRESH_NS = 10**9
-"""A folder that changed so short a time ago may change again without its time telling: what is seen of it then is not remembered."""
+"""A folder that changed so short a time ago may change again without its time telling: what is seen
+of it then is not remembered."""
 MOST = 4
 """Recordings that are remembered."""
 
@@ -26,7 +27,8 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Gone:
-    """Ascending by number. numbers; first_ns, last_ns: of their events. of: by source, whether they have events of it."""
+    """Ascending by number. numbers; first_ns, last_ns: of their events. of: by source, whether they
+    have events of it."""
 
     numbers: Integers
     first_ns: Integers

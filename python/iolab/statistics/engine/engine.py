@@ -24,20 +24,23 @@ if TYPE_CHECKING:
 
 THREADS = min(8, os.cpu_count() or 1)
 MEMORY = "2GB"
-"""Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled to a disk that is measured."""
+"""Most that an answer may take; beyond, a narrower question is asked for. Nothing is ever spilled
+to a disk that is measured."""
 
 _PLAIN = re.compile(r"/[\w./ +=,@%-]*")
 """Paths whose signs mean nothing but themselves to DuckDB."""
 
 _CTRL_C = re.compile(r"(^|failed: )KeyboardInterrupt(:|\s*$)", re.MULTILINE)
-"""How DuckDB's errors name an exception of a stream: in a line of its own, or behind what failed."""
+"""How DuckDB's errors name an exception of a stream: in a line of its own, or behind what failed.
+"""
 
 AGAIN_S = 0.05
 """Seconds between two words to a question that was given up and has not ended."""
 
 
 class Halt:
-    """Lets another thread give up a question: its engines stop at what they do, and no more begins. Safe to use from several threads."""
+    """Lets another thread give up a question: its engines stop at what they do, and no more begins.
+    Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,8 +53,8 @@ class Halt:
         return self._over
 
     def halt(self) -> None:
-        """Give the question up. What is under way is told again and again until it ends: DuckDB forgets an interruption that comes
-        just before a statement."""
+        """Give the question up. What is under way is told again and again until it ends: DuckDB
+        forgets an interruption that comes just before a statement."""
         with self._lock:
             before, self._over = self._over, True
         if not before and self._interrupted():
@@ -92,7 +95,8 @@ HALT: ContextVar[Halt | None] = ContextVar("halt", default=None)
 class Engine:
     """One connection for one answer.
 
-    `events` is what `ask` reads from: sealed files of a recording, a table in memory, or a stream that can be read once.
+    `events` is what `ask` reads from: sealed files of a recording, a table in memory, or a stream
+    that can be read once.
     """
 
     def __init__(self, place: Path, threads: int = THREADS) -> None:
@@ -141,8 +145,8 @@ class Engine:
         self._connection.register(name, held)
 
     def files(self, name: str, parts: Sequence[Part]) -> None:
-        """Make Parquet files of one schema known as `name`, a word of this package. DamagedError where one is not what was written: DuckDB
-        checks nothing itself."""
+        """Make Parquet files of one schema known as `name`, a word of this package. DamagedError
+        where one is not what was written: DuckDB checks nothing itself."""
         check(parts)
         with self._telling():
             self._connection.read_parquet([self._plain(part.path) for part in parts]).create_view(
@@ -150,8 +154,8 @@ class Engine:
             )
 
     def _plain(self, path: Path) -> str:
-        """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a descriptor of its folder, where it has
-        one."""
+        """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a
+        descriptor of its folder, where it has one."""
         whole = path.absolute()
         if _PLAIN.fullmatch(str(whole)):
             return str(whole)
@@ -167,7 +171,8 @@ class Engine:
             self._connection.execute(sql)
 
     def ask(self, sql: str, bound: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Columns of the answer by name, masked where they lack values. IolabError where it can't be given."""
+        """Columns of the answer by name, masked where they lack values. IolabError where it can't
+        be given."""
         self._go_on()
         with self._telling():
             answer: dict[str, Any] = self._connection.execute(sql, dict(bound or {})).fetchnumpy()
@@ -184,7 +189,8 @@ class Engine:
             yield from batches
 
     def _go_on(self) -> None:
-        """Halted where the question was given up: DuckDB forgets an interruption that comes between two statements."""
+        """Halted where the question was given up: DuckDB forgets an interruption that comes between
+        two statements."""
         if self._halt is not None and self._halt.over:
             raise self._given_up()
 
@@ -193,7 +199,8 @@ class Engine:
 
     @contextmanager
     def _telling(self) -> Iterator[None]:
-        """What DuckDB raises as this package's errors, and Ctrl-C, of which it makes errors of its own, as KeyboardInterrupt."""
+        """What DuckDB raises as this package's errors, and Ctrl-C, of which it makes errors of its
+        own, as KeyboardInterrupt."""
         try:
             with heeding(self._connection.interrupt):
                 yield
@@ -205,7 +212,8 @@ class Engine:
             raise
 
     def _is_interrupt(self, error: Exception) -> bool:
-        """Whether an error is Ctrl-C: during a statement, or while a stream was read, whose exceptions are told as words alone."""
+        """Whether an error is Ctrl-C: during a statement, or while a stream was read, whose
+        exceptions are told as words alone."""
         if isinstance(error, self._interrupt):
             return self._halt is None or not self._halt.over
         if isinstance(error, self._errors):

@@ -13,8 +13,9 @@ from types import FrameType
 def heeding(interrupt: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C within the block calls `interrupt`, then is the KeyboardInterrupt that it always is.
 
-    DuckDB heeds a signal in the thread that asked alone, and then waits until its other threads have ended what they do: they must be
-    told. In threads that get no signals, and where somebody else handles Ctrl-C, nothing is changed.
+    DuckDB heeds a signal in the thread that asked alone, and then waits until its other threads
+    have ended what they do: they must be told. In threads that get no signals, and where somebody
+    else handles Ctrl-C, nothing is changed.
     """
     if (
         threading.current_thread() is not threading.main_thread()

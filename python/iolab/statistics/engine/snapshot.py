@@ -1,4 +1,5 @@
-"""A recording as it stands at one moment, while its writer goes on: every event in one place, either sealed or hot."""
+"""A recording as it stands at one moment, while its writer goes on: every event in one place,
+either sealed or hot."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ class Snapshot:
     """What a recording held.
 
     Attributes:
-        recording: it. sealed: its sealed segments with events. hot: events that are not sealed yet, None where there are none.
-        kind: what its rows are, where they are not events.
+        recording: it. sealed: its sealed segments with events. hot: events that are not sealed yet,
+        None where there are none. kind: what its rows are, where they are not events.
     """
 
     recording: Recording
@@ -75,7 +76,8 @@ class Snapshot:
         return found if found.num_rows else None
 
     def bounds(self, source: str) -> Span | None:
-        """(first, last) time of the events of a source, as far as segments tell their sources apart; None without events."""
+        """(first, last) time of the events of a source, as far as segments tell their sources
+        apart; None without events."""
         ends = [(each.first_ns, each.last_ns) for each in self.segments(source)]
         hot = self.hot_of(source)
         if hot is not None:
@@ -87,8 +89,8 @@ class Snapshot:
 
 
 def quiet(recording: Recording) -> set[str]:
-    """Sources of events that were recorded, of which none was removed: that they have nothing to tell is an answer. None where it is not
-    known when they were recorded."""
+    """Sources of events that were recorded, of which none was removed: that they have nothing to
+    tell is an answer. None where it is not known when they were recorded."""
     facts = recording.facts
     if not facts.sessions:
         return set()
@@ -114,7 +116,8 @@ def snapshot(recording: Recording, kind: Kind = "events") -> Snapshot:
 def choose(
     sources: Sequence[str], entry: Entry | None, wanted: str | None, place: Any
 ) -> tuple[str, list[str]]:
-    """(the source that answers, notes on the choice). UsageError where none can, FormatError where nothing was recorded."""
+    """(the source that answers, notes on the choice). UsageError where none can, FormatError where
+    nothing was recorded."""
     if wanted is not None:
         if wanted not in sources:
             raise UsageError(

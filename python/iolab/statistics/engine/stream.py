@@ -20,7 +20,8 @@ BATCH = 1 << 17
 
 @dataclass
 class Stream:
-    """Events of a trace that meet conditions which the native readers know; the trace's own are left to `where`.
+    """Events of a trace that meet conditions which the native readers know; the trace's own are
+    left to `where`.
 
     Attributes:
         events: I/Os that met them so far; damaged, losses, unpaired, skipped: what was left out.
@@ -41,7 +42,8 @@ class Stream:
     failed: str | None = field(default=None)
 
     def reader(self) -> pa.RecordBatchReader:
-        """The stream. What is wrong with the trace comes out of `raised`, for the engine would wrap it."""
+        """The stream. What is wrong with the trace comes out of `raised`, for the engine would wrap
+        it."""
         import pyarrow as pa
 
         from ...recording.base.schema import EVENTS

@@ -1,4 +1,5 @@
-"""A recording asked for a span of time: which source answers, in which columns, under which conditions."""
+"""A recording asked for a span of time: which source answers, in which columns, under which
+conditions."""
 
 from __future__ import annotations
 
@@ -26,10 +27,11 @@ class Window:
 
     Attributes:
         snap: of the recording. source: of the events.
-        first_ns, until_ns: the span. cut: whether it was asked for, so that events beyond it exist or may exist.
-        base_ns: start of the column with first_ns. interval_ns: length of a column; columns: how many.
-        earlier: whether it holds time of which only default maps remain.
-        recorded: when it recorded the source within the span, None where nobody knows. losses: what was lost within it.
+        first_ns, until_ns: the span. cut: whether it was asked for, so that events beyond it exist
+        or may exist. base_ns: start of the column with first_ns. interval_ns: length of a column;
+        columns: how many. earlier: whether it holds time of which only default maps remain.
+        recorded: when it recorded the source within the span, None where nobody knows. losses: what
+        was lost within it.
     """
 
     snap: Snapshot
@@ -62,7 +64,8 @@ class Window:
         return self.snap.segments(self.source, self.span)
 
     def conditions(self, filters: Sequence[Filter]) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Conditions in SQL, with what is bound: the source, the span where it cuts, and the filters."""
+        """Conditions in SQL, with what is bound: the source, the span where it cuts, and the
+        filters."""
         texts, bound = sql_of(filters)
         cut = ["time_ns >= $from_ns", "time_ns < $until_ns"] if self.cut else []
         ends = {"from_ns": self.first_ns, "until_ns": self.until_ns} if self.cut else {}
@@ -81,7 +84,8 @@ def window_of(
 ) -> Window:
     """The window, from where to where it was asked for, otherwise all that was recorded.
 
-    `earlier` is what default maps hold of segments that retention removed. UsageError where the window is empty.
+    `earlier` is what default maps hold of segments that retention removed. UsageError where the
+    window is empty.
     """
     ends = [each for each in (snap.bounds(source), earlier) if each is not None]
     lost = [
@@ -136,12 +140,14 @@ def end_of(snap: Snapshot, source: str) -> int:
 
 
 def _after(last_ns: int, spans: Sequence[Span] | None) -> int:
-    """Where what was recorded is over: after the last event, and after the last of the spans in which it recorded."""
+    """Where what was recorded is over: after the last event, and after the last of the spans in
+    which it recorded."""
     return max([last_ns + 1, *(span[1] for span in spans or ())])
 
 
 def attach(engine: Engine, window: Window, *, sealed: bool = True, kind: Kind = "events") -> None:
-    """Make the events (or samples) of a window `events` to the engine: sealed ones unless left out, and hot ones."""
+    """Make the events (or samples) of a window `events` to the engine: sealed ones unless left out,
+    and hot ones."""
     from ...recording.base.schema import schema_of
 
     files = [segment.part for segment in window.segments()] if sealed else []

@@ -1,1 +1,2 @@
-"""Kept statistics: answers that outlive the events they were made of, by the second, minute and hour."""
+"""Kept statistics: answers that outlive the events they were made of, by the second, minute and
+hour."""

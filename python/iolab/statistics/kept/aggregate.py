@@ -1,4 +1,5 @@
-"""A sealed segment's events as sums by the second: the one executor, asked about that segment alone."""
+"""A sealed segment's events as sums by the second: the one executor, asked about that segment
+alone."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Making:
         since_ns: int | None = None,
         left_out: Spans = (),
     ) -> Sums:
-        """What the segment adds to a statistic. `since_ns`, `left_out`: time before and spans that do not count.
+        """What the segment adds to a statistic. `since_ns`, `left_out`: time before and spans that
+        do not count.
 
         FormatError where the segment is damaged, or was removed meanwhile.
         """

@@ -1,4 +1,5 @@
-"""Answers from kept statistics where the events are gone or too many, joined with those of the events that came since."""
+"""Answers from kept statistics where the events are gone or too many, joined with those of the
+events that came since."""
 
 from __future__ import annotations
 
@@ -58,9 +59,10 @@ _ROUND = (
 
 
 def span_of(recording: Recording) -> Span | None:
-    """(first, last) ns that a recording can be asked about: from the first of its events, or of its samples where it has none, and of
-    what was kept of those that are gone, until the last, or until it recorded, though nothing happened any more. Of one in which nothing
-    happened at all, when it recorded, or the moment in which it began where that is all. None without any."""
+    """(first, last) ns that a recording can be asked about: from the first of its events, or of its
+    samples where it has none, and of what was kept of those that are gone, until the last, or until
+    it recorded, though nothing happened any more. Of one in which nothing happened at all, when it
+    recorded, or the moment in which it began where that is all. None without any."""
     there = _there(recording)
     if there is not None and not recording.facts.dropped_through:
         return there  # what was kept is of whole seconds
@@ -103,7 +105,8 @@ class RollUps:
 
     Attributes:
         asked: the statistic. held: the kept statistic. tiers: whose sums fit. notes: on the answer.
-        window: widened to whole sums. there_ns: when the events or samples begin that are still there.
+        window: widened to whole sums. there_ns: when the events or samples begin that are still
+        there.
     """
 
     asked: Statistic
@@ -228,7 +231,8 @@ def answer_heat(
     source: str | None,
     weight: Weight,
 ) -> HeatCounts | None:
-    """The heat map of events under conditions, where a kept statistic has the same question for its name.
+    """The heat map of events under conditions, where a kept statistic has the same question for its
+    name.
 
     None where the events themselves are to be asked; arguments as in `query.heat`.
     """
@@ -254,7 +258,8 @@ def answer_heat(
 def _statistics_of(
     y: Y, filters: Sequence[Filter], source: str | None, weight: Weight
 ) -> Iterator[Statistic]:
-    """Statistics that count the I/Os of a source, or add up their bytes, by y; of any source where it is None."""
+    """Statistics that count the I/Os of a source, or add up their bytes, by y; of any source where
+    it is None."""
     ways = dict.fromkeys((tuple(filters), tuple(_as_named(each) for each in filters)))
     for entry in CATALOGUE.values():
         able = entry.sources and (source is None or not entry.only or source in entry.sources)
@@ -289,7 +294,8 @@ def trouble(recording: Recording) -> tuple[str, ...]:
 
 
 def damaged(directory: Path) -> list[tuple[Path, str]]:
-    """Files of what was kept that are damaged, missing or unexpected, as far as no file must be read for it."""
+    """Files of what was kept that are damaged, missing or unexpected, as far as no file must be
+    read for it."""
     there = {name: (directory / name).is_file() for name in (DEFINITIONS, STATE, LIST)}
     if not any(there.values()):
         return []
@@ -341,7 +347,8 @@ class _Plan:
 
 
 def _plan(window: Window, held: Held, *, free: bool) -> _Plan:
-    """The plan for a window of which what was kept tells a part; `free`: whether the length of columns was left open."""
+    """The plan for a window of which what was kept tells a part; `free`: whether the length of
+    columns was left open."""
     tier = held.needed(window.first_ns)
     interval, notes = window.interval_ns, []
     if free:
@@ -407,7 +414,8 @@ def _maps_do(window: Window, asked: Statistic) -> bool:
 
 
 def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int], ...] | None:
-    """When there is something of the window: kept, or recorded before it was kept and after the last of it."""
+    """When there is something of the window: kept, or recorded before it was kept and after the
+    last of it."""
     window = found.window
     sessions = sessions_of(snap, max(window.until_ns, held.until_ns), held.source)
     kept = held.spans(found.tiers, snap)

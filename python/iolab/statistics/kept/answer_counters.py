@@ -32,7 +32,8 @@ def answer(
     there_ns: int,
     notes: Sequence[str],
 ) -> Answer:
-    """The answer to a statistic of counters; `there_ns` is when the samples begin that are still there."""
+    """The answer to a statistic of counters; `there_ns` is when the samples begin that are still
+    there."""
     mapped = asked.breakdown == UTILIZATION.name
     if mapped:
         # longer sums tell less of how busy something was

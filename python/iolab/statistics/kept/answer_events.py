@@ -42,7 +42,8 @@ def answer(
 
 
 def remaining(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
-    """(window, further conditions) of the events that are not kept: those sealed since, those that are hot, those before it was kept."""
+    """(window, further conditions) of the events that are not kept: those sealed since, those that
+    are hot, those before it was kept."""
     snap = window.snap
 
     def of(segments: Sequence[Segment], hot: Any) -> Window:

@@ -1,4 +1,5 @@
-"""What keeping statistics may cost: beyond it the largest, or the costliest, is suspended until somebody resumes it."""
+"""What keeping statistics may cost: beyond it the largest, or the costliest, is suspended until
+somebody resumes it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Budget:
         """(the statistic that has to pause, why), None while all is well.
 
         Args:
-            sizes: bytes on disk of all statistics, those that pause included. cpu_ns: CPU time so far of those that are being kept now.
+            sizes: bytes on disk of all statistics, those that pause included. cpu_ns: CPU time so
+            far of those that are being kept now.
         """
         found = self._too_large(definitions, sizes, cpu_ns) or self._too_costly(definitions, cpu_ns)
         if found is not None:

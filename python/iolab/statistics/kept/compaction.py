@@ -1,6 +1,8 @@
-"""Few files, of few rows: the segments of an hour become one file of each tier, the hours of a day another; what is too old goes.
+"""Few files, of few rows: the segments of an hour become one file of each tier, the hours of a day
+another; what is too old goes.
 
-Every step can be cut short by a kill: a file is written before those that it replaces go, and into the longer tiers before it is merged.
+Every step can be cut short by a kill: a file is written before those that it replaces go, and into
+the longer tiers before it is merged.
 """
 
 from __future__ import annotations
@@ -18,15 +20,17 @@ from .paths import DAY, TIERS, File, Tier, files, folder, folder_name, path_of, 
 from .tables import About, Sums
 
 SINGLES, MANY = 8, 64
-"""Files of one hour at most; more are merged before it is over. A file's own words are half of a minute's, so an hour in minutes takes
-twice the room of an hour in one. Where rows are many they don't matter, and merging takes longer: there it may be many files."""
+"""Files of one hour at most; more are merged before it is over. A file's own words are half of a
+minute's, so an hour in minutes takes twice the room of an hour in one. Where rows are many they
+don't matter, and merging takes longer: there it may be many files."""
 FEW_ROWS = 1 << 20
 """Up to so many rows of the hour, merging it takes a second at most."""
 _HOUR = 3600
 
 
 class Merger:
-    """Merges the files of one statistic. What files say of themselves is remembered: they hardly ever change."""
+    """Merges the files of one statistic. What files say of themselves is remembered: they hardly
+    ever change."""
 
     def __init__(self, directory: Path, statistic: str, source: str) -> None:
         """`statistic`, `source`: what the files hold."""
@@ -60,7 +64,8 @@ class Merger:
             self._days(tier)
 
     def _hours(self, through: int) -> list[list[File]]:
-        """Files that follow each other, by the hour in which they begin, of segments that are not in the longest tier yet."""
+        """Files that follow each other, by the hour in which they begin, of segments that are not
+        in the longest tier yet."""
         long = self._files(TIERS[-1])
         begin = long[-1].last if long else 0
         held: list[tuple[int, File]] = []
@@ -83,7 +88,8 @@ class Merger:
             self._into_one(TIERS[0], hour, [fine])
 
     def _days(self, tier: Tier) -> None:
-        """Hours of a day that is over, one after the other, so that never the whole of it is in memory."""
+        """Hours of a day that is over, one after the other, so that never the whole of it is in
+        memory."""
         merged = min(
             (found[-1].last if found else 0) for found in (self._files(each) for each in TIERS[1:])
         )
@@ -100,10 +106,12 @@ class Merger:
     def age(
         self, until_s: int, keep_s: Mapping[str, int], floors: Mapping[str, int]
     ) -> dict[str, int]:
-        """Remove what is older than `keep_s` before `until_s`, file by file, and all that is before `floors`.
+        """Remove what is older than `keep_s` before `until_s`, file by file, and all that is before
+        `floors`.
 
-        Sums of an hour that is not in the longest tier yet go with that alone: minutes and hours are still to be made of them.
-        Returns by tier the second before which nothing is left, where that is known.
+        Sums of an hour that is not in the longest tier yet go with that alone: minutes and hours
+        are still to be made of them. Returns by tier the second before which nothing is left, where
+        that is known.
         """
         begins: dict[str, int] = {}
         whole, pending = floors.get(TIERS[-1].name, 0), self._pending_s()

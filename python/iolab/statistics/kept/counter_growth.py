@@ -1,4 +1,5 @@
-"""A sealed segment's readings of counters as growth by the second: of pairs of readings the later one of which is in it."""
+"""A sealed segment's readings of counters as growth by the second: of pairs of readings the later
+one of which is in it."""
 
 from __future__ import annotations
 

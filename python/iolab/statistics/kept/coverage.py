@@ -25,8 +25,8 @@ class Held:
     """A kept statistic that has the answer.
 
     Attributes:
-        directory: of the recording. statistic: what is kept. wanted, kept: its definition and state. source: of both.
-        first_ns, until_ns: the time that is in.
+        directory: of the recording. statistic: what is kept. wanted, kept: its definition and
+        state. source: of both. first_ns, until_ns: the time that is in.
     """
 
     directory: Path
@@ -110,7 +110,8 @@ class Held:
         ]
 
     def spans(self, tiers: Collection[Tier], snap: Snapshot) -> list[Span] | None:
-        """When it was kept, as far as some tiers go back; None where nobody knows when it was recorded at all, and no file is lost."""
+        """When it was kept, as far as some tiers go back; None where nobody knows when it was
+        recorded at all, and no file is lost."""
         sessions = sessions_of(snap, self.until_ns, self.source)
         if sessions is None:
             if not self._holes(tiers):
@@ -135,8 +136,9 @@ class Held:
 
 
 def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]:
-    """Kept statistics that have the answer, the best first: the same one, or for a plain sum one that tells more apart; of several the
-    one that goes back furthest. `source`: what it must be made of, None for any."""
+    """Kept statistics that have the answer, the best first: the same one, or for a plain sum one
+    that tells more apart; of several the one that goes back furthest. `source`: what it must be
+    made of, None for any."""
     definitions, state = read_definitions(directory), read_state(directory)
     if definitions is None or state is None:
         return []
@@ -167,7 +169,8 @@ def held_of(directory: Path, asked: Statistic, source: str | None) -> list[Held]
 def preferred(
     held: Sequence[Held], asked: Statistic, events: Collection[str], samples: Collection[str]
 ) -> Held | None:
-    """The best one that is of what a query would take of the sources that the recording still has; None where there is none."""
+    """The best one that is of what a query would take of the sources that the recording still has;
+    None where there is none."""
     now = source_of(asked, None, events, samples)[0]
     return next((each for each in held if now in (None, each.source)), None)
 

@@ -1,4 +1,5 @@
-"""What is kept of a recording from its start unless something else is asked for: few statistics, and cheap ones."""
+"""What is kept of a recording from its start unless something else is asked for: few statistics,
+and cheap ones."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def defaults(sources: Collection[str]) -> list[str]:
 def begin(
     directory: Path, sources: Collection[str], asked: Sequence[str] | None, now_ns: int
 ) -> Definitions | None:
-    """What is kept from now on: `asked`, beside what was kept there before; the defaults where that is None and nothing was ever kept.
+    """What is kept from now on: `asked`, beside what was kept there before; the defaults where that
+    is None and nothing was ever kept.
 
     None where nothing is. ResultsError where it can't be written.
     """

@@ -1,4 +1,5 @@
-"""What is to be kept: `histograms/keep.json`, changed by whoever asks, under a lock; the keeper reads it and alone does the work."""
+"""What is to be kept: `histograms/keep.json`, changed by whoever asks, under a lock; the keeper
+reads it and alone does the work."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from .paths import DAY, DEFINITIONS, STATE, TIERS
 SCHEMA = 1
 
 MOST_BYTES = 1 << 30
-"""Size on disk of all kept statistics of a recording together, paused ones included, beyond which the largest that goes on is suspended."""
+"""Size on disk of all kept statistics of a recording together, paused ones included, beyond which
+the largest that goes on is suspended."""
 MOST_CPU = 0.05
 """Share of all CPU time beyond which the costliest is suspended."""
 LONGEST_S = 100 * 365 * DAY
@@ -31,12 +33,13 @@ class Definition:
     """A statistic that is to be kept.
 
     Attributes:
-        statistic: its canonical name. source: what it is to be made of, None for what the catalogue prefers.
-        added_ns: when it was asked for, which tells it from an earlier one of the same name.
-        since_ns: from where on, a whole second; None for all that there is.
-        pauses: (from, until) ns, whole seconds; until is None while it lasts. resumed_ns: when it was last resumed, 0 for never.
-        floors: by tier, ns before which it was pruned.
-        until_ns: when it pauses of itself; None for never. The keeper makes a pause of it once that is over.
+        statistic: its canonical name. source: what it is to be made of, None for what the catalogue
+        prefers. added_ns: when it was asked for, which tells it from an earlier one of the same
+        name. since_ns: from where on, a whole second; None for all that there is.
+        pauses: (from, until) ns, whole seconds; until is None while it lasts. resumed_ns: when it
+        was last resumed, 0 for never. floors: by tier, ns before which it was pruned.
+        until_ns: when it pauses of itself; None for never. The keeper makes a pause of it once that
+        is over.
     """
 
     statistic: str
@@ -75,8 +78,8 @@ class Definitions:
     """All that is to be kept of a recording.
 
     Attributes:
-        revision: grows with each change. statistics: by name. retention: by tier, seconds that are kept.
-        bytes, cpu_share: the budget; None for no limit.
+        revision: grows with each change. statistics: by name. retention: by tier, seconds that are
+        kept. bytes, cpu_share: the budget; None for no limit.
     """
 
     revision: int = 0
@@ -127,7 +130,8 @@ class Definitions:
 
 
 def read_definitions(directory: Path) -> Definitions | None:
-    """None where nothing was ever asked for. ResultsError where the file is damaged, or of a newer schema."""
+    """None where nothing was ever asked for. ResultsError where the file is damaged, or of a newer
+    schema."""
     path = directory / DEFINITIONS
     hint = f"remove it and change anything (iolab keep resume {directory}): it is made again of {STATE}, without pauses and limits"
     data = read_object(path, "keep", SCHEMA, hint)

@@ -1,4 +1,5 @@
-"""Limits of all that is kept of a recording: how large it may be, what it may cost, for how long each tier stays."""
+"""Limits of all that is kept of a recording: how large it may be, what it may cost, for how long
+each tier stays."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ from .writer import size_of
 
 
 def limits(directory: Path) -> dict[str, Any]:
-    """`bytes` and `cpu_share` (None: any), `retention` (by tier, seconds), `used_bytes` on disk now, and `pending`: whether whoever
-    records has not taken them up yet. Those that hold unless chosen where nothing was ever kept.
+    """`bytes` and `cpu_share` (None: any), `retention` (by tier, seconds), `used_bytes` on disk
+    now, and `pending`: whether whoever records has not taken them up yet. Those that hold unless
+    chosen where nothing was ever kept.
 
     ResultsError where there is no recording, or `keep.json` is damaged.
     """
@@ -38,8 +40,8 @@ def limits(directory: Path) -> dict[str, Any]:
 class Wanted(TypedDict, total=False):
     """Limits to change; those that are not named stay as they are.
 
-    `bytes`: size on disk of all kept statistics together; `cpu_share`: of all CPU time, 0.05 for 5 %; None for any. `retention`: by tier
-    ("1s", "1m", "1h") the seconds for which its sums stay.
+    `bytes`: size on disk of all kept statistics together; `cpu_share`: of all CPU time, 0.05 for 5
+    %; None for any. `retention`: by tier ("1s", "1m", "1h") the seconds for which its sums stay.
     """
 
     bytes: int | None
@@ -50,7 +52,8 @@ class Wanted(TypedDict, total=False):
 def limit(
     directory: Path, wanted: Wanted, *, wait_s: float = WAIT_S, work_s: float | None = None
 ) -> dict[str, Any]:
-    """Change some limits; what holds then, as `limits` has it. A statistic that is suspended stays so until it is resumed.
+    """Change some limits; what holds then, as `limits` has it. A statistic that is suspended stays
+    so until it is resumed.
 
     UsageError for limits that can't be, and of a recording that was imported.
     """

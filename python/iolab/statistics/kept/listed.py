@@ -1,4 +1,5 @@
-"""The list of kept files: `histograms/files.jsonl`, with size and checksum of each, by which one that is damaged or missing is told.
+"""The list of kept files: `histograms/files.jsonl`, with size and checksum of each, by which one
+that is damaged or missing is told.
 
 The keeper alone writes it: a line after its file is there, another before a file goes.
 """
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
     from .tables import About, Sums
 
 STALE = 1000
-"""Lines of files that are gone, beyond as many as there are files, before the list is written anew."""
+"""Lines of files that are gone, beyond as many as there are files, before the list is written anew.
+"""
 
 
 @dataclass(frozen=True)
 class Listed:
-    """Lines by file ("1s/<folder>/000001-000002.parquet"); of those that are gone there are none. lines: how many there are in all;
-    damaged: how many can't be believed."""
+    """Lines by file ("1s/<folder>/000001-000002.parquet"); of those that are gone there are none.
+    lines: how many there are in all; damaged: how many can't be believed."""
 
     files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lines: int = 0
@@ -36,7 +38,8 @@ class Listed:
 
 @dataclass(frozen=True)
 class Lost:
-    """A file that is damaged or missing. first_s, until_s: seconds that it has sums of, None where nobody knows."""
+    """A file that is damaged or missing. first_s, until_s: seconds that it has sums of, None where
+    nobody knows."""
 
     tier: Tier
     file: File

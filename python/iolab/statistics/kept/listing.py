@@ -1,4 +1,5 @@
-"""What is kept of a recording, as plain data: statistic, state, since when, size, cost, and what each tier holds."""
+"""What is kept of a recording, as plain data: statistic, state, since when, size, cost, and what
+each tier holds."""
 
 from __future__ import annotations
 
@@ -23,11 +24,14 @@ ADDING = "what is still there is being added"
 
 
 def listed(directory: Path) -> list[dict[str, Any]]:
-    """A row for each statistic; none where nothing is kept. ResultsError where there is no recording.
+    """A row for each statistic; none where nothing is kept. ResultsError where there is no
+    recording.
 
-    `state`: kept; pending (not taken up yet); waiting (nothing was recorded yet that it could be made of: `why`); paused; suspended by
-    the budget (`why`). Of what pauses of itself, `why` says when. `since_ns`: from where on something is left of it. `gaps`: times between
-    since and until in which it was paused or suspended, or of which segments could not be kept. Times are ns, sizes bytes.
+    `state`: kept; pending (not taken up yet); waiting (nothing was recorded yet that it could be
+    made of: `why`); paused; suspended by the budget (`why`). Of what pauses of itself, `why` says
+    when. `since_ns`: from where on something is left of it. `gaps`: times between since and until
+    in which it was paused or suspended, or of which segments could not be kept. Times are ns, sizes
+    bytes.
     """
     read_facts(directory)
     definitions = read_definitions(directory)
@@ -123,7 +127,8 @@ def _kind(name: str) -> str:
 
 
 def _tier(directory: Path, tier: Tier, name: str, definitions: Definitions) -> dict[str, Any]:
-    """What a tier holds; a file that a merge replaces meanwhile, or a damaged one, counts for nothing."""
+    """What a tier holds; a file that a merge replaces meanwhile, or a damaged one, counts for
+    nothing."""
     sizes, rows, first, until = 0, 0, None, None
     found = files(directory, tier, folder_name(name))
     for each in found:

@@ -1,7 +1,8 @@
-"""What is done about kept statistics: list, add, pause, resume, prune, drop. For the command line and the service.
+"""What is done about kept statistics: list, add, pause, resume, prune, drop. For the command line
+and the service.
 
-Whoever records takes a change up within a second or so; of a recording at rest it is done here, under the writer's lock: all of it, or
-for `work_s` seconds and a segment.
+Whoever records takes a change up within a second or so; of a recording at rest it is done here,
+under the writer's lock: all of it, or for `work_s` seconds and a segment.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ def add(
     until_ns: int | None = None,
     work_s: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Keep statistics from now on, and with `backfill` of all that the recording still has. Times are on the recording's clock.
+    """Keep statistics from now on, and with `backfill` of all that the recording still has. Times
+    are on the recording's clock.
 
     `until_ns`: when they pause of themselves, None for never.
     UsageError where one has no such name or is kept already, or the recording was imported.
@@ -109,7 +111,8 @@ def resume(
 ) -> list[dict[str, Any]]:
     """Go on with what was paused, or suspended by the budget.
 
-    `until_ns`: when it pauses of itself; None for never. What is kept for longer than that already stays so.
+    `until_ns`: when it pauses of itself; None for never. What is kept for longer than that already
+    stays so.
     """
     now = now_of(directory) if now_ns is None else now_ns
     at = next_second(now)
@@ -137,7 +140,8 @@ def prune(
     wait_s: float = WAIT_S,
     work_s: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Delete what was kept before a moment, in a tier and those finer than it: "1s", "1m" or "1h" (everything).
+    """Delete what was kept before a moment, in a tier and those finer than it: "1s", "1m" or "1h"
+    (everything).
 
     UsageError for a moment in the future: what is kept until then would be deleted as well.
     """
@@ -283,7 +287,8 @@ def _each(
 def changed(
     directory: Path, how: Callable[[Definitions], Definitions], wait_s: float, work_s: float | None
 ) -> list[dict[str, Any]]:
-    """Change what is to be kept, and have it taken up: by whoever records, else here. What is kept then, as `listed` has it."""
+    """Change what is to be kept, and have it taken up: by whoever records, else here. What is kept
+    then, as `listed` has it."""
     read_facts(directory)
     revision = change_definitions(directory, how).revision
     with _at_rest(directory) as free:
@@ -327,5 +332,6 @@ def _at_rest(directory: Path) -> Iterator[bool]:
 
 
 def now_of(directory: Path) -> int:
-    """What the clock of a recording's host says now, ns: of another machine's, as far as it was ahead when that was last reached."""
+    """What the clock of a recording's host says now, ns: of another machine's, as far as it was
+    ahead when that was last reached."""
     return time.time_ns() + ahead_ns(read_facts(directory))

@@ -1,6 +1,8 @@
-"""Where kept statistics lie: `histograms/<tier>/<folder>/<first>-<last>.parquet`, with the numbers of the segments that are in it.
+"""Where kept statistics lie: `histograms/<tier>/<folder>/<first>-<last>.parquet`, with the numbers
+of the segments that are in it.
 
-A file is there as a whole or not at all; one whose segments another file of its tier holds as well is what a merge left: it counts no more.
+A file is there as a whole or not at all; one whose segments another file of its tier holds as well
+is what a merge left: it counts no more.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ DAY = 86400
 
 @dataclass(frozen=True)
 class Tier:
-    """Sums by a length of time. name: of its folder. seconds: the length. keep_s: how long they are kept unless chosen."""
+    """Sums by a length of time. name: of its folder. seconds: the length. keep_s: how long they are
+    kept unless chosen."""
 
     name: str
     seconds: int
@@ -54,7 +57,8 @@ class File:
 
 
 def folder_name(statistic: str) -> str:
-    """The folder of a statistic: readable, without signs that globs or shells know, and another one for each name."""
+    """The folder of a statistic: readable, without signs that globs or shells know, and another one
+    for each name."""
     readable = re.sub(r"[^A-Za-z0-9_.=]+|\.{2,}", "-", statistic).strip("-.")[:_READABLE]
     return f"{readable or 'statistic'}.{zlib.crc32(statistic.encode()):08x}"
 
@@ -75,7 +79,8 @@ def path_of(directory: Path, tier: Tier, name: str, first: int, last: int) -> Pa
 
 
 def files(directory: Path, tier: Tier, name: str, through: int | None = None) -> list[File]:
-    """Files that count, ascending; without those beyond the segment `through`, which are not settled yet."""
+    """Files that count, ascending; without those beyond the segment `through`, which are not
+    settled yet."""
     found = _listed(folder(directory, tier, name))
     held = [each for each in found if through is None or each.last <= through]
     held.sort(key=lambda each: (each.first, -each.last))
@@ -110,10 +115,11 @@ def file_of(path: Path) -> File | None:
 
 
 def chosen(by_tier: Sequence[tuple[Tier, Sequence[File]]]) -> list[tuple[Tier, File]]:
-    """Files that hold every segment once, of the longest tiers that are given; given from the finest on.
+    """Files that hold every segment once, of the longest tiers that are given; given from the
+    finest on.
 
-    A file of segments is put into longer tiers before it is merged with others, so that of two files in different tiers that share a
-    segment one has all segments of the other.
+    A file of segments is put into longer tiers before it is merged with others, so that of two
+    files in different tiers that share a segment one has all segments of the other.
     """
     taken: list[tuple[Tier, File]] = []
     for tier, found in reversed(by_tier):

@@ -1,4 +1,5 @@
-"""What is to be kept, and what was, told by the files that are there, where `keep.json` or `kept.json` are lost."""
+"""What is to be kept, and what was, told by the files that are there, where `keep.json` or
+`kept.json` are lost."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from .tables import About
 
 
 def definitions_of(directory: Path) -> Definitions:
-    """What is to be kept where `keep.json` is missing: all that was; its pauses, floors and limits are not known any more."""
+    """What is to be kept where `keep.json` is missing: all that was; its pauses, floors and limits
+    are not known any more."""
     try:
         state = read_state(directory)
     except IolabError:
@@ -41,7 +43,8 @@ def definitions_of(directory: Path) -> Definitions:
 
 
 def change_definitions(directory: Path, how: Callable[[Definitions], Definitions]) -> Definitions:
-    """Change what is to be kept; one at a time. Returns what is to be kept now. ResultsError where it can't be written.
+    """Change what is to be kept; one at a time. Returns what is to be kept now. ResultsError where
+    it can't be written.
 
     Where the file is missing it is made again of what was kept.
     """
@@ -57,7 +60,8 @@ def change_definitions(directory: Path, how: Callable[[Definitions], Definitions
 
 
 def state_of(directory: Path, recording: Recording, definitions: Definitions) -> State:
-    """What was kept where `kept.json` is missing; when the budget left something out is not known any more."""
+    """What was kept where `kept.json` is missing; when the budget left something out is not known
+    any more."""
     state = State()
     for name, wanted in definitions.statistics.items():
         held = [

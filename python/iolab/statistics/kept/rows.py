@@ -56,7 +56,8 @@ def by_width(held: Held, tiers: Sequence[Tier]) -> dict[int, list[Part]]:
 
 
 def rows(engine: Engine, parts: Sequence[Part], window: Window, sql: str) -> dict[str, Any]:
-    """What SQL says of `kept`, the rows of these files; it may use `COLUMN` and `INSIDE`. FormatError where one is damaged."""
+    """What SQL says of `kept`, the rows of these files; it may use `COLUMN` and `INSIDE`.
+    FormatError where one is damaged."""
     try:
         engine.files("kept", parts)
         return engine.ask(

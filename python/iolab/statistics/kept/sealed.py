@@ -52,8 +52,8 @@ class Sealed:
 
 
 def sealed_after(recording: Recording, through: int) -> list[tuple[Sealed | None, Sealed]]:
-    """(the one before that belongs to no run, None where it is gone; the segment) of segments beyond the number `through`, ascending,
-    without damaged files."""
+    """(the one before that belongs to no run, None where it is gone; the segment) of segments
+    beyond the number `through`, ascending, without damaged files."""
     found: dict[Kind, dict[int, Segment]] = {}
     before_it, noted = through, noted_segments(recording.path)
     # what belongs to a run may stand between two readings of counters

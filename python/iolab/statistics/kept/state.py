@@ -1,4 +1,5 @@
-"""What was kept so far: `histograms/kept.json`, written by the keeper alone, after the files that it speaks of."""
+"""What was kept so far: `histograms/kept.json`, written by the keeper alone, after the files that
+it speaks of."""
 
 from __future__ import annotations
 
@@ -21,14 +22,15 @@ class Kept:
     """A statistic so far.
 
     Attributes:
-        added_ns: of its definition. source: what it is made of; None as long as nothing was there that it could be made of.
-        through: number of the last segment that is in. segments: how many of them had rows.
-        first_ns: from where on it was kept, None before its first segment; until_ns: end of the last segment.
-        read_ns: time of the last reading of counters that is in.
-        cpu_ns: CPU time spent on it. suspended: (from, until or None) ns: whole seconds in which the budget left it out.
-        missed: (from, until) ns of segments that could not be kept: damaged, or gone before they were.
-        why: of the latest suspension, or what it waits for. resumed_ns: of its definition, when it was last looked at.
-        begins: by tier, the second before which nothing is left: it was pruned or too old.
+        added_ns: of its definition. source: what it is made of; None as long as nothing was there
+        that it could be made of. through: number of the last segment that is in. segments: how many
+        of them had rows. first_ns: from where on it was kept, None before its first segment;
+        until_ns: end of the last segment. read_ns: time of the last reading of counters that is in.
+        cpu_ns: CPU time spent on it. suspended: (from, until or None) ns: whole seconds in which
+        the budget left it out. missed: (from, until) ns of segments that could not be kept:
+        damaged, or gone before they were. why: of the latest suspension, or what it waits for.
+        resumed_ns: of its definition, when it was last looked at. begins: by tier, the second
+        before which nothing is left: it was pruned or too old.
     """
 
     added_ns: int
@@ -57,7 +59,8 @@ class Kept:
 
 @dataclass
 class State:
-    """All statistics, by name. revision: of the definitions that were taken up. is_signed: whether its file has a checksum."""
+    """All statistics, by name. revision: of the definitions that were taken up. is_signed: whether
+    its file has a checksum."""
 
     revision: int = 0
     statistics: dict[str, Kept] = field(default_factory=dict)
@@ -82,7 +85,8 @@ class State:
 
 
 def read_state(directory: Path) -> State | None:
-    """None where nothing was kept yet. ResultsError where the file is damaged, or of a newer schema."""
+    """None where nothing was kept yet. ResultsError where the file is damaged, or of a newer
+    schema."""
     path = directory / STATE
     hint = "remove it: what it says is made again of the files that were kept, but for the times that the budget left out"
     data = read_object(path, "kept", SCHEMA, hint)

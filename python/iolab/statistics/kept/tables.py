@@ -1,9 +1,12 @@
-"""The files of kept statistics: Parquet, sorted so that alike numbers lie together, with what they are in the key `iolab`.
+"""The files of kept statistics: Parquet, sorted so that alike numbers lie together, with what they
+are in the key `iolab`.
 
-Four forms. `map`: `time_s`, `index` (of the bucket), `count`. `weighed`: the same, and their bytes as `amount`. `numbers`:
-`time_s`, `key`, `amount`. `growth`, of counters: `time_s`, `object`, `part`, `amount` (in the statistic's unit times seconds), `over` (what
-to divide it by), `covered` and `broken` (seconds).
-`time_s` is the start of the second, minute or hour. Rows of one time and place may stand in several files, or twice in one: they add up.
+Four forms. `map`: `time_s`, `index` (of the bucket), `count`. `weighed`: the same, and their bytes
+as `amount`. `numbers`: `time_s`, `key`, `amount`. `growth`, of counters: `time_s`, `object`,
+`part`, `amount` (in the statistic's unit times seconds), `over` (what to divide it by), `covered`
+and `broken` (seconds).
+`time_s` is the start of the second, minute or hour. Rows of one time and place may stand in several
+files, or twice in one: they add up.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from .storage_kind import Form
 KEY = "iolab"
 SCHEMA = 1
 LEVEL, PAGE = 19, 65_536
-"""Of zstd, and bytes of a page: what lies in one is of few places, whose numbers are alike, so that one code fits them. Written seldom, and
-kept for months."""
+"""Of zstd, and bytes of a page: what lies in one is of few places, whose numbers are alike, so that
+one code fits them. Written seldom, and kept for months."""
 
 _TIME = pa.field("time_s", pa.int64(), nullable=False)
 _WORD = pa.dictionary(pa.int32(), pa.string())
@@ -111,7 +114,8 @@ class Sums:
     bits: int | None = None
 
     def wider(self, width: int) -> Sums:
-        """With equal buckets of another width, at least as wide: exact, because a wide bucket holds whole ones."""
+        """With equal buckets of another width, at least as wide: exact, because a wide bucket holds
+        whole ones."""
         shift = (width // self.width).bit_length() - 1
         if not shift:
             return self
@@ -155,7 +159,8 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> About | None:
-    """Write sums of one form and width, a row group each, as a whole or not at all. None, and no file, where there are no rows."""
+    """Write sums of one form and width, a row group each, as a whole or not at all. None, and no
+    file, where there are no rows."""
     about: About | None = None
     with telling(path, "keep a statistic"):
         held = (each for each in parts if each.table.num_rows)
@@ -207,7 +212,8 @@ def _chain(first: Sums, more: Iterable[Sums]) -> Iterable[Sums]:
 
 
 def about(path: Path) -> About:
-    """What a file says of itself. FormatError where it is damaged, FileNotFoundError where a merge has replaced it."""
+    """What a file says of itself. FormatError where it is damaged, FileNotFoundError where a merge
+    has replaced it."""
     try:
         data = json.loads((pq.read_metadata(path).metadata or {}).get(KEY.encode(), b""))
         bits = data["bits"]
@@ -231,7 +237,8 @@ def about(path: Path) -> About:
 
 
 def read(path: Path) -> Sums:
-    """A file with its pages' checksums. FormatError where it is damaged, FileNotFoundError where a merge has replaced it."""
+    """A file with its pages' checksums. FormatError where it is damaged, FileNotFoundError where a
+    merge has replaced it."""
     told = about(path)
     try:
         table = pq.read_table(

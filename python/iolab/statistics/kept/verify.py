@@ -93,7 +93,8 @@ def _name_of(path: Path, file: File) -> str | None:
 
 
 def _is_covered(path: Path, tier: Tier, file: File) -> bool:
-    """Whether all events that a file was made of are there and whole; counters need what was read before, so they are not made anew."""
+    """Whether all events that a file was made of are there and whole; counters need what was read
+    before, so they are not made anew."""
     name, state = _name_of(path, file), None
     if name is None:
         return False

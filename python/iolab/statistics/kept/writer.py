@@ -1,7 +1,9 @@
-"""The keeper: whoever writes a recording makes what is to be kept of each segment once it is sealed, and tidies up behind itself.
+"""The keeper: whoever writes a recording makes what is to be kept of each segment once it is
+sealed, and tidies up behind itself.
 
-It is told what to keep by `keep.json` alone, which it looks at again and again. State is written after the files that it speaks of, so
-that a kill at any moment costs no more than making a segment's sums again: they get the same file.
+It is told what to keep by `keep.json` alone, which it looks at again and again. State is written
+after the files that it speaks of, so that a kill at any moment costs no more than making a
+segment's sums again: they get the same file.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Keeper:
         cpus: int | None = None,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`noticed` is told what a user should know. `going` is asked between segments: what is left then, another look makes.
+        """`noticed` is told what a user should know. `going` is asked between segments: what is
+        left then, another look makes.
         `cpus`: of the machine, None for no budget of CPU time. `now`: this machine's clock, ns.
         """
         self._directory, self._noticed, self._going = directory, noticed, going
@@ -62,7 +65,8 @@ class Keeper:
         return self._seen != ()
 
     def look(self) -> bool:
-        """See whether something is to be done, and do it. Returns whether something was. IolabError where it can't be."""
+        """See whether something is to be done, and do it. Returns whether something was. IolabError
+        where it can't be."""
         seen = tuple(_identity(self._directory / name) for name in (DEFINITIONS, SEGMENTS))
         if seen == self._seen and not self._over(self._due):
             return False
@@ -239,7 +243,8 @@ class Keeper:
         kept.until_ns = max(kept.until_ns or 0, sealed.until_ns)
 
     def _lost_until(self, skipped: range, sealed: Sealed) -> int | None:
-        """Until when segments before this one are missing, which are damaged or were dropped before they were kept; None for none."""
+        """Until when segments before this one are missing, which are damaged or were dropped before
+        they were kept; None for none."""
         if any(
             sealed_file(self._directory, number, kind).exists()
             for number in skipped

@@ -1,4 +1,5 @@
-"""The statistics that can be asked for, as data: what each counts, of which source, and how it can be broken down."""
+"""The statistics that can be asked for, as data: what each counts, of which source, and how it can
+be broken down."""
 
 from __future__ import annotations
 
@@ -21,15 +22,17 @@ class Entry:
 
     Attributes:
         name: `group.name`. about: what it is, in one line.
-        measure: "ops" counts I/Os, "bytes" adds up sizes, "packets", "faults" and others count those; "level" and "share" have no sum over
-        time.
+        measure: "ops" counts I/Os, "bytes" adds up sizes, "packets", "faults" and others count
+        those; "level" and "share" have no sum over time.
         unit: of its values: "1/s", "B/s", "B", "1" (a share) or "".
-        sources: of events, those preferred first; none where it comes of counters alone. only: whether no other source will do; otherwise
-        a recording's only other source answers, and of several the first by `preference`.
-        counter: how counters answer it, None where only events do. Events are preferred, but for those of `LAST`.
-        filters: fields that conditions may name. breakdowns: fields that it can be broken down by; counters know theirs alone.
-        covers: what its numbers hold and what they don't, in one line.
-        octaves: whether latency and size are known by powers of two alone, so that its maps have no finer buckets.
+        sources: of events, those preferred first; none where it comes of counters alone. only:
+        whether no other source will do; otherwise a recording's only other source answers, and of
+        several the first by `preference`. counter: how counters answer it, None where only events
+        do. Events are preferred, but for those of `LAST`. filters: fields that conditions may name.
+        breakdowns: fields that it can be broken down by; counters know theirs alone. covers: what
+        its numbers hold and what they don't, in one line.
+        octaves: whether latency and size are known by powers of two alone, so that its maps have no
+        finer buckets.
     """
 
     name: str
@@ -62,7 +65,8 @@ class Entry:
 
 
 LAST = ("fio", "syscall", "zpool", "zpool-sizes")
-"""Sources that answer for the device only where there is nothing nearer to it, in this order; counters are nearer."""
+"""Sources that answer for the device only where there is nothing nearer to it, in this order;
+counters are nearer."""
 
 _DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are shown on request"
 _LINKS = "a sum holds interfaces to the outside; loopback, bridges, bonds and virtual ones are shown on request"
@@ -379,7 +383,8 @@ OF_EVENTS = frozenset(name for entry in CATALOGUE.values() for name in entry.sou
 
 
 def preference(sources: list[str], wanted: tuple[str, ...] = ("block",)) -> list[str]:
-    """Sources of events, the one that answers first: those wanted, then other traces by name, then `LAST`."""
+    """Sources of events, the one that answers first: those wanted, then other traces by name, then
+    `LAST`."""
 
     def rank(name: str) -> tuple[int, int, str]:
         if name in wanted:

@@ -1,4 +1,5 @@
-"""Conditions for those who carry them out: SQL with bound values for the executor, ranges in words for the native readers."""
+"""Conditions for those who carry them out: SQL with bound values for the executor, ranges in words
+for the native readers."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def field_of(name: str) -> Field:
 
 
 def filters_of(where: Where) -> tuple[Filter, ...]:
-    """Conditions as `recording.conditions.parse_where` makes them. UsageError where one can't be asked."""
+    """Conditions as `recording.conditions.parse_where` makes them. UsageError where one can't be
+    asked."""
     found = []
     for name, words in where.items():
         field = field_of(name)
@@ -56,7 +58,8 @@ def for_core(filters: Iterable[Filter]) -> tuple[dict[str, list[str]], list[Filt
     for each in filters:
         words = None if each.sign == "!=" else _core_words(each)
         if words is not None and each.field in core:
-            # all must hold: of names those that both allow; where none is left it takes more than the readers know
+            # all must hold: of names those that both allow; where none is left it takes more than
+            # the readers know
             words = (
                 [word for word in core[each.field] if word in words]
                 if each.field in NAMES
@@ -103,7 +106,8 @@ def _ranges(condition: Filter) -> list[Between]:
 
 
 def sql_of(filters: Sequence[Filter]) -> tuple[list[str], dict[str, Any]]:
-    """(conditions that must all hold, what is bound in them). Column names come from the fields alone, values are bound."""
+    """(conditions that must all hold, what is bound in them). Column names come from the fields
+    alone, values are bound."""
     texts: list[str] = []
     bound: dict[str, Any] = {}
 

@@ -1,4 +1,5 @@
-"""Statistics that come of the kernel's counters, as data: which fields are read, and what their growth means."""
+"""Statistics that come of the kernel's counters, as data: which fields are read, and what their
+growth means."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ class Part:
     """A value of the field that tells a counter's parts apart, such as op=read.
 
     Attributes:
-        name: the value. plus, less: the kernel's fields that make it, added and taken away. A part of which this kernel has no field of
-        `plus` is not known, which is not 0.
-        hidden: whether it counts only where a condition names it: it is no load (idle), or other parts hold it already.
-        also: values of further fields that tell parts apart: (field, value).
+        name: the value. plus, less: the kernel's fields that make it, added and taken away. A part
+        of which this kernel has no field of `plus` is not known, which is not 0.
+        hidden: whether it counts only where a condition names it: it is no load (idle), or other
+        parts hold it already. also: values of further fields that tell parts apart: (field, value).
     """
 
     name: str
@@ -35,13 +36,15 @@ class Counter:
     """How samples answer a statistic.
 
     Attributes:
-        source: of the samples. parts: at least one. part: the field that tells them apart by name, None for a single one.
-        object: the field that the samples' objects are, None where there is one alone.
-        scale: of the kernel's numbers to the statistic's unit. level: whether they are readings of a level, not growing counts.
-        over: fields by whose growth a part's growth is divided, in place of the time. mean: whether objects are averaged, not added up.
-        unsteady: fields that the kernel lets fall a little; that is no growth rather than a new start.
+        source: of the samples. parts: at least one. part: the field that tells them apart by name,
+        None for a single one. object: the field that the samples' objects are, None where there is
+        one alone. scale: of the kernel's numbers to the statistic's unit. level: whether they are
+        readings of a level, not growing counts. over: fields by whose growth a part's growth is
+        divided, in place of the time. mean: whether objects are averaged, not added up. unsteady:
+        fields that the kernel lets fall a little; that is no growth rather than a new start.
         mapped: whether it has a map of how many objects were how busy.
-        always: the object that every reading has, where the others are left out while they do nothing; None where all are always there.
+        always: the object that every reading has, where the others are left out while they do
+        nothing; None where all are always there.
     """
 
     source: str

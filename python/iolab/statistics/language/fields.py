@@ -19,8 +19,9 @@ class Field:
 
     Attributes:
         name: as users write it. column: of the schema of events.
-        kind: "name" is compared as a word; "number" is a plain whole number; "time" (ns) and "size" (bytes) take units.
-        missing: the word for events that lack it; it can be asked for like a name.
+        kind: "name" is compared as a word; "number" is a plain whole number; "time" (ns) and "size"
+        (bytes) take units. missing: the word for events that lack it; it can be asked for like a
+        name.
     """
 
     name: str
@@ -35,7 +36,8 @@ def _fields() -> dict[str, Field]:
         for name in ("op", "device", "process", "file", "mount", "client", "job")
     ]
     numbers = [Field(name, name, "number") for name in ("pid", "thread")]
-    # most I/Os have no error, and no flags beside the operation: that is knowledge, not the lack of it
+    # most I/Os have no error, and no flags beside the operation: that is knowledge, not the lack of
+    # it
     words = [Field(name, name, "name", "none") for name in ("error", "flags")]
     values = [
         Field("latency", "latency_ns", "time"),
@@ -76,7 +78,8 @@ ANY = {**FIELDS, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
 """Every field that a statistic's name can have."""
 
 TIME = Field("time", "time_ns", "time")
-"""The time of completion: a condition of maps, but no field of a statistic, whose window is asked for apart."""
+"""The time of completion: a condition of maps, but no field of a statistic, whose window is asked
+for apart."""
 
 QUANTIZED: tuple[Y, ...] = ("latency", "queue", "offset", "size")
 """Fields whose breakdown is a heat map."""
@@ -88,7 +91,8 @@ OPS = tuple(_core.trace_ops())
 
 
 def near(word: str, allowed: Iterable[str]) -> str:
-    """`did you mean 'write'? there are read, write...`: what stands near a word that isn't there, and what there is."""
+    """`did you mean 'write'? there are read, write...`: what stands near a word that isn't there,
+    and what there is."""
     words = list(allowed)
     if not words:
         return "there are none"

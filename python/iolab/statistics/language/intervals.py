@@ -11,7 +11,8 @@ LONGEST = 36_525 * 24 * 3600 * SECOND
 
 
 def round_interval(first_ns: int, last_ns: int, columns: int) -> int:
-    """The shortest of 1, 2, 5 times a power of ten (ns) that makes at most `columns` columns, at least two.
+    """The shortest of 1, 2, 5 times a power of ten (ns) that makes at most `columns` columns, at
+    least two.
 
     Columns begin at multiples of their length. The native readers choose alike.
     """
@@ -35,7 +36,8 @@ def check_interval(interval_ns: int | None) -> None:
 
 
 def columns_of(first_ns: int, last_ns: int, interval_ns: int) -> int:
-    """Columns from the one with `first_ns` to the one with `last_ns`. UsageError where they are too many."""
+    """Columns from the one with `first_ns` to the one with `last_ns`. UsageError where they are too
+    many."""
     count = last_ns // interval_ns - first_ns // interval_ns + 1
     if count > MOST:
         raise UsageError(

@@ -1,8 +1,10 @@
-"""Names of statistics: `group.name[filter]...[breakdown]`, parsed and printed here alone (and by the same vectors in the page).
+"""Names of statistics: `group.name[filter]...[breakdown]`, parsed and printed here alone (and by
+the same vectors in the page).
 
-A filter is `field=value,value`, `field!=value`, or for numbers `>=`, `>`, `<`, `<=` and `field=low..high`, which leaves
-`high` out. A value with one of `] [ , = " < > !` in it, with a space at an end, or empty, stands in double quotes, where
-`\\"` and `\\\\` are a quote and a backslash.
+A filter is `field=value,value`, `field!=value`, or for numbers `>=`, `>`, `<`, `<=` and
+`field=low..high`, which leaves `high` out. A value with one of `] [ , = " < > !` in it, with a
+space at an end, or empty, stands in double quotes, where `\\"` and `\\\\` are a quote and a
+backslash.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ Value: TypeAlias = "str | Between"
 class Filter:
     """A condition: an event meets `=` where any of the values is its own, `!=` where none is.
 
-    `>=`, `>`, `<` and `<=` have one value, Between(n, n + 1). An event that lacks the field meets `!=` alone.
+    `>=`, `>`, `<` and `<=` have one value, Between(n, n + 1). An event that lacks the field meets
+    `!=` alone.
     """
 
     field: str
@@ -81,7 +84,8 @@ def same(one: Statistic, other: Statistic) -> bool:
 
 
 def parse(text: str) -> Statistic:
-    """The statistic of a name. UsageError says what is wrong, what is near and what is allowed there."""
+    """The statistic of a name. UsageError says what is wrong, what is near and what is allowed
+    there."""
     head = _HEAD.match(text)
     word = head[1] if head else ""
     if word not in CATALOGUE:
@@ -120,7 +124,8 @@ def parse(text: str) -> Statistic:
 
 
 def _near(word: str) -> str:
-    """What stands near the name of a statistic: those of its group, where only that is known, or all."""
+    """What stands near the name of a statistic: those of its group, where only that is known, or
+    all."""
     if word.lower() in CATALOGUE:
         return f"did you mean {word.lower()!r}? names are in lower case"
     hint = near(word.lower(), CATALOGUE)

@@ -1,5 +1,5 @@
-"""The things that counters are of: which of them a sum holds (what is made of others counts for itself, but not again), and which one a
-condition means."""
+"""The things that counters are of: which of them a sum holds (what is made of others counts for
+itself, but not again), and which one a condition means."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ UNNAMED = "others"
 
 
 def summed(kind: str, names: Iterable[str]) -> set[str]:
-    """The objects that a sum holds. `kind` is the field that they are of: "device", "interface", "peer", "cpu"...
+    """The objects that a sum holds. `kind` is the field that they are of: "device", "interface",
+    "peer", "cpu"...
 
-    Of devices those that stand for themselves (`formats.device_names`); of interfaces those to the outside; of peers none on this machine,
-    whose connections have both their ends here. Where that leaves no interface or peer, all of them.
+    Of devices those that stand for themselves (`formats.device_names`); of interfaces those to the
+    outside; of peers none on this machine, whose connections have both their ends here. Where that
+    leaves no interface or peer, all of them.
     """
     held = set(names)
     if kind == "device":
@@ -44,7 +46,8 @@ def meant(kind: str | None, value: str) -> str:
 
 
 def missing(kind: str, wanted: Iterable[str], there: Iterable[str]) -> list[str]:
-    """A note for each of the objects that conditions name and that were not read; none where nothing was."""
+    """A note for each of the objects that conditions name and that were not read; none where
+    nothing was."""
     held = sorted(
         set(there),
         key=lambda name: [

@@ -1,4 +1,5 @@
-"""Times and sizes in names of statistics: whole nanoseconds and bytes, read and printed without rounding."""
+"""Times and sizes in names of statistics: whole nanoseconds and bytes, read and printed without
+rounding."""
 
 from __future__ import annotations
 
@@ -41,9 +42,11 @@ _MOST = 2**64 - 1
 
 
 def parse_whole(text: str, kind: Kind) -> int:
-    """`1.5ms` as 1500000, `8KiB` as 8192. A time above zero needs a unit: `10` could be ns, us or ms.
+    """`1.5ms` as 1500000, `8KiB` as 8192. A time above zero needs a unit: `10` could be ns, us or
+    ms.
 
-    UsageError for what is no quantity of that kind, is no whole number of ns or bytes, or is beyond 64 bits.
+    UsageError for what is no quantity of that kind, is no whole number of ns or bytes, or is beyond
+    64 bits.
     """
     match = _QUANTITY.fullmatch(text.strip())
     example = {"time": "10ms", "size": "8KiB", "number": "1234"}[kind]
@@ -71,7 +74,8 @@ def parse_whole(text: str, kind: Kind) -> int:
 
 
 def print_whole(value: int, kind: Kind) -> str:
-    """The same number in the largest unit that needs no decimals: 1500000 ns is `1500us`, 8192 bytes are `8KiB`."""
+    """The same number in the largest unit that needs no decimals: 1500000 ns is `1500us`, 8192
+    bytes are `8KiB`."""
     if not value:
         return "0"
     unit = next(unit for unit in _PRINTED[kind] if value % _UNITS[kind][unit] == 0)

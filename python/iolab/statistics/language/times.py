@@ -11,7 +11,8 @@ from .quantities import parse_whole
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?")
 _EPOCH = 10**17
-"""Later than this (March 1973) times count from 1970; earlier ones count from a trace's own start."""
+"""Later than this (March 1973) times count from 1970; earlier ones count from a trace's own start.
+"""
 
 _RELATIVE = "30s (after the start), -10m (before the end)"
 
@@ -38,8 +39,9 @@ def is_after_start(text: str) -> bool:
 def parse_moment(text: str, first_ns: int, last_ns: int) -> int:
     """A moment in ns on the clock of events that lie from `first_ns` to `last_ns`.
 
-    `30s` is after the first, `-10m` before the end, `2026-03-01T12:00:05` and `12:00:05` (of the first event's day) are UTC unless a
-    zone is given. UsageError for what is none of these, or a clock's time where the events have no clock but their own.
+    `30s` is after the first, `-10m` before the end, `2026-03-01T12:00:05` and `12:00:05` (of the
+    first event's day) are UTC unless a zone is given. UsageError for what is none of these, or a
+    clock's time where the events have no clock but their own.
     """
     words = text.strip()
     try:

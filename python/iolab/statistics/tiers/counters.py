@@ -1,4 +1,5 @@
-"""Answers from counters: a series, a stack by part or object, or a map of how many objects were how busy."""
+"""Answers from counters: a series, a stack by part or object, or a map of how many objects were how
+busy."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ PERCENT = 101
 def counted(recording: Recording, asked: Statistic, source: str | None) -> Snapshot | None:
     """The samples that answer a statistic, None where events do.
 
-    Events are preferred, but those that are far from the device; a source that is named decides. UsageError where only counters are there
-    and can't tell what is asked.
+    Events are preferred, but those that are far from the device; a source that is named decides.
+    UsageError where only counters are there and can't tell what is asked.
     """
     counter, entry = asked.entry.counter, asked.entry
     if counter is None:
@@ -150,7 +151,8 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
 
 
 def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
-    """Whether a part meets the conditions on all fields that tell parts apart; one that is hidden must be named by one of them."""
+    """Whether a part meets the conditions on all fields that tell parts apart; one that is hidden
+    must be named by one of them."""
     if part.hidden and not any(
         each.sign == "=" and each.field in counter.apart for each in filters
     ):
@@ -159,7 +161,8 @@ def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
 
 
 def _filled(found: list[Spread], always: Spread | None) -> list[Spread]:
-    """Objects that did nothing are not in every reading: what each of them did is known whenever the one is that always is there."""
+    """Objects that did nothing are not in every reading: what each of them did is known whenever
+    the one is that always is there."""
     if always is None:
         return found
     if not found:
@@ -213,7 +216,8 @@ def _notes(
 def _rate(
     counter: Counter, spreads: Sequence[Spread], parts: Sequence[Part]
 ) -> tuple[Floats, float]:
-    """(value of each column, amount over all) of some parts of some objects; nan where one of them has none that is known."""
+    """(value of each column, amount over all) of some parts of some objects; nan where one of them
+    has none that is known."""
     spreads = [each for each in spreads if any(part.key in each.amounts for part in parts)]
     empty = np.zeros(len(spreads[0].covered)) if spreads else np.zeros(0)
     sums = [
@@ -320,7 +324,8 @@ def _over_time(
 def _add_up(
     asked: Statistic, counter: Counter, parts: Sequence[Part], keys: Sequence[str], held: set[str]
 ) -> bool:
-    """Whether the keys of a stack are parts of a whole: no partition beside its disk, no total beside what it holds, no mean of several."""
+    """Whether the keys of a stack are parts of a whole: no partition beside its disk, no total
+    beside what it holds, no mean of several."""
     if asked.breakdown == counter.object:
         return (
             not counter.mean
@@ -331,7 +336,8 @@ def _add_up(
 
 
 def _map(kept: Sequence[Spread], window: Window, notes: tuple[str, ...]) -> HeatCounts:
-    """How busy objects were between two readings, in whole percent: a count for each reading of each object, in the column of its end."""
+    """How busy objects were between two readings, in whole percent: a count for each reading of
+    each object, in the column of its end."""
     cells = np.zeros((window.columns, PERCENT), dtype=np.int64)
     for each in kept:
         # a reading that comes late may tell of a little more than all the time

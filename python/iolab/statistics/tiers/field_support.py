@@ -1,5 +1,5 @@
-"""The fields that a source's events hold, and why not the others: a question may name any field, but what none of them has is
-answered with `unknown` alone."""
+"""The fields that a source's events hold, and why not the others: a question may name any field,
+but what none of them has is answered with `unknown` alone."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def filled(fields: Iterable[str], source: str, told: Told) -> tuple[str, ...]:
 
 
 def lacking(entry: Entry | None, fields: Iterable[str], source: str, told: Told) -> dict[str, str]:
-    """Why a source's events tell nothing of a field, by the field; of those that they hold nothing is said."""
+    """Why a source's events tell nothing of a field, by the field; of those that they hold nothing
+    is said."""
     return {
         field: _why_not(entry, field, source)
         for field in fields

@@ -1,4 +1,5 @@
-"""Heat maps of recordings: from default maps where these answer exactly, else by a scan of the events."""
+"""Heat maps of recordings: from default maps where these answer exactly, else by a scan of the
+events."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from ..language.names import Filter
 from . import segment_maps
 
 LONG_SCAN = 5_000_000
-"""Events that take a noticeable time to scan: then columns of a second, which default maps have, do instead of shorter ones."""
+"""Events that take a noticeable time to scan: then columns of a second, which default maps have, do
+instead of shorter ones."""
 
 
 def heat_of(
@@ -37,8 +39,9 @@ def heat_of(
 ) -> tuple[HeatCounts, Window]:
     """(counts by time and y, the window that they are of).
 
-    `whole` is the window with the time of which only default maps remain, `kept` the one of which there are events. `free` says that
-    the columns' length was left open, so that it may become a second where a map then comes from default maps; `scan` leaves these alone.
+    `whole` is the window with the time of which only default maps remain, `kept` the one of which
+    there are events. `free` says that the columns' length was left open, so that it may become a
+    second where a map then comes from default maps; `scan` leaves these alone.
     `maps`: what `maps_of` found, where it was asked before.
     """
     if high is not None and high <= (low or 0):
@@ -69,7 +72,8 @@ def maps_of(
     buckets: int | None,
     weight: Weight,
 ) -> tuple[Window, segment_maps.MapFiles] | str:
-    """The window in columns that default maps have, and the maps; or why they can't answer. Arguments as in `heat_of`."""
+    """The window in columns that default maps have, and the maps; or why they can't answer.
+    Arguments as in `heat_of`."""
     if y == "queue":
         return "segment maps have no time in the queue"
     if weight == "bytes":
@@ -144,7 +148,8 @@ def _scanned(
 
 
 def _all(engine: Engine, window: Window, *, sealed: bool = True) -> int:
-    """I/Os of the window, before conditions: of sealed segments that lie in it whole, their own count says it."""
+    """I/Os of the window, before conditions: of sealed segments that lie in it whole, their own
+    count says it."""
     segments = window.segments() if sealed else []
     edges = [
         each
@@ -186,7 +191,8 @@ def _from_maps(
     buckets: int | None,
     weight: Weight,
 ) -> HeatCounts | None:
-    """From the default maps of what is sealed and the events that are not; None where maps are too coarse."""
+    """From the default maps of what is sealed and the events that are not; None where maps are too
+    coarse."""
     asked = _asked(window, y, filters, low, high, buckets, weight)
     with Engine(window.snap.place) as engine:
         hot = window.snap.hot_of(window.source) is not None

@@ -20,7 +20,8 @@ MOST_CELLS = 4_000_000
 
 
 def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], columns: int) -> str:
-    """Columns c, k, n: the sum of a statistic by column of time and key; keys beyond the largest have a null k and stand in `others`."""
+    """Columns c, k, n: the sum of a statistic by column of time and key; keys beyond the largest
+    have a null k and stand in `others`."""
     key = key_of(breakdown)
     amount = (
         "CAST(count AS BIGINT)" if entry.measure == "ops" else "CAST(size_bytes AS HUGEINT) * count"
@@ -49,7 +50,8 @@ def sums_sql(entry: Entry, breakdown: str | None, conditions: tuple[str, ...], c
 
 
 def key_of(breakdown: str | None) -> str | None:
-    """The key of a breakdown in SQL: the field's value as a word, or the word for events that lack it."""
+    """The key of a breakdown in SQL: the field's value as a word, or the word for events that lack
+    it."""
     if breakdown is None:
         return None
     field = field_of(breakdown)
@@ -174,7 +176,8 @@ def _seconds(
 ) -> Floats:
     """Seconds of each column that were recorded: nan where none was. All of it where nobody knows.
 
-    At least a tenth of the column, so that a sliver at an end does not make a peak of the few I/Os in it.
+    At least a tenth of the column, so that a sliver at an end does not make a peak of the few I/Os
+    in it.
     """
     if recorded is None:
         return np.full(columns, interval_ns / 1e9)

@@ -1,4 +1,5 @@
-"""Readings of counters as amounts in columns of time: exact at any length of a column, and nothing where nothing is known."""
+"""Readings of counters as amounts in columns of time: exact at any length of a column, and nothing
+where nothing is known."""
 
 from __future__ import annotations
 
@@ -24,11 +25,13 @@ LATE = 5
 
 @dataclass(frozen=True)
 class Readings:
-    """The readings of one object (a device, a processor, an interface; "" for a whole machine), ascending by time.
+    """The readings of one object (a device, a processor, an interface; "" for a whole machine),
+    ascending by time.
 
     Attributes:
-        times: shape (n,), ns. values: of each of the kernel's fields, shape (n,); a field that this kernel lacks is not there.
-        every: when all objects were read, ascending, ns: where it has no reading of its own then, it was not there.
+        times: shape (n,), ns. values: of each of the kernel's fields, shape (n,); a field that this
+        kernel lacks is not there. every: when all objects were read, ascending, ns: where it has no
+        reading of its own then, it was not there.
     """
 
     object: str
@@ -39,11 +42,12 @@ class Readings:
 
 @dataclass(frozen=True)
 class Shares:
-    """The mean between two readings that follow each other, of all parts together: one each, whatever the length of columns.
+    """The mean between two readings that follow each other, of all parts together: one each,
+    whatever the length of columns.
 
     Attributes:
-        column: which holds the end of the time between the two, shape (n,); an end on an edge belongs to the column before it.
-        share: amount by what it is divided by, shape (n,).
+        column: which holds the end of the time between the two, shape (n,); an end on an edge
+        belongs to the column before it. share: amount by what it is divided by, shape (n,).
     """
 
     column: Integers
@@ -60,9 +64,10 @@ class Spread:
     """What an object's counters grew by, in columns of time.
 
     Attributes:
-        object: it. amounts: of each part that is known, by its key, in the statistic's unit times seconds. over: what they are
-        divided by: seconds, or the growth of other fields. covered: seconds of each column between readings that follow each other.
-        broken: seconds of which nothing is known because a counter began anew. readings: what was read, not spread out.
+        object: it. amounts: of each part that is known, by its key, in the statistic's unit times
+        seconds. over: what they are divided by: seconds, or the growth of other fields. covered:
+        seconds of each column between readings that follow each other. broken: seconds of which
+        nothing is known because a counter began anew. readings: what was read, not spread out.
     """
 
     object: str
@@ -74,7 +79,8 @@ class Spread:
 
 
 def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
-    """The readings that a window needs, by object; of processors the machine's sum alone unless `parted`."""
+    """The readings that a window needs, by object; of processors the machine's sum alone unless
+    `parted`."""
     wide = replace(
         window, first_ns=window.first_ns - MARGIN_NS, until_ns=window.until_ns + MARGIN_NS, cut=True
     )
@@ -136,10 +142,12 @@ def spread(
     window: Window,
     breaks: Sequence[Span],
 ) -> Spread:
-    """The growth between readings that follow each other, in the columns of a window: in equal shares over the time between them.
+    """The growth between readings that follow each other, in the columns of a window: in equal
+    shares over the time between them.
 
-    What lies between two readings counts for nothing where a counter fell (it began anew), the object was not there meanwhile, one of
-    `breaks` lies between them (see `Recording.breaks`), or they are far apart.
+    What lies between two readings counts for nothing where a counter fell (it began anew), the
+    object was not there meanwhile, one of `breaks` lies between them (see `Recording.breaks`), or
+    they are far apart.
     """
     times = readings.times
     seconds = np.diff(times) / 1e9

@@ -30,7 +30,8 @@ FIELDS = ("op", "device")
 
 @dataclass(frozen=True)
 class MapFiles:
-    """Default maps of one kind of y: those of segments in the window, and older ones whose events were removed.
+    """Default maps of one kind of y: those of segments in the window, and older ones whose events
+    were removed.
 
     Attributes:
         paths: files with the width of their equal buckets (offset maps; else 1).
@@ -45,8 +46,9 @@ class MapFiles:
 
 
 def files_of(window: Window, y: Y) -> MapFiles | None:
-    """The maps that a window needs, None where one of a segment that is there is missing or damaged: its events can be asked. One of a
-    segment that is gone is left out then; what is lost by that is told."""
+    """The maps that a window needs, None where one of a segment that is there is missing or
+    damaged: its events can be asked. One of a segment that is gone is left out then; what is lost
+    by that is told."""
     noted = noted_segments(window.snap.place)
     found = []
     there = [segment.number for segment in window.segments()]
@@ -72,7 +74,8 @@ def files_of(window: Window, y: Y) -> MapFiles | None:
 
 
 def suits(window: Window, filters: Sequence[Filter]) -> bool:
-    """Whether columns are whole seconds, the window cuts none, and conditions are on what maps tell apart."""
+    """Whether columns are whole seconds, the window cuts none, and conditions are on what maps tell
+    apart."""
     return not refusal(window, filters)
 
 
@@ -89,7 +92,8 @@ def refusal(window: Window, filters: Sequence[Filter]) -> str:
 def _cells(
     engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], *, spent: bool
 ) -> dict[str, Any]:
-    """Sums of I/Os and time by column (from the window's base) and bucket (of the widest width), and whether they meet the conditions."""
+    """Sums of I/Os and time by column (from the window's base) and bucket (of the widest width),
+    and whether they meet the conditions."""
     texts, bound = sql_of(filters)
     cut = ["second_ns >= $from_ns", "second_ns < $until_ns"] if window.cut else []
     ends = {"from_ns": window.first_ns, "until_ns": window.until_ns} if window.cut else {}
@@ -130,10 +134,12 @@ def heat(
     buckets: int | None,
     hot: Span | None,
 ) -> HeatCounts | None:
-    """The map of the sealed segments, None where their maps are too coarse to say exactly what events would.
+    """The map of the sealed segments, None where their maps are too coarse to say exactly what
+    events would.
 
-    `asked.grid` is given for latency and size; for equal buckets it is found here. `hot` is the least and largest value of y among the
-    events that are not sealed yet, so that the buckets have room for them.
+    `asked.grid` is given for latency and size; for equal buckets it is found here. `hot` is the
+    least and largest value of y among the events that are not sealed yet, so that the buckets have
+    room for them.
     """
     found = _cells(engine, window, files, filters, spent=asked.weight == "time")
     meets = np.ma.filled(found["meets"], False).astype(bool)
@@ -196,7 +202,8 @@ def _aligned(asked: Asked) -> tuple[int, int] | None:
 def _fitted(
     asked: Asked, bucket: Integers, width: int, buckets: int, hot: Span | None
 ) -> tuple[Linear, int, int] | None:
-    """(equal buckets as a scan would choose them, first and one past the last stored bucket of the range), None where finer ones are due.
+    """(equal buckets as a scan would choose them, first and one past the last stored bucket of the
+    range), None where finer ones are due.
 
     Which power of two is due is told by stored buckets alone as long as it is no finer than theirs.
     """
@@ -222,7 +229,8 @@ def _fitted(
 
 
 def _all_timed(engine: Engine, window: Window, filters: Sequence[Filter]) -> bool:
-    """Whether every I/O that meets the conditions has a latency: otherwise those without one can't be told apart in other maps."""
+    """Whether every I/O that meets the conditions has a latency: otherwise those without one can't
+    be told apart in other maps."""
     files = files_of(window, "latency")
     if files is None:
         return False

@@ -1,5 +1,5 @@
-"""Questions to a text trace: maps straight through the native readers where these know the conditions, all else by the executor
-over a stream of the trace's events."""
+"""Questions to a text trace: maps straight through the native readers where these know the
+conditions, all else by the executor over a stream of the trace's events."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def heat(
     core, rest = conditions(trace, filters, ends)
     conditional = bool(trace.where or filters)
     if weight == "bytes":
-        # the native readers add up no sizes, and count what they leave out no further than the last event that they give
+        # the native readers add up no sizes, and count what they leave out no further than the last
+        # event that they give
         core, rest = {}, [*filters_of(trace.where), *filters, *_time(ends)]
     elif not rest:
         counts = replace(trace, where=core).counts(
@@ -192,7 +193,8 @@ def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
 
 
 def bounds(trace: Trace) -> Span:
-    """(first, last) time of a trace's events, by a pass over it. UsageError for standard input, which can be read once."""
+    """(first, last) time of a trace's events, by a pass over it. UsageError for standard input,
+    which can be read once."""
     if trace.path == STDIN:
         raise UsageError(
             "standard input can be read only once", hint="save the trace into a file first"
@@ -229,7 +231,8 @@ def _time(ends: Ends) -> list[Filter]:
 
 
 def source_name(trace: Trace, entry: Entry | None, source: str | None) -> str:
-    """What a trace's events are of. UsageError where the statistic or the caller wants another source."""
+    """What a trace's events are of. UsageError where the statistic or the caller wants another
+    source."""
     found = trace.format or ("csv" if trace.columns else None)
     if found is None and trace.path == STDIN:
         # it can't be looked at beforehand: let it be what is asked for
