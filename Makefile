@@ -76,18 +76,22 @@ demo: setup ## Run studies/quickstart.toml with real fio, print the comparison, 
 	$(IOLAB) compare results/quickstart
 	$(IOLAB) report results/quickstart -o results/quickstart/report.html
 
+GATE := $(PYTHON) scripts/gate.py
 .PHONY: test
 test: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test that this machine can run; what is skipped is printed with its reason
-	cargo test --quiet --workspace --exclude iolab-py
-	scripts/with-node npm --prefix web run --silent test
-	$(PYTHON) -m pytest -n auto --dist loadfile -m "not real" --durations=20
-	$(PYTHON) -m pytest -m real --durations=20
+	$(GATE) test
+
+.PHONY: test-all
+test-all: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test at full depth, for a release or at night; a retried test is a failure
+	$(GATE) --deep check test
+
+.PHONY: gate
+gate: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run what a change must pass: check, test, wheel and rig in one table
+	$(GATE) check test wheel rig
 
 .PHONY: fast
 fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the tests that need no root, fio, browser or network and take little time
-	$(VENV)/bin/ruff check --quiet .
-	$(VENV)/bin/mypy
-	$(PYTHON) -m pytest -q -n auto --dist loadfile -m "not real and not slow"
+	$(GATE) fast
 
 # Two cores that emulate a CPU need their time: half an hour from nothing, a few minutes once the image is there.
 RIG := rig-test
@@ -156,12 +160,8 @@ release: test-wheel ## Publish dist/ as the release of TAG=v... on the forge (gh
 	gh release create $(TAG) dist/* --verify-tag --title "iolab $(TAG)" --notes "See CHANGELOG.md"
 
 .PHONY: check
-check: setup $(STAMPS)/dev ## Lint and type-check: ruff, mypy, clippy, rustfmt, biome
-	$(VENV)/bin/ruff check .
-	$(VENV)/bin/mypy
-	cargo fmt --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	scripts/with-node npm --prefix web run --silent check
+check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome
+	$(GATE) check
 
 .PHONY: generate
 generate: setup $(STAMPS)/dev ## Renew what is generated and committed: schemas, TypeScript types (a stale one fails a test)

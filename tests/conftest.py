@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,37 +23,73 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 ROOT = Path(__file__).parent.parent
 
 
+NEEDS = ("browser", "fio", "loops", "tracing", "rig", "exclusive")
+"""Markers of tests that use real programs, devices or time."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test beside real load has a second go: what else the machine did may have been the reason.
-    The first is told, never hidden."""
+    """Retry a test that uses the real thing once, since another process can be the cause of its
+    failure. The first failure is reported: a test that is retried is to be repaired."""
     for item in items:
-        if item.get_closest_marker("real"):
+        if any(item.get_closest_marker(name) for name in NEEDS):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what tests marked `figures` measured, so that the figures that documents state can be
-    read in every run; and what had to be tried again."""
-    again = terminalreporter.stats.get("rerun", [])
-    if again:
-        terminalreporter.section(f"tried again: {len(again)}")
-        for report in again:
-            terminalreporter.write_line(f"{report.nodeid}: {_first_words(report)}")
-    passed = [
-        report
-        for report in terminalreporter.stats.get("passed", [])
-        if report.when == "call" and "figures" in report.keywords
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Print what was retried, and what tests marked `figures` measured: figures that documents
+    state can be read in every run. Write the counts to $IOLAB_TEST_REPORT for scripts/gate.py."""
+    stats: dict[str, list[Any]] = terminalreporter.stats
+    retried = stats.get("rerun", [])
+    if retried:
+        terminalreporter.section(f"retried: {len(retried)}")
+        for report in retried:
+            terminalreporter.write_line(f"{report.nodeid}: {_first_line(report)}")
+    passed = [report for report in stats.get("passed", []) if report.when == "call"]
+    lines = [
+        line
+        for report in passed
+        if "figures" in report.keywords
+        for line in report.capstdout.splitlines()
+        if line.strip()
     ]
-    lines = [line for report in passed for line in report.capstdout.splitlines() if line.strip()]
     if lines:
         terminalreporter.section("measured by the tests")
         terminalreporter.write_line("\n".join(lines))
+    if path := os.environ.get("IOLAB_TEST_REPORT"):
+        Path(path).write_text(json.dumps(_counts(stats, passed)), "utf-8")
 
 
-def _first_words(report: pytest.TestReport) -> str:
-    """What went wrong, in a line."""
+def _counts(stats: dict[str, list[Any]], passed: list[Any]) -> dict[str, Any]:
+    """Counts, failures, reasons of skips, retries, and seconds by file."""
+    skipped: dict[str, int] = {}
+    for report in stats.get("skipped", []):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        skipped[reason] = skipped.get(reason, 0) + 1
+    seconds: dict[str, float] = {}
+    for report in (report for reports in stats.values() for report in reports):
+        if isinstance(report, pytest.TestReport):
+            file = report.nodeid.partition("::")[0]
+            seconds[file] = seconds.get(file, 0.0) + report.duration
+    return {
+        "passed": len(passed),
+        "failed": [
+            [report.nodeid, _first_line(report)]
+            for report in [*stats.get("failed", []), *stats.get("error", [])]
+        ],
+        "skipped": skipped,
+        "retried": [[report.nodeid, _first_line(report)] for report in stats.get("rerun", [])],
+        "seconds": dict(sorted(seconds.items(), key=lambda item: -item[1])),
+        "markers": {name: sum(name in report.keywords for report in passed) for name in NEEDS},
+    }
+
+
+def _first_line(report: Any) -> str:
+    """The first line of a failure."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    return str(getattr(crash, "message", report.longrepr)).partition("\n")[0]
+    return str(getattr(crash, "message", report.longrepr)).strip().partition("\n")[0]
 
 
 @pytest.fixture(scope="session")

@@ -94,7 +94,8 @@ def test_clean_stands_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--clean: cannot be combined with other arguments" in capsys.readouterr().err
 
 
-@pytest.mark.real
+@pytest.mark.tracing
+@pytest.mark.exclusive
 @pytest.mark.parametrize("words", [["doctor", "--clean"], ["record", "--clean"]])
 def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -142,7 +143,8 @@ def test_what_a_killed_recorder_and_its_killed_probe_left_is_removed(
         assert living.stop() == 0
 
 
-@pytest.mark.real
+@pytest.mark.loops
+@pytest.mark.exclusive
 def test_loop_devices_of_a_killed_study_are_removed_and_those_of_one_that_runs_are_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

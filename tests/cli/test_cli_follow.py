@@ -22,7 +22,7 @@ from iolab.statistics.ask.query import query
 from support.recordings import SECOND, events
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.slow
 
 
 class Writing:

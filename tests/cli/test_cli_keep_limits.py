@@ -113,7 +113,7 @@ def test_a_damaged_file_is_told(place: Path, capsys: pytest.CaptureFixture[str])
         assert "keep.json: is damaged" in capsys.readouterr().err
 
 
-@pytest.mark.real
+@pytest.mark.slow
 def test_the_recorder_takes_them_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -57,7 +57,7 @@ def root_needed() -> None:
         pytest.skip("recording block needs root")
 
 
-pytestmark = [pytest.mark.real, pytest.mark.usefixtures("root_needed")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("root_needed")]
 
 
 def starts(log: Path) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ block 2:
 """
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_the_plan_is_printed_in_order_and_nothing_is_written(
     fio: str, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +90,7 @@ def test_the_plan_is_printed_in_order_and_nothing_is_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["study.toml"]
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_changes_and_commands_stand_in_the_plan(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +125,7 @@ def test_changes_and_commands_stand_in_the_plan(
     ]
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_sizes_and_nested_options_of_a_target_are_readable(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -152,7 +152,7 @@ def test_sizes_and_nested_options_of_a_target_are_readable(
     ]
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_what_would_be_overwritten_is_said(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -170,7 +170,7 @@ def test_what_would_be_overwritten_is_said(
     assert "overwrites: everything on /dev/disk/by-id/no-such-disk (needs --destructive)" in out
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_the_plan_as_json_is_complete(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,7 +203,7 @@ def test_the_plan_as_json_is_complete(
     assert (plan["problem"], plan["problems"]) == (None, [])
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_everything_that_would_be_refused_is_told_at_once(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -224,7 +224,7 @@ def test_everything_that_would_be_refused_is_told_at_once(
     assert len(json.loads(out)["problems"]) == 1
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_a_cold_cache_in_memory_is_refused_before_anything(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -247,7 +247,7 @@ def test_a_cold_cache_in_memory_is_refused_before_anything(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_loop_files_that_fit_alone_but_not_together_are_refused_first(
     fio: str, study: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -329,7 +329,7 @@ def test_commands_are_shown_and_refused_where_nobody_can_agree(
     assert not (tmp_path / "results").exists()
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_a_study_with_trusted_commands_runs_and_what_was_changed_is_kept(
     fio: str, study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -28,7 +28,7 @@ from support.waiting import PATIENCE, recorded_events, until
 FRAMES = Path(__file__).parents[1] / "support/frames.py"
 URL = re.compile(r"(http://127\.0\.0\.1:\d+)/\?token=([\w-]{40,})")
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)

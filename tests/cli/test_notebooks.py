@@ -60,7 +60,7 @@ def test_a_notebook_runs(root: Path, name: str, monkeypatch: pytest.MonkeyPatch)
     assert len(run_notebook(root / f"examples/notebooks/{name}.ipynb", monkeypatch)) >= 4
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_the_notebook_of_an_own_study_runs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("fio") is None:
         pytest.skip("fio is not installed")

@@ -18,7 +18,7 @@ from support.probe import need_tracing
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing, pytest.mark.exclusive]
 
 
 def test_a_short_soak() -> None:

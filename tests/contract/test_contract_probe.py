@@ -100,7 +100,10 @@ def paired(events: Events) -> Any:
     return ~np.isnan(events["latency_ns"])
 
 
-@pytest.mark.real
+@pytest.mark.fio
+@pytest.mark.loops
+@pytest.mark.tracing
+@pytest.mark.exclusive
 def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     probe = Probe.start("--source", "block", "--source", "counters", "--device", number_of(device))
     began = time.time_ns()
@@ -167,7 +170,9 @@ def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     assert instances_of(probe.process.pid) == []
 
 
-@pytest.mark.real
+@pytest.mark.fio
+@pytest.mark.loops
+@pytest.mark.tracing
 def test_rings_that_overrun_count_their_loss_and_invent_no_latency(fio: str, device: str) -> None:
     probe = Probe.start("--source", "block", "--device", number_of(device), "--ring-kib", "8")
     job = load(
@@ -191,7 +196,8 @@ def test_rings_that_overrun_count_their_loss_and_invent_no_latency(fio: str, dev
     assert instances_of(probe.process.pid) == []
 
 
-@pytest.mark.real
+@pytest.mark.loops
+@pytest.mark.tracing
 def test_errors_flushes_and_discards_are_told_apart(device: str) -> None:
     probe = Probe.start("--source", "block", "--device", number_of(device))
     subprocess.run(["blkdiscard", "--offset", "0", "--length", "1M", device], check=True)
@@ -227,7 +233,7 @@ def test_errors_flushes_and_discards_are_told_apart(device: str) -> None:
     assert set(events["error"][~failed]) == {None}
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 @pytest.mark.parametrize("way", ["input closed", "stop", "SIGTERM", "SIGINT", "output closed"])
 def test_every_way_to_end_leaves_nothing(way: str) -> None:
     need_tracing()
@@ -268,7 +274,8 @@ def test_every_way_to_end_leaves_nothing(way: str) -> None:
     assert instances_of(pid) == []
 
 
-@pytest.mark.real
+@pytest.mark.tracing
+@pytest.mark.exclusive
 def test_what_a_killed_probe_leaves_the_next_one_removes() -> None:
     need_tracing()
     killed = Probe.start("--source", "block")
@@ -282,7 +289,9 @@ def test_what_a_killed_probe_leaves_the_next_one_removes() -> None:
     assert (alive.stop(), next_one.stop()) == (0, 0)
 
 
-@pytest.mark.real
+@pytest.mark.fio
+@pytest.mark.loops
+@pytest.mark.tracing
 def test_a_process_can_be_left_out(fio: str, device: str) -> None:
     quiet = subprocess.Popen(
         [

@@ -70,7 +70,7 @@ def python(code: str, *arguments: object) -> int:
     return process.pid
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_short_processes_bear_their_file_and_name(place: Path) -> None:
     burst = f"for i in $(seq 500); do dd if=/dev/zero of={place}/file-$i bs=8k count=1 status=none; done"
     events, _ = recorded(
@@ -91,7 +91,7 @@ def test_short_processes_bear_their_file_and_name(place: Path) -> None:
     assert (events["latency_ns"][found] > 0).all()
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_renamed_deleted_and_reopened_files_keep_the_name_of_their_opening(place: Path) -> None:
     code = """
 place = sys.argv[1]
@@ -122,7 +122,7 @@ os.write(two, b'e' * 100)
     assert offsets(events, found) == [0, 100, 5000, 0, 0]
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_offsets_are_followed_through_seek_append_dup_fork_and_exec(place: Path) -> None:
     code = """
 place = sys.argv[1]
@@ -162,7 +162,7 @@ os.execv(sys.executable, [sys.executable, '-I', '-S', '-c', f'import os; os.writ
     )
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_calls_of_every_kind(place: Path) -> None:
     code = """
 place = sys.argv[1]
@@ -230,7 +230,7 @@ except OSError:
     ], "pipes are left out"
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_threads_bear_their_process_and_overlapping_calls_no_offset(place: Path) -> None:
     code = """
 import threading
@@ -252,7 +252,7 @@ threads = [threading.Thread(target=work) for _ in range(4)]
     assert set(known) <= {4096.0 * number for number in range(800)}
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_files_that_were_open_before_and_what_is_left_out(place: Path) -> None:
     data = place / "before"
     data.write_bytes(b"." * 100_000)
@@ -301,7 +301,7 @@ def watches(probe: Probe, device: int) -> bool:
     return False
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     mounted = place / "mounted"
     mounted.mkdir()
@@ -358,7 +358,7 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     assert {events["mount"][row] for row in found} == {str(mounted)}
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_after_a_loss_nothing_is_invented_and_names_come_back(place: Path) -> None:
     code = """
 file = os.open(sys.argv[1] + '/busy', os.O_RDWR | os.O_CREAT)
@@ -387,7 +387,9 @@ for number in range(200000):
     assert offsets(events, rows(events, file=str(place / "later"), op="write")) == [0, 8192, 16384]
 
 
-@pytest.mark.real
+@pytest.mark.fio
+@pytest.mark.tracing
+@pytest.mark.exclusive
 def test_every_call_of_a_load_is_there(fio: str, place: Path) -> None:
     arguments = [
         "--name=load",

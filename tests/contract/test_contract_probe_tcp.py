@@ -53,7 +53,7 @@ def recording_of(probe: Probe, folder: Path) -> Recording:
     return Recording(folder)
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_connections_that_stay_and_that_live_between_two_readings(tmp_path: Path) -> None:
     with (
         socket.create_server((FAR, 0)) as server,
@@ -84,7 +84,7 @@ def test_connections_that_stay_and_that_live_between_two_readings(tmp_path: Path
         assert sum(counted.values()) - counted[way] <= 41 * FRAMING
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_an_address_of_ipv6() -> None:
     try:
         server = socket.create_server(("::1", 0), family=socket.AF_INET6)

@@ -16,7 +16,7 @@ from iolab import _core
 from support.probe import PROBE, TRACEFS, Probe, instances_of, need_tracing
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.tracing, pytest.mark.exclusive]
 
 
 @pytest.fixture(autouse=True)

@@ -28,7 +28,7 @@ from support.recordings import SECOND, START, events
 from support.service import TOKEN, serving
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.slow
 
 NAMES = [
     "io.ops",

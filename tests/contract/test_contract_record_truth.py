@@ -16,7 +16,13 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from support.recorded import device_in_memory, ext4_in_memory, recorded
 
-pytestmark = [pytest.mark.real, pytest.mark.figures]
+pytestmark = [
+    pytest.mark.fio,
+    pytest.mark.loops,
+    pytest.mark.tracing,
+    pytest.mark.exclusive,
+    pytest.mark.figures,
+]
 
 READER_FIELDS = (
     "reads",

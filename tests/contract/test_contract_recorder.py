@@ -34,7 +34,7 @@ from support.waiting import PATIENCE, gone, recorded_events, until, up_to_date
 KILLS = int(os.environ.get("IOLAB_KILLS", "2"))
 INSTANCES = Path("/sys/kernel/tracing/instances")
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing]
 
 
 @pytest.fixture(scope="module")

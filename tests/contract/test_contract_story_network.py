@@ -22,7 +22,8 @@ RATE = 32_000_000 / 8
 SECOND = 10**9
 
 
-@pytest.mark.real
+@pytest.mark.tracing
+@pytest.mark.exclusive
 @pytest.mark.figures
 def test_the_slow_client_is_found_by_its_peer_and_explained_by_its_rate(tmp_path: Path) -> None:
     need_probe()

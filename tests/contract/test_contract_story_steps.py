@@ -37,7 +37,8 @@ every = "{EVERY}s"
 """
 
 
-@pytest.mark.real
+@pytest.mark.fio
+@pytest.mark.exclusive
 @pytest.mark.usefixtures("fio")
 def test_a_staircase_in_what_the_load_saw_and_its_latency(tmp_path: Path) -> None:
     (tmp_path / "steps.toml").write_text(STUDY)

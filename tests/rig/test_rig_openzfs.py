@@ -24,7 +24,7 @@ from support.acting import Listener
 
 DEVICES = "/dev/disk/by-id/virtio-disk*"
 MAY = Permissions(destructive=True)
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.rig
 
 
 def pool(

@@ -26,7 +26,7 @@ from iolab.targets.zpool_options import ZpoolOptions
 from support.acting import Listener
 from support.waiting import until
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.rig
 
 STUDY = """
 sources = ["block", "syscall"]

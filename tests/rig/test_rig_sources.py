@@ -33,7 +33,7 @@ KINDS = (
     "zpool-latency",
     "zpool-sizes",
 )
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.rig
 
 
 def totals(host: RigHost, pool: str, kind: str) -> list[int]:

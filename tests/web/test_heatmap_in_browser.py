@@ -15,7 +15,7 @@ from support.browser import expect, until
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 
 def written(folder: Path, name: str, slow: int) -> Path:

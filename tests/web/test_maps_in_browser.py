@@ -18,7 +18,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.report.build import build_report
 from support.browser import expect, until
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 BLOCK = [
@@ -142,12 +142,10 @@ def test_variants_stand_beside_each_other_on_one_scale(visit: Any) -> None:
     boxes = [page.locator("#maps canvas").nth(which).bounding_box() for which in (0, 1)]
     assert boxes[0]["y"] == pytest.approx(boxes[1]["y"], abs=1)
     assert boxes[0]["x"] + boxes[0]["width"] <= boxes[1]["x"]
-    ink = []
-    for which in (0, 1):
-        ink.append(
-            page.locator("#maps canvas")
-            .nth(which)
-            .evaluate("""canvas => {
+    ink = [
+        page.locator("#maps canvas")
+        .nth(which)
+        .evaluate("""canvas => {
             const data = canvas.getContext('2d').getImageData(90, 6, canvas.width - 190, 260).data;
             const wide = canvas.width - 190;
             let sum = 0, count = 0;
@@ -155,7 +153,8 @@ def test_variants_stand_beside_each_other_on_one_scale(visit: Any) -> None:
                 if (data[i] < 240) { sum += Math.floor(i / 4 / wide); count++; }
             return sum / count;
         }""")
-        )
+        for which in (0, 1)
+    ]
     assert ink[0] > ink[1] + 60, "100 µs lie far below 5 ms on the one axis"
 
 

@@ -18,7 +18,7 @@ from support.profiles import AFTER, BEFORE, add_profile
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

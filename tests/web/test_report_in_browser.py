@@ -19,7 +19,7 @@ from support.browser import expect, typed, until
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from support.browser import expect
 from support.recordings import SECOND, START
 from support.worksheet import drawn, frame, part, picture, settled
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 NAME = "io.bytes[latency]"
 BYTES = r"[\d.]+ ([KMGT]i)?B"

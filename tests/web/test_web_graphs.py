@@ -23,7 +23,7 @@ from support.recordings import SECOND, START, events
 from support.service import serving
 from support.worksheet import addressed, drawn, frame, inked, part, picture, settled, visited
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LATENCY, OP = "io.ops[latency]", "io.ops[op]"
 SECONDS, READS, WRITES = 60, 100, 10

@@ -28,7 +28,7 @@ from support.recordings import SECOND, START, events
 from support.service import serving
 from support.worksheet import addressed, drawn, frame, part, picture, settled, visited
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LATENCY, OP, FILE, DEVICE = "io.ops[latency]", "io.ops[op]", "io.ops[file]", "io.ops[device]"
 FIRST, GAP, SECOND_FROM, END = 0, 20, 30, 60

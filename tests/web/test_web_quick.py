@@ -17,7 +17,7 @@ from support.browser import expect, until
 from support.recordings import SECOND, START
 from support.worksheet import drawn, frame, part, settled
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LATENCY = "io.ops[latency]"
 SHOWN = {"recording": "<b>rec", "from": START + 10 * SECOND, "to": START + 80 * SECOND}

@@ -21,7 +21,7 @@ from support.probe import need_probe
 from support.stories import kept, need_limits, played, recorded_server, worksheet
 from support.worksheet import drawn, frame
 
-pytestmark = [pytest.mark.real, pytest.mark.figures]
+pytestmark = [pytest.mark.browser, pytest.mark.tracing, pytest.mark.exclusive, pytest.mark.figures]
 
 FILE_LATENCY, FILE_OFFSET, LATENCY = "file.ops[latency]", "file.ops[offset]", "io.ops[latency]"
 READS = "file.ops[op=read][process=fio]"

@@ -12,7 +12,7 @@ import pytest
 from support.browser import expect, typed, until
 from support.worksheet import add, addressed, drawn, frame, ordered, part, picture, reads, settled
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LATENCY, OP = "io.ops[latency]", "io.ops[op]"
 

@@ -27,7 +27,7 @@ from support.recordings import SECOND, START, events
 from support.service import TOKEN, recorded, serving
 from support.worksheet import add, drawn, frame, inked, part, picture, reads, settled, visited
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LATENCY, OP = "io.ops[latency]", "io.ops[op]"
 

@@ -19,7 +19,7 @@ from support.recordings import SECOND, START, events
 from support.service import serving
 from support.worksheet import picture, visited
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 NAME = "io.ops[latency]"
 

@@ -11,7 +11,7 @@ from iolab.server.http.serve import Listener
 from support.browser import expect, typed
 from support.worksheet import drawn, frame, ordered, part, picture, reads
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LATENCY, OP = "io.ops[latency]", "io.ops[op]"
 

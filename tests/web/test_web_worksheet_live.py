@@ -21,7 +21,7 @@ from support.browser import PATIENCE, expect, until
 from support.recorded import device_in_memory
 from support.worksheet import addressed, drawn, frame, picture, settled, visited
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.browser, pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing]
 
 LATENCY, WRITES = "io.ops[latency]", "io.ops[op=write][latency]"
 

@@ -14,7 +14,7 @@ from iolab.report.page.html import bundle_file
 from support.browser import expect
 from support.worksheet import add, drawn, frame, part, picture, settled
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LATENCY, OP, BYTES = "io.ops[latency]", "io.ops[op]", "io.bytes[process]"
 FEWEST_BYTES = 300 * 1000

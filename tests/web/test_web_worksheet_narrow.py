@@ -17,7 +17,7 @@ from support.browser import expect, until
 from support.service import serving, watched
 from support.worksheet import drawn, ordered, part, picture, visited
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.browser
 
 LONG = "r" * 190
 WIDTHS = (320, 390, 720, 1440)

@@ -220,7 +220,8 @@ def test_results_show_themselves_in_a_notebook(installed: Installed) -> None:
     assert "<table" in installed.python("import iolab; print(iolab.open('table')._repr_html_())")
 
 
-@pytest.mark.real
+@pytest.mark.loops
+@pytest.mark.tracing
 def test_it_records_and_shows(installed: Installed, device: str) -> None:
     installed.run(
         "record",
@@ -244,7 +245,8 @@ def test_it_records_and_shows(installed: Installed, device: str) -> None:
     installed.run("heatmap", "rec", "-o", "rec.html")
 
 
-@pytest.mark.real
+@pytest.mark.loops
+@pytest.mark.tracing
 def test_it_serves_live(installed: Installed, device: str) -> None:
     with subprocess.Popen(
         [

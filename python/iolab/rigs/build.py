@@ -82,8 +82,10 @@ class Builder:
             self._stage("packages", digests["packages"], lambda: self._packages(mirror))
             for stage in self._rig.recipe.stages:
                 self._stage(
-                    stage.name, digests[stage.name], lambda stage=stage: self._script(stage)
-                )  # type: ignore[misc]
+                    stage.name,
+                    digests[stage.name],
+                    lambda stage=stage: self._script(stage),  # type: ignore[misc]
+                )
             self._stage("image", digests["image"], self._image)
         return self._done
 

@@ -186,7 +186,7 @@ class Hooks:
                 title,
                 directory,
                 words,
-                lambda at=presses: self._interrupts.presses >= at + 2,
-            )  # type: ignore[misc]
+                lambda at=presses: self._interrupts.presses >= at + 2,  # type: ignore[misc]
+            )
             if end.failure:
                 self._noticed(f"{title}: '{command.text}': {end.failure}")

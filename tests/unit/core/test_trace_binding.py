@@ -252,7 +252,7 @@ def made_by_fio(fio: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     return folder, json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_events_of_a_latency_log_are_fios_total(made_by_fio: tuple[Path, dict[str, Any]]) -> None:
     folder, job = made_by_fio
     for name, form in [
@@ -268,7 +268,7 @@ def test_events_of_a_latency_log_are_fios_total(made_by_fio: tuple[Path, dict[st
         assert found["damaged"] == 0
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_bytes_and_latencies_of_a_log_are_fios(made_by_fio: tuple[Path, dict[str, Any]]) -> None:
     folder, job = made_by_fio
     path = str(folder / "run_lat.1.log")
@@ -288,7 +288,7 @@ def test_bytes_and_latencies_of_a_log_are_fios(made_by_fio: tuple[Path, dict[str
         assert [(index, count) for _, index, count in cells(heat)] == list(zip(*bins, strict=True))
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_a_histogram_log_counts_what_its_lines_say(
     made_by_fio: tuple[Path, dict[str, Any]],
 ) -> None:
@@ -307,7 +307,7 @@ def test_a_histogram_log_counts_what_its_lines_say(
     ]
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_maps_of_a_real_log_agree_with_its_lines(made_by_fio: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = made_by_fio
     path = folder / "run_lat.1.log"

@@ -17,7 +17,7 @@ from iolab.formats.fio.seconds import per_second
 from iolab.formats.fio.terse import FioTerse
 
 pytestmark = [
-    pytest.mark.real,
+    pytest.mark.fio,
     pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed"),
 ]
 

@@ -16,7 +16,7 @@ from iolab.heatmap.model import View
 from iolab.recording.base.counts import Y, merge
 from iolab.recording.read.trace import Trace, counts_alike
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.exclusive]
 LAYOUT = Layout(columns=40, height=64, least=1)
 SIZE = 64 * 2**20
 ARTEFACTS = (

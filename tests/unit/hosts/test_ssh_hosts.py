@@ -20,7 +20,7 @@ from iolab.hosts.ssh.host import SshHost, SshOptions
 from support.sshd import nothing_is_left, sessions_of, sshd
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 STUDY = """
 [study]

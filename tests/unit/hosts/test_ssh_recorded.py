@@ -29,7 +29,7 @@ from support.waiting import PATIENCE, gone, recorded_events, until
 
 FRAMES = Path(__file__).parents[2] / "support/frames.py"
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 
 @pytest.fixture(scope="module")

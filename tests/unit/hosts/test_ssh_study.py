@@ -17,7 +17,7 @@ from iolab.study.plan import PlannedRun
 from support.acting import Listener
 from support.sshd import nothing_is_left, sessions_of, sshd
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 STUDY = """
 [study]

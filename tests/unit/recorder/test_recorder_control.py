@@ -71,7 +71,6 @@ def test_only_its_user_may_connect(served: Served, tmp_path: Path) -> None:
     assert stat.S_IMODE(mode) == 0o600
 
 
-@pytest.mark.real
 def test_a_stranger_is_hung_up_on_even_where_the_file_is_open_to_all(
     served: Served, tmp_path: Path
 ) -> None:

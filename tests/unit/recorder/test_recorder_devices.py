@@ -118,7 +118,6 @@ def test_who_called_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
     need_root_for(("counters",))
 
 
-@pytest.mark.real
 def test_root_is_given_up_for_good(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("giving up root needs root")

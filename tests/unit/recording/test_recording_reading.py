@@ -306,7 +306,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_a_disk_that_fills_up(small_disk: Path) -> None:
     writer, kept, refused = create(small_disk / "r"), 0, []
     for seed in range(60):

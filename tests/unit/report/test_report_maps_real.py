@@ -17,7 +17,7 @@ from iolab.statistics.ask.query import heat, query
 from support.acting import Listener
 from support.recorded import device_in_memory
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing]
 
 STUDY = """
 sources = ["block"]

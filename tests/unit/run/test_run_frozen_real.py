@@ -22,7 +22,7 @@ from support.disks import call, loop_device, need_loops
 from support.sshd import sshd
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.exclusive]
 PACKAGE = str(Path(iolab.__file__).parent.parent)
 STUDY = """
 [study]

@@ -31,7 +31,7 @@ from support.acting import Listener, study_text
 from support.disks import call, need_loops
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.loops]
 
 PACKAGE = str(Path(iolab.__file__).parent.parent)
 CODE = (

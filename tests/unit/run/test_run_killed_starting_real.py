@@ -23,7 +23,7 @@ from support.acting import study_text
 from support.sshd import nothing_is_left, sshd
 from support.waiting import gone, until
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 STUDY = (
     study_text(repetitions=1)

@@ -32,7 +32,7 @@ from support.acting import Listener
 from support.probe import need_tracing
 from support.waiting import PATIENCE
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 CODE = (
     "import sys; from pathlib import Path; from iolab.run.study import run_study; "

@@ -18,7 +18,7 @@ from iolab.study.profile import Profiling
 from support.acting import Listener, study_text
 from support.sshd import nothing_is_left, sshd
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 
 @pytest.fixture

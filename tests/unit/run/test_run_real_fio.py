@@ -22,7 +22,7 @@ from iolab.verdict import Level
 from support.acting import Listener, study_text
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 
 def write(tmp_path: Path, text: str) -> Path:

@@ -82,7 +82,7 @@ def instance() -> Iterator[Path]:
         place.rmdir()
 
 
-@pytest.mark.real
+@pytest.mark.tracing
 def test_a_real_instance_is_seen() -> None:
     if os.geteuid() != 0 or not Path(TRACEFS, "instances").is_dir():
         pytest.skip("tracefs can't be used")

@@ -31,7 +31,7 @@ from support.acting import study_text
 from support.recorded import MEMORY
 from support.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 SLOW_BYTES = 256 << 10
 """Bytes per second to which one device is held: an I/O of 8 KiB takes 31 ms and more, beyond what a

@@ -56,7 +56,7 @@ def test_the_statistics_that_it_names_are_there() -> None:
         assert str(parse(name)) == name
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_a_study_records_them_without_root_being_asked(fio: str, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("""
 sources = ["counters"]

@@ -64,7 +64,6 @@ def test_missing_sysstat_is_said_with_the_way_to_get_it(tmp_path: Path) -> None:
     source.stop()
 
 
-@pytest.mark.real
 @pytest.mark.parametrize("killed", [False, True])
 def test_real_iostat_leaves_whole_json_unless_it_is_killed(tmp_path: Path, killed: bool) -> None:
     device = next(

@@ -17,7 +17,7 @@ from support.waiting import PATIENCE
 
 SECOND = 10**9
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing, pytest.mark.exclusive]
 
 
 @pytest.fixture

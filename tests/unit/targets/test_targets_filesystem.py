@@ -105,7 +105,7 @@ def uuid_of(target: FilesystemTarget) -> str:
     return call("blkid", "-p", "-s", "UUID", "-o", "value", f"/dev/{target.devices()[0]}")
 
 
-@pytest.mark.real
+@pytest.mark.loops
 @pytest.mark.parametrize(
     ("fresh", "expected"), [("run", "0123"), ("cell", "0011"), ("block", "0001"), ("study", "0000")]
 )
@@ -126,7 +126,7 @@ def test_a_new_file_system_comes_as_often_as_asked(area: Path, fresh: str, expec
         target.close()
 
 
-@pytest.mark.real
+@pytest.mark.loops
 @pytest.mark.parametrize(("fs", "size"), [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")])
 def test_room_taken_is_what_was_written(area: Path, fs: str, size: str) -> None:
     need_loops(f"mkfs.{fs}")
@@ -157,7 +157,7 @@ def data(share: float) -> bytes:
     )
 
 
-@pytest.mark.real
+@pytest.mark.loops
 @pytest.mark.parametrize(
     ("share", "ratio"), [(0.0, (0.97, 1.03)), (0.5, (1.8, 2.0)), (1.0, (20.0, 33.0))]
 )
@@ -178,7 +178,7 @@ def test_btrfs_with_zstd_achieves_what_its_blocks_allow(
         target.close()
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_btrfs_spans_several_devices_with_its_profiles(area: Path) -> None:
     need_loops("mkfs.btrfs")
     target = make(
@@ -198,7 +198,7 @@ def test_btrfs_spans_several_devices_with_its_profiles(area: Path) -> None:
         target.close()
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_cold_means_that_no_page_of_a_run_is_in_memory(area: Path) -> None:
     target = make(area, fs="ext4", loop={"size": "32m"}, cache="cold")
     try:
@@ -228,7 +228,7 @@ def test_a_host_that_does_not_let_its_cache_go_says_so(monkeypatch: pytest.Monke
     assert "root" in str(caught.value.hint)
 
 
-@pytest.mark.real
+@pytest.mark.loops
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -283,7 +283,7 @@ def test_without_root_the_way_out_is_a_directory(
         target.open(1)
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_an_unplugged_device_fails_the_next_run_and_is_cleaned_all_the_same(area: Path) -> None:
     target = make(area, fs="ext4", loop={"size": "16m"}, fresh="block")
     try:

@@ -52,7 +52,7 @@ def test_results_may_be_moved_before_they_are_cleaned(tmp_path: Path) -> None:
     assert list(new.iterdir()) == []
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_a_mount_of_others_at_our_point_is_left_alone(tmp_path: Path) -> None:
     need_loops()
     point = tmp_path / "scratch" / "mnt"
@@ -167,7 +167,7 @@ def test_records_that_are_no_files_are_not_waited_for(tmp_path: Path) -> None:
         Made(f"{tmp_path}/a").note_mount("/x", [])
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_a_record_alone_unmounts_detaches_and_wipes_nothing(tmp_path: Path) -> None:
     need_loops()
     results, point = tmp_path / "results", tmp_path / "point"
@@ -205,7 +205,7 @@ def test_a_record_alone_unmounts_detaches_and_wipes_nothing(tmp_path: Path) -> N
             call("umount", str(point))
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_a_tree_that_something_is_mounted_in_is_left_alone(tmp_path: Path) -> None:
     need_loops()
     theirs = tree(tmp_path / "home")
@@ -250,7 +250,7 @@ def carrying(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.real
+@pytest.mark.loops
 @pytest.mark.parametrize("seconds", [0.03, 0.17, 0.31, 0.44])
 def test_after_a_kill_at_any_moment_nothing_is_left(tmp_path: Path, seconds: float) -> None:
     need_loops()

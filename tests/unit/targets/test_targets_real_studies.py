@@ -18,7 +18,7 @@ from support.acting import Listener
 from support.disks import attached, call, mounted, need_loops
 from support.waiting import until
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.fio, pytest.mark.loops]
 
 
 @pytest.fixture(autouse=True)

@@ -209,7 +209,7 @@ def device(
     )
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_a_real_device_passes_through_the_same_checks(tmp_path: Path) -> None:
     need_loops()
     with loop_device(tmp_path) as node:
@@ -243,7 +243,7 @@ def test_a_real_device_passes_through_the_same_checks(tmp_path: Path) -> None:
         )  # none of that touched it
 
 
-@pytest.mark.real
+@pytest.mark.loops
 def test_a_file_system_of_iolab_goes_off_a_users_device_again(tmp_path: Path) -> None:
     need_loops()
     with loop_device(tmp_path) as node:

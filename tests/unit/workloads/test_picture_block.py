@@ -16,7 +16,13 @@ from iolab.workloads.picture_model import PictureOptions
 from iolab.workloads.picture_read import drawn_in, read_back
 from support.recorded import device_in_memory, recorded
 
-pytestmark = [pytest.mark.real, pytest.mark.figures]
+pytestmark = [
+    pytest.mark.fio,
+    pytest.mark.loops,
+    pytest.mark.tracing,
+    pytest.mark.exclusive,
+    pytest.mark.figures,
+]
 
 RUN = "import subprocess, sys; subprocess.run(sys.argv[2:], cwd=sys.argv[1], check=True, stdout=subprocess.DEVNULL)"
 

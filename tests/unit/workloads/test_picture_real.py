@@ -13,7 +13,7 @@ from iolab.statistics.ask.query import heat
 from iolab.verdict import Level
 from iolab.workloads.picture_read import ReadBack, drawn_in, read_back
 
-pytestmark = [pytest.mark.real, pytest.mark.figures]
+pytestmark = [pytest.mark.fio, pytest.mark.exclusive, pytest.mark.figures]
 
 FAIR = 0.7
 """Share and correlation that a picture has even where the machine is busy and starves fio; 0.95 and

@@ -60,7 +60,7 @@ def test_each_cell_is_a_load(study: Study) -> None:
         assert load.space_bytes > 0
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_the_installed_fio_accepts_every_job(fio: str, study: Study) -> None:
     kind = study.cells[0].workload_kind
     plugin = registry.load("workload", kind)
@@ -123,7 +123,8 @@ def test_any_of_them_that_fio_drives_can_be_made_small(study: Study) -> None:
     assert small.changes.arguments()[-2:] == ["--workload", "options.size=8m"]
 
 
-@pytest.mark.real
+@pytest.mark.fio
+@pytest.mark.loops
 def test_the_447_study_runs_reduced(fio: str, tmp_path: Path) -> None:
     changes = Changes(only={"numjobs": ("2",)}, runtime="2s", repetitions=1, workload=REDUCED)
     opened = Results(
@@ -135,7 +136,8 @@ def test_the_447_study_runs_reduced(fio: str, tmp_path: Path) -> None:
     assert run.options["sync"] == "1"
 
 
-@pytest.mark.real
+@pytest.mark.fio
+@pytest.mark.loops
 def test_disks_join_one_by_one_with_reads_of_their_own(fio: str, tmp_path: Path) -> None:
     need_loops("losetup")
     changes = Changes(runtime="8s", workload=REDUCED, target={"loop.size": "8m"})

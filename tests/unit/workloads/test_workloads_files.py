@@ -168,7 +168,7 @@ workload.options.thread = 1
 """
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_a_study_of_it_is_timed_and_held_beside_the_published_tables(
     fio: str, tmp_path: Path
 ) -> None:
@@ -204,7 +204,7 @@ def test_a_study_of_it_is_timed_and_held_beside_the_published_tables(
         )
 
 
-@pytest.mark.real
+@pytest.mark.fio
 def test_files_that_are_not_done_in_time_have_no_time_and_say_so(fio: str, tmp_path: Path) -> None:
     study = tmp_path / "late.toml"
     study.write_text(

@@ -12,7 +12,7 @@ import pytest
 from iolab.workloads.compressibility import data_options
 from iolab.workloads.fio_options import job_text
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 
 def written(directory: Path, block: str, options: dict[str, str | int]) -> bytes:

@@ -92,7 +92,7 @@ def test_steps_are_sizes_too() -> None:
     assert re.findall(r"^bs=(.*)$", rendered(load), re.MULTILINE) == ["4096", "8192"]
 
 
-@pytest.mark.real
+@pytest.mark.fio
 @pytest.mark.parametrize("base", [None, 1000])
 @pytest.mark.parametrize("size", ["4k", "4KiB", "4ki", "4kb", "4 k", "4 KiB", "4096", "1MiB"])
 def test_fio_reads_it_so(fio: str, tmp_path: Path, size: str, base: int | None) -> None:

@@ -16,7 +16,7 @@ from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.verdict import Level
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.fio
 
 STEPS = """
 [study]

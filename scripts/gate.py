@@ -1,0 +1,457 @@
+"""The gate: run every step, then print one table and one list of all failures.
+
+    gate.py GROUP...        check, test, wheel, rig, all
+    gate.py --deep GROUP... the same at full depth; a retried test is then a failure
+
+A failing step does not prevent the others. Output of each step is in build/gate/NAME.log. The exit
+code is 1 if anything failed. The last line has pytest's form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build/gate"
+BIN = ROOT / ".venv/bin"
+NPM = ("scripts/with-node", "npm", "--prefix", "web", "run", "--silent")
+REAL = "fio or loops or tracing"
+SHOWN = 30
+"""Lines of a failed check that are printed."""
+EVERY = 60.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass
+class Outcome:
+    """What a step reported."""
+
+    passed: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    """(test, first line of its error)"""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Reason to number of tests."""
+    retried: list[tuple[str, str]] = field(default_factory=list)
+    """(test, first line of the error of its first try)"""
+    left_out: str = ""
+    """Why the step did not run."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command with the reader of its results.
+
+    Attributes:
+        cores: cores that it keeps busy; steps of one core run at the same time.
+        why_not: returns why the step is left out, or "".
+        after: is called when the step passed.
+    """
+
+    name: str
+    command: Sequence[str]
+    read: Callable[[Step, int], Outcome]
+    cores: int = 2
+    why_not: Callable[[], str] = lambda: ""
+    after: Callable[[], None] = lambda: None
+
+    @property
+    def log(self) -> Path:
+        """Its output."""
+        return LOGS / f"{self.name}.log"
+
+    @property
+    def report(self) -> Path:
+        """The counts that a test runner writes."""
+        return LOGS / f"{self.name}.json"
+
+
+def main() -> int:
+    """Exit code: 0 where every step passed, 1 where one failed, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(description="Run every step of the gate.")
+    parser.add_argument("groups", nargs="+", choices=["fast", "check", "test", "wheel", "rig"])
+    parser.add_argument("--deep", action="store_true", help="full depth; no test may be retried")
+    options = parser.parse_args()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    steps = [step for group in options.groups for step in steps_of(group, options.deep)]
+    started = time.monotonic()
+    try:
+        outcomes = Runner(steps, {"IOLAB_TEST_DEPTH": "all"} if options.deep else {}).run()
+    except KeyboardInterrupt:
+        print("gate: interrupted", file=sys.stderr)
+        return 130
+    return summarize(outcomes, time.monotonic() - started, retry_fails=options.deep)
+
+
+def steps_of(group: str, deep: bool) -> list[Step]:
+    """The steps of a group in the order in which they start."""
+    if group == "check":
+        return [
+            check("mypy", str(BIN / "mypy"), cores=1),
+            check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
+            check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
+            check("rustfmt", "cargo", "fmt", "--check"),
+            check("web-check", *NPM, "check"),
+            check(
+                "clippy",
+                "cargo",
+                "clippy",
+                "--quiet",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ),
+        ]
+    if group == "fast":
+        return [
+            check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
+            check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
+            check("mypy", str(BIN / "mypy"), cores=1),
+            pytest(
+                "fast",
+                f"not (slow or browser or exclusive or deep or rig or {REAL})",
+                "-q",
+                workers="2",
+            ),
+        ]
+    if group == "test":
+        depth = "" if deep else " and not deep"
+        cargo = (
+            "cargo",
+            "test",
+            "--quiet",
+            "--no-fail-fast",
+            "--workspace",
+            "--exclude",
+            "iolab-py",
+        )
+        vitest = (*NPM, "test", "--", "--reporter=default", "--reporter=json")
+        return [
+            Step("rust", cargo, read_cargo),
+            Step("vitest", (*vitest, f"--outputFile={LOGS / 'vitest.json'}"), read_vitest),
+            pytest(
+                "unit",
+                f"not (browser or exclusive or rig or {REAL}){depth}",
+                "tests",
+                "--ignore=tests/wheel",
+            ),
+            pytest("browser", f"browser and not exclusive{depth}"),
+            pytest(
+                "real",
+                f"({REAL}) and not (browser or exclusive or rig){depth}",
+                "--ignore=tests/wheel",
+                workers="4",
+            ),
+            pytest("exclusive", f"exclusive{depth}", "--ignore=tests/wheel", workers="0"),
+        ]
+    if group == "wheel":
+        return [
+            check("dist", "make", "--no-print-directory", "dist", cores=2),
+            pytest("wheel", "", "tests/wheel", workers="0"),
+        ]
+    inputs = Inputs("rig", RIG_INPUTS)
+    return [
+        dataclasses.replace(
+            check("rig", "make", "--no-print-directory", "rig-test", cores=2),
+            read=read_pytest,
+            why_not=lambda: inputs.passed() or why_no_rig(),
+            after=inputs.remember,
+        )
+    ]
+
+
+def check(name: str, *command: str, cores: int = 1) -> Step:
+    """A step that passes by its exit code alone."""
+    return Step(name, command, read_check, cores)
+
+
+def pytest(name: str, markers: str, *words: str, workers: str = "auto") -> Step:
+    """pytest over the tests that a marker expression selects, in so many processes."""
+    spread = () if workers == "0" else ("-n", workers, "--dist", "worksteal")
+    command = (str(BIN / "python"), "-m", "pytest", *words, *spread, "-m", markers)
+    return Step(name, command, read_pytest)
+
+
+class Runner:
+    """Runs steps, as many at a time as there are cores for, in their order."""
+
+    def __init__(self, steps: Sequence[Step], environment: dict[str, str]) -> None:
+        self._waiting = list(steps)
+        self._environment = environment
+        self._running: dict[Step, tuple[subprocess.Popen[bytes], float]] = {}
+        self._outcomes: dict[Step, Outcome] = {}
+        self._order = list(steps)
+        self._cores = max(2, os.cpu_count() or 2)
+
+    def run(self) -> dict[Step, Outcome]:
+        """What each step reported, in their order."""
+        said = time.monotonic()
+        try:
+            while self._waiting or self._running:
+                self._start()
+                time.sleep(0.1)
+                self._collect()
+                if time.monotonic() - said > EVERY:
+                    said = time.monotonic()
+                    self._progress()
+        finally:
+            for process, _ in self._running.values():
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+                process.wait()
+        return {step: self._outcomes[step] for step in self._order}
+
+    def _start(self) -> None:
+        while self._waiting:
+            step = self._waiting[0]
+            busy = sum(min(other.cores, self._cores) for other in self._running)
+            if busy + min(step.cores, self._cores) > self._cores:
+                return
+            self._waiting.pop(0)
+            if reason := step.why_not():
+                self._outcomes[step] = Outcome(left_out=reason)
+                print(f"gate: {step.name} is left out: {reason}", file=sys.stderr, flush=True)
+                continue
+            step.report.unlink(missing_ok=True)
+            print(f"gate: {step.name} starts", file=sys.stderr, flush=True)
+            with step.log.open("wb") as log:
+                process = subprocess.Popen(
+                    step.command,
+                    cwd=ROOT,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    env={**os.environ, **self._environment, "IOLAB_TEST_REPORT": str(step.report)},
+                )
+            self._running[step] = process, time.monotonic()
+
+    def _collect(self) -> None:
+        for step, (process, started) in list(self._running.items()):
+            code = process.poll()
+            if code is None:
+                continue
+            del self._running[step]
+            outcome = step.read(step, code)
+            outcome.seconds = time.monotonic() - started
+            self._outcomes[step] = outcome
+            if not outcome.failed:
+                step.after()
+            result = "failed" if outcome.failed else "passed"
+            print(
+                f"gate: {step.name} {result} ({outcome.seconds:.0f} s)", file=sys.stderr, flush=True
+            )
+            if outcome.failed:
+                print(step.log.read_text("utf-8", "replace")[-20_000:], file=sys.stderr, flush=True)
+
+    def _progress(self) -> None:
+        for step, (_, started) in self._running.items():
+            seconds = time.monotonic() - started
+            print(
+                f"gate: {step.name}, {seconds:.0f} s: {_last_line(step.log)}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def read_check(step: Step, code: int) -> Outcome:
+    """Of a linter or a build: its output is the error."""
+    if code == 0:
+        return Outcome()
+    lines = [line for line in _text(step.log).splitlines() if line.strip()][:SHOWN]
+    return Outcome(
+        failed=[(step.name, line) for line in lines] or [(step.name, f"exit code {code}")]
+    )
+
+
+def read_pytest(step: Step, code: int) -> Outcome:
+    """Of pytest: the counts that tests/conftest.py wrote."""
+    try:
+        report: dict[str, Any] = json.loads(step.report.read_text("utf-8"))
+    except (OSError, ValueError):
+        return Outcome(failed=[(step.name, f"exit code {code}: {_last_line(step.log)}")])
+    outcome = Outcome(
+        passed=report["passed"],
+        failed=[(test, why) for test, why in report["failed"]],
+        skipped=report["skipped"],
+        retried=[(test, why) for test, why in report["retried"]],
+    )
+    if code and not outcome.failed:
+        outcome.failed.append((step.name, f"exit code {code}: {_last_line(step.log)}"))
+    return outcome
+
+
+def read_cargo(step: Step, code: int) -> Outcome:
+    """Of `cargo test`: its result lines, and the panics of what failed."""
+    text = _text(step.log)
+    outcome = Outcome(
+        passed=sum(map(int, re.findall(r"^test result: .*? (\d+) passed", text, re.MULTILINE)))
+    )
+    for test, message in re.findall(
+        r"^---- (\S+) stdout ----\n(?:\s*\n)*(.*(?:\n.+)?)", text, re.MULTILINE
+    ):
+        outcome.failed.append((test, " ".join(message.split())))
+    if code and not outcome.failed:
+        errors = re.findall(r"^error.*", text, re.MULTILINE) or [f"exit code {code}"]
+        outcome.failed += [(step.name, error) for error in errors[:SHOWN]]
+    return outcome
+
+
+def read_vitest(step: Step, code: int) -> Outcome:
+    """Of vitest: its JSON report (Jest's form)."""
+    try:
+        report: dict[str, Any] = json.loads(step.report.read_text("utf-8"))
+    except (OSError, ValueError):
+        return Outcome(failed=[(step.name, f"exit code {code}: {_last_line(step.log)}")])
+    outcome = Outcome(passed=report["numPassedTests"])
+    for file in report["testResults"]:
+        name = Path(file["name"]).name
+        for test in file["assertionResults"]:
+            if test["status"] == "failed":
+                error = " ".join(test["failureMessages"]).strip().partition("\n")[0]
+                outcome.failed.append((f"{name}: {test['fullName']}", error))
+    if code and not outcome.failed:
+        outcome.failed.append((step.name, f"exit code {code}: {_last_line(step.log)}"))
+    return outcome
+
+
+RIG_INPUTS = (
+    "rigs",
+    "crates/iolab-core/src",
+    "crates/iolab-probe",
+    "python/iolab/rigs",
+    "python/iolab/targets",
+    "python/iolab/sources",
+    "python/iolab/hosts",
+    "python/iolab/formats/zfs",
+    "tests/rig",
+    "tests/contract/test_contract_hosts.py",
+)
+"""What decides whether the tests on the rig can have another result."""
+
+
+class Inputs:
+    """A digest over files, and whether a step passed with them on this machine.
+
+    The digests that passed are kept in $XDG_CACHE_HOME/iolab/gate (~/.cache by default).
+    """
+
+    def __init__(self, name: str, paths: Sequence[str]) -> None:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "-co", "--exclude-standard", "--", *paths],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        ).stdout
+        digest = hashlib.sha256()
+        for path in sorted(filter(None, listed.decode().split("\0"))):
+            with contextlib.suppress(OSError):
+                digest.update(
+                    f"{path}\0".encode() + hashlib.sha256((ROOT / path).read_bytes()).digest()
+                )
+        self._digest = digest.hexdigest()[:16]
+        cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        self._mark = Path(cache) / "iolab/gate" / f"{name}-{self._digest}"
+
+    def passed(self) -> str:
+        """Why the step need not run again, or ""."""
+        if not self._mark.exists():
+            return ""
+        return f"its inputs (digest {self._digest}) passed here on {self._mark.read_text().strip()}"
+
+    def remember(self) -> None:
+        """Note that the step passed."""
+        self._mark.parent.mkdir(parents=True, exist_ok=True)
+        self._mark.write_text(time.strftime("%Y-%m-%d %H:%M\n"))
+
+
+def why_no_rig() -> str:
+    """Why no rig can be built or started on this machine, or ""."""
+    for command in (
+        ["scripts/install-system", "rig"],
+        [str(BIN / "iolab"), "rig", "check", "openzfs"],
+    ):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            return ((done.stdout + done.stderr).strip().splitlines() or ["no reason given"])[-1]
+    return ""
+
+
+def summarize(outcomes: dict[Step, Outcome], seconds: float, *, retry_fails: bool) -> int:
+    """Print the table, what was skipped, retried and failed, and the closing line."""
+    out = sys.stdout
+    if retry_fails:
+        for outcome in outcomes.values():
+            outcome.failed += [(test, f"was retried: {why}") for test, why in outcome.retried]
+    width = max(len(step.name) for step in outcomes)
+    print(f"\n{'step':{width}}  result    seconds   passed  skipped  failed  retried", file=out)
+    for step, outcome in outcomes.items():
+        result = "left out" if outcome.left_out else "FAILED" if outcome.failed else "ok"
+        counts = (
+            outcome.passed,
+            sum(outcome.skipped.values()),
+            len(outcome.failed),
+            len(outcome.retried),
+        )
+        print(
+            f"{step.name:{width}}  {result:8}{outcome.seconds:9.0f}{counts[0]:9}{counts[1]:9}{counts[2]:8}{counts[3]:9}",
+            file=out,
+        )
+    _list(
+        out,
+        "left out",
+        [(step.name, outcome.left_out) for step, outcome in outcomes.items() if outcome.left_out],
+    )
+    skipped: dict[str, int] = {}
+    for outcome in outcomes.values():
+        for reason, number in outcome.skipped.items():
+            skipped[reason] = skipped.get(reason, 0) + number
+    _list(out, "skipped", [(f"{number} tests", reason) for reason, number in skipped.items()])
+    _list(out, "retried", [pair for outcome in outcomes.values() for pair in outcome.retried])
+    failed = [pair for outcome in outcomes.values() for pair in outcome.failed]
+    _list(out, "failed", failed)
+    numbers = {
+        "failed": len(failed),
+        "passed": sum(outcome.passed for outcome in outcomes.values()),
+        "skipped": sum(skipped.values()),
+        "rerun": sum(len(outcome.retried) for outcome in outcomes.values()),
+    }
+    words = ", ".join(f"{number} {name}" for name, number in numbers.items() if number)
+    print(f"\n===== {words or 'no tests ran'} in {seconds:.2f}s =====", file=out, flush=True)
+    return 1 if failed else 0
+
+
+def _list(out: TextIO, title: str, lines: Sequence[tuple[str, str]]) -> None:
+    if lines:
+        print(f"\n{title}:", file=out)
+        for name, text in lines:
+            print(f"  {name}: {text}", file=out)
+
+
+def _text(path: Path) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", path.read_text("utf-8", "replace"))
+
+
+def _last_line(path: Path) -> str:
+    lines = [line for line in _text(path).splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no output yet"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

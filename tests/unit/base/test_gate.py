@@ -1,0 +1,163 @@
+"""The gate runs every step, whatever fails, and lists every failure."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+CARGO = """
+running 2 tests
+.F
+failures:
+
+---- grid::tests::adds stdout ----
+
+thread 'grid::tests::adds' panicked at src/grid.rs:7:9:
+assertion failed: 1 == 2
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out
+running 3 tests
+test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out
+"""
+VITEST = {
+    "numPassedTests": 4,
+    "testResults": [
+        {
+            "name": "/x/tests/spaces.test.ts",
+            "assertionResults": [
+                {"status": "passed", "fullName": "maps zoom", "failureMessages": []},
+                {"status": "failed", "fullName": "maps move", "failureMessages": ["a\nb"]},
+            ],
+        }
+    ],
+}
+PYTEST = {
+    "passed": 7,
+    "failed": [["tests/test_a.py::test_b", "assert 1 == 2"]],
+    "skipped": {"fio is missing": 2},
+    "retried": [["tests/test_a.py::test_c", "timed out"]],
+}
+
+
+@pytest.fixture
+def gate(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script as a module that writes below a directory of the test."""
+    spec = importlib.util.spec_from_file_location("gate", root / "scripts/gate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "gate", module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "LOGS", tmp_path)
+    return module
+
+
+def python(code: str) -> Sequence[str]:
+    return sys.executable, "-c", code
+
+
+def prints(text: str, code: int = 1) -> Sequence[str]:
+    return python(f"import sys; print({text!r}); sys.exit({code})")
+
+
+def reports(document: object, code: int) -> Sequence[str]:
+    """What a test runner does: it writes its counts to $IOLAB_TEST_REPORT."""
+    return python(
+        "import os, pathlib, sys; "
+        f"pathlib.Path(os.environ['IOLAB_TEST_REPORT']).write_text({json.dumps(document)!r}); "
+        f"sys.exit({code})"
+    )
+
+
+def test_every_failure_of_every_step_is_listed(
+    gate: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = [
+        gate.Step("lint", prints("a.py:1:1 unused"), gate.read_check, 1),
+        gate.Step("format", prints("", 0), gate.read_check, 1),
+        gate.Step("rust", prints(CARGO), gate.read_cargo),
+        gate.Step("vitest", reports(VITEST, 1), gate.read_vitest),
+        gate.Step("unit", reports(PYTEST, 1), gate.read_pytest),
+        gate.Step("rig", prints("not reached"), gate.read_check, why_not=lambda: "no qemu"),
+    ]
+    outcomes = gate.Runner(steps, {}).run()
+    assert [step.name for step in outcomes] == [step.name for step in steps]
+    assert gate.summarize(outcomes, 12.0, retry_fails=False) == 1
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    table = {line.split()[0]: line.split()[1] for line in lines[2 : 2 + len(steps)]}
+    assert table == {
+        "lint": "FAILED", "format": "ok", "rust": "FAILED", "vitest": "FAILED", "unit": "FAILED", "rig": "left"
+    }  # fmt: skip
+    failed = lines[lines.index("failed:") + 1 :]
+    assert failed[0] == "lint: a.py:1:1 unused"
+    assert failed[1].startswith("grid::tests::adds: thread 'grid::tests::adds' panicked")
+    assert failed[2:4] == ["spaces.test.ts: maps move: a", "tests/test_a.py::test_b: assert 1 == 2"]
+    assert "rig: no qemu" in lines
+    assert "2 tests: fio is missing" in lines
+    assert "tests/test_a.py::test_c: timed out" in lines
+    assert lines[-1] == "===== 4 failed, 15 passed, 2 skipped, 1 rerun in 12.00s ====="
+
+
+def test_a_retried_test_fails_at_full_depth(
+    gate: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = gate.Step("unit", reports({**PYTEST, "failed": []}, 0), gate.read_pytest)
+    outcomes = gate.Runner([step], {}).run()
+    assert gate.summarize(outcomes, 1.0, retry_fails=False) == 0
+    assert gate.summarize(outcomes, 1.0, retry_fails=True) == 1
+    assert "was retried: timed out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("reader", "command"),
+    [
+        ("read_pytest", prints("Segmentation fault", 139)),
+        ("read_pytest", reports({**PYTEST, "failed": []}, 3)),
+        ("read_vitest", prints("npm: not found", 127)),
+        ("read_cargo", prints("error: could not compile", 101)),
+        ("read_check", prints("", 2)),
+    ],
+)
+def test_a_runner_that_dies_is_a_failure(
+    gate: ModuleType, reader: str, command: Sequence[str]
+) -> None:
+    step = gate.Step("unit", command, getattr(gate, reader))
+    [outcome] = gate.Runner([step], {}).run().values()
+    assert len(outcome.failed) == 1
+
+
+def test_steps_of_one_core_share_the_machine_and_others_have_it_alone(gate: ModuleType) -> None:
+    def step(name: str, cores: int) -> object:
+        return gate.Step(name, python("import time; time.sleep(0.5)"), gate.read_check, cores)
+
+    runner = gate.Runner([step("a", 1), step("b", 1), step("c", 2)], {})
+    runner._cores = 2
+    runner._start()
+    assert [step.name for step in runner._running] == ["a", "b"]
+    assert len(runner.run()) == 3
+
+
+def test_inputs_pass_once_and_not_after_a_change(
+    gate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    inputs = gate.Inputs("rig", gate.RIG_INPUTS)
+    assert inputs.passed() == ""
+    inputs.remember()
+    again = gate.Inputs("rig", gate.RIG_INPUTS)
+    assert again._digest in again.passed()
+    assert gate.Inputs("rig", gate.RIG_INPUTS[:-1]).passed() == ""
+
+
+def test_every_marker_belongs_to_a_step(gate: ModuleType) -> None:
+    words = " ".join(
+        word for group in ("test", "wheel", "rig") for step in gate.steps_of(group, False) for word in step.command
+    )  # fmt: skip
+    for marker in ("browser", "fio", "loops", "tracing", "exclusive"):
+        assert marker in words
