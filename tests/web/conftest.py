@@ -31,7 +31,7 @@ ARGUMENTS = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """A started browser; the tests are left out with a reason where it, or what it is to show, is
     absent."""
@@ -52,7 +52,7 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def listener(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     """A service of one recording of 90 seconds, with markup for a name."""
     home = tmp_path_factory.mktemp("worksheet")
