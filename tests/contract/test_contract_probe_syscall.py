@@ -358,6 +358,7 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     assert {events["mount"][row] for row in found} == {str(mounted)}
 
 
+@pytest.mark.exclusive
 @pytest.mark.tracing
 def test_after_a_loss_nothing_is_invented_and_names_come_back(place: Path) -> None:
     code = """

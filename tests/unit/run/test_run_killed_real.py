@@ -270,6 +270,7 @@ def test_results_on_a_full_disk_end_the_study_and_can_be_gone_on_with(
     assert [read_plan(run).status for run in run_directories(out)] == ["finished"] * 4
 
 
+@pytest.mark.exclusive
 @pytest.mark.figures
 def test_actions_hit_the_measured_window_of_a_real_load(fio: str, tmp_path: Path) -> None:
     """An expensive layout comes first, and must not shift them."""
@@ -341,6 +342,7 @@ def test_the_age_of_jobs_is_known_for_processes_and_threads(
         process.end()
 
 
+@pytest.mark.exclusive
 @pytest.mark.figures
 def test_a_run_costs_little_more_than_its_load(fio: str, tmp_path: Path) -> None:
     """What lies between two loads: removing files, syncing evidence, journal, starting the next.

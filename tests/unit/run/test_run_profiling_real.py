@@ -57,6 +57,7 @@ def test_what_fio_does_is_seen(fio: str, tmp_path: Path) -> None:
     assert not (out / "profile-data").exists()
 
 
+@pytest.mark.exclusive
 @pytest.mark.usefixtures("perf")
 @pytest.mark.parametrize(("more", "whole"), [("", True), ('after = "50s"\n', False)])
 def test_a_load_that_ends_by_its_size_is_sampled_from_its_start(

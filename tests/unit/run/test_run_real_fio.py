@@ -31,6 +31,7 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.exclusive
 def test_a_small_study_runs_and_its_numbers_are_judged_sound(fio: str, tmp_path: Path) -> None:
     study = write(
         tmp_path,

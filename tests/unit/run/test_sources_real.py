@@ -146,6 +146,7 @@ def striped(devices: list[str], group: Path, directory: Path) -> Derived:
     return derive(directory, plan)
 
 
+@pytest.mark.exclusive
 def test_a_throttled_device_among_four_is_seen_and_named(
     fio: str, devices: tuple[list[str], Path], tmp_path: Path
 ) -> None:
@@ -226,6 +227,7 @@ def _is_our_iostat(entry: Path, below: Path) -> bool:
         return False
 
 
+@pytest.mark.exclusive
 def test_watching_costs_little(tmp_path: Path) -> None:
     """All default sources: one reading of each takes less than 10 ms of CPU, a per cent of a
     second."""
