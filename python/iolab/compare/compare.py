@@ -5,19 +5,16 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
 from collections.abc import Sequence
-
-import numpy as np
 
 from ..errors import UsageError
 from ..metrics import Metric, of, sort_key
 from ..results.evidence.model import Run
-from ..stats.blocks import MeanInterval, t_intervals
+from ..stats.blocks import t_intervals
 from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
-from ..stats.power import blocks_needed, detectable
 from ..units import BASE, unit
+from . import planning
 from .achieved import with_achieved
 from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
@@ -82,7 +79,7 @@ def compare(
         for place in places
         for variant in others
     }
-    changes = _changes(pairings, metric, confidence, alpha)
+    changes, planned = _changes(pairings, metric, confidence, alpha)
     cells, footnotes = [], dict[str, str]()
     for place in places:
         for variant in (base, *others):
@@ -120,7 +117,7 @@ def compare(
         confidence=confidence,
         alpha=alpha,
         detectable=_detectable(
-            pairings, metric, alpha, _tests(changes, all(_is_again(variant) for variant in others))
+            planned, metric, alpha / _tests(changes, all(_is_again(variant) for variant in others))
         ),
         shown_unit=_shown_unit(shown_unit, metric, selected),
     )
@@ -173,11 +170,11 @@ def _baseline(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -
 
 def _changes(
     pairings: dict[tuple[Place, str], Pairing], metric: Metric, confidence: float, alpha: float
-) -> dict[tuple[Place, str], Change]:
-    """Changes of every pairing that has one. The A/A arm is a family of its own: it is there to
-    test the test."""
+) -> tuple[dict[tuple[Place, str], Change], list[planning.Basis]]:
+    """The change of every pairing that has one, and the basis that decided each. The A/A arm is a
+    family of its own: it tests the test."""
     found: dict[tuple[Place, str], Change] = {}
-    sizes: dict[tuple[Place, str], MeanInterval] = {}
+    bases: dict[tuple[Place, str], planning.Basis] = {}
     for variant in dict.fromkeys(variant for _, variant in pairings):
         keys = [
             key
@@ -211,17 +208,24 @@ def _changes(
                 improves=improves,
                 excluded=None if low is None or high is None else max(abs(low), abs(high)),
             )
-            sizes[key] = interval
+            bases[key] = planning.Basis(
+                interval, pairing.differences, exact=metric.assumption != "normal"
+            )
     for again in (False, True):
         family = [key for key in found if _is_again(key[1]) is again]
         tests = _tests(found, again)
-        for key, q in zip(
-            family, benjamini_hochberg([found[key].p for key in family]), strict=True
-        ):
+        q_values = benjamini_hochberg([found[key].p for key in family])
+        # the level that one more change must pass in addition to the decided ones
+        level = alpha * min(tests, 1 + sum(q is not None and q <= alpha for q in q_values)) / tests
+        for key, q in zip(family, q_values, strict=True):
             decided = q is not None and q <= alpha
-            needed = None if decided else _needed(sizes[key], tests, alpha)
-            found[key] = dataclasses.replace(found[key], q=q, decided=decided, blocks_needed=needed)
-    return found
+            found[key] = dataclasses.replace(
+                found[key],
+                q=q,
+                decided=decided,
+                blocks_needed=None if decided else planning.blocks_needed(bases[key], level),
+            )
+    return found, list(bases.values())
 
 
 def _is_again(variant: str) -> bool:
@@ -241,30 +245,6 @@ def _tests(changes: dict[tuple[Place, str], Change], again: bool) -> int:
     )
 
 
-def _detectable(
-    pairings: dict[tuple[Place, str], Pairing], metric: Metric, alpha: float, tests: int
-) -> float | None:
-    """The smallest change that a cell of median noise and blocks finds, at the level that one of so
-    many tests must pass."""
-    repeated = [
-        pairing.differences for pairing in pairings.values() if len(pairing.differences) >= 2
-    ]
-    if not repeated:
-        return None
-    sd = float(np.median([np.std(differences, ddof=1) for differences in repeated]))
-    blocks = int(np.median([len(differences) for differences in repeated]))
-    effect = detectable(sd, blocks, alpha / tests) if math.isfinite(sd) else None
+def _detectable(bases: Sequence[planning.Basis], metric: Metric, level: float) -> float | None:
+    effect = planning.detectable(bases, level)
     return None if effect is None else scale_of(metric)(effect)
-
-
-def _needed(interval: MeanInterval, tests: int, alpha: float) -> int | None:
-    """Blocks at which a change of this size would be found among that many tests: more than there
-    are, where undecided.
-
-    A single true change among many must pass the strictest threshold of Benjamini-Hochberg, alpha
-    over all of the tests: the cells of every variant.
-    """
-    if interval.sd is None or not math.isfinite(interval.sd) or interval.mean == 0:
-        return None
-    needed = blocks_needed(interval.mean, interval.sd, alpha=alpha / tests)
-    return None if needed is None else max(needed, interval.n + 1)

@@ -31,8 +31,9 @@ class MeanInterval:
         low, high: interval at the asked confidence; None below two pairs.
         p: two-sided p value of "the mean is zero"; None below two pairs.
         n: pairs; df: degrees of freedom of the variance in use (more than n - 1 where pooled); None
-        below two pairs. sd: standard deviation of a pair that the interval stands on; None below
-        two pairs. pooled: whether that is the sweep's and not the cell's own.
+        below two pairs. sd: standard deviation of a pair that the interval is computed from; None
+        below two pairs. pooled: whether that is the sweep's and not the cell's own.
+        equal: whether all pairs are equal, so that p is that of the exact sign test.
     """
 
     mean: float
@@ -43,6 +44,7 @@ class MeanInterval:
     df: float | None
     sd: float | None
     pooled: bool
+    equal: bool = False
 
 
 def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[MeanInterval]:
@@ -93,7 +95,11 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
             value + float(half[i]),
             float(np.sqrt(used_variance[i])),
         )
-        found.append(MeanInterval(value, low, high, p, n, float(used_df[i]), sd, bool(pooled[i])))
+        found.append(
+            MeanInterval(
+                value, low, high, p, n, float(used_df[i]), sd, bool(pooled[i]), not variance[i] > 0
+            )
+        )
     return found
 
 

@@ -64,11 +64,11 @@ class KneeEstimate:
 
     Attributes:
         load, throughput, latency: medians over the repetitions that have a knee (the lower one for
-        load, which is
-            always a measured level).
-        load_range, throughput_range, latency_range: smallest and largest over those repetitions;
-        None for a single one,
-            which says nothing about how well the knee is known.
+            load, which is always a measured level).
+        load_range, throughput_range, latency_range: where the knee may be, over those repetitions:
+            from the level before the lowest knee to the level after the highest, because the loads
+            do not resolve what is between two levels; down to where a shorter sweep of the same
+            points has its knee. None for a single repetition, which does not show the scatter.
         repetitions: curves looked at; found: those with a knee.
     """
 
@@ -124,10 +124,10 @@ def _scaled(values: Floats) -> Floats:
 def knee_over_repetitions(
     curves: Sequence[tuple[Values, Values]], loads: Values
 ) -> KneeEstimate | NoKnee:
-    """The knee with the range over which the repetitions scatter it.
+    """The knee with the range over which the repetitions and the distance between loads leave it.
 
-    Every repetition gives a knee of its own. The range is that of the repetitions and no confidence
-    interval: knees are measured levels, and a handful of them has no distribution to speak of.
+    Every repetition has a knee of its own. The range is no confidence interval: knees are measured
+    levels, and a few of them have no distribution to estimate.
 
     Args:
         curves: (throughput, latency) of each repetition, all at the same loads.
@@ -148,6 +148,11 @@ def knee_over_repetitions(
         raise ValueError("every curve needs one point per load")
     answers = [knee(throughput, latency) for throughput, latency in curves]
     knees = [answer for answer in answers if isinstance(answer, Knee)]
+    spans = [
+        _unresolved(curve, answer)
+        for curve, answer in zip(curves, answers, strict=True)
+        if isinstance(answer, Knee)
+    ]
     if 2 * len(knees) < len(answers):
         reasons = [answer.reason for answer in answers if isinstance(answer, NoKnee)]
         reason = max(reasons, key=reasons.count)
@@ -163,9 +168,31 @@ def knee_over_repetitions(
         load=float(at[(len(at) - 1) // 2]),
         throughput=float(np.median(throughputs)),
         latency=float(np.median(latencies)),
-        load_range=(float(at[0]), float(at[-1])) if several else None,
-        throughput_range=(min(throughputs), max(throughputs)) if several else None,
-        latency_range=(min(latencies), max(latencies)) if several else None,
+        load_range=_ends([levels[span] for span, _, _ in spans]) if several else None,
+        throughput_range=_ends([values for _, values, _ in spans]) if several else None,
+        latency_range=_ends([values for _, _, values in spans]) if several else None,
         repetitions=len(answers),
         found=len(knees),
     )
+
+
+def _unresolved(curve: tuple[Values, Values], longest: Knee) -> tuple[slice, Floats, Floats]:
+    """The levels among which the knee of a curve may be, with throughput and latency at them.
+
+    A load between two levels may be the true one. The further a sweep continues beyond saturation,
+    the higher is the level that it finds: shorter sweeps of the same points show how far down the
+    knee may be.
+    """
+    x, y = positive(curve[0], "throughput"), positive(curve[1], "latency")
+    shorter = [
+        knee(x[:length], y[:length])
+        for length in range(max(LEAST_POINTS, longest.index + 1), len(x))
+    ]
+    lowest = min(point.index for point in (longest, *shorter) if isinstance(point, Knee))
+    levels = slice(lowest - 1, longest.index + 2)
+    return levels, x[levels], y[levels]
+
+
+def _ends(values: Sequence[Floats]) -> tuple[float, float]:
+    joined = np.concatenate(values)
+    return float(joined.min()), float(joined.max())

@@ -8,15 +8,24 @@ Source: Gunther (2007), "Guerrilla Capacity Planning", chapters 4-6.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy import special
 
 from .arrays import Floats, Values, positive
 
 LEAST_LEVELS = 4
-"""Three parameters and something left over to tell how well they fit."""
+"""Three parameters, and one level more to measure how well they fit."""
+
+PEAK_ALPHA = 0.05
+"""A peak is reported only where an F test at this level rejects a law without one (κ = 0)."""
+
+FALL = 2.0
+"""A peak within the measured loads is reported only where throughput then falls by more than this
+many relative errors of the fit."""
 
 _INVISIBLE = 1e-6
 """A term that changes throughput by less than this share at the highest concurrency measured is
@@ -44,12 +53,13 @@ class UslFit:
     """A fitted law.
 
     Attributes:
-        lam: λ, throughput at concurrency 1 (unit of the throughput); sigma: σ, 0 to 1; kappa: κ, 0
-        or more. lam_error, sigma_error, kappa_error: standard errors; None for a parameter that
-        ended at the edge of its range
-            (no contention, no coherency cost), where a standard error has no meaning, and with as
-            many parameters as levels.
-        peak_concurrency: where throughput is largest, None where it grows (or levels out) for ever.
+        lam: λ, throughput at concurrency 1 (unit of the throughput).
+        sigma: σ, 0 to 1; kappa: κ, 0 or more.
+        lam_error, sigma_error, kappa_error: standard errors; None for a parameter that ended at the
+            edge of its range (no contention, no coherency cost), where a standard error has no
+            meaning, and with as many parameters as levels.
+        peak_concurrency: where throughput is largest, None where it grows (or levels out) for ever,
+            or where the runs do not distinguish a peak from that: κ is then 0.
         peak_throughput: throughput there, or the limit λ/σ; None without limit.
         relative_error: root mean square of (measured / fitted - 1).
         levels: distinct concurrencies; highest: the largest measured. A peak beyond it is
@@ -82,7 +92,12 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
 
     Args:
         concurrency: jobs (or I/Os in flight), at least 1, in any order; a level may appear several
-        times, shape (n,). throughput: rate at each, above zero, shape (n,).
+            times, shape (n,).
+        throughput: rate at each, above zero, shape (n,).
+
+    κ is fitted where the runs show a peak (`PEAK_ALPHA`, `FALL`), and is 0 otherwise: a curve that
+    levels out at once, as a queue in front of one resource does, bends more than contention alone
+    does, without ever falling.
 
     Returns:
         NoFit with fewer than four distinct concurrencies, or one below 1.
@@ -99,18 +114,30 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
     if n.min() < 1:
         return NoFit("a concurrency below 1 is not one")
     curve = _Curve(n, x)
-    pairs = curve.pairs
-    best = min((curve.search(start) for start in curve.starts()), key=curve.cost)
-    scale, sigma, kappa = best.tolist()
+    starts = curve.starts()
+    best = curve.nearest(starts)
+    fit = _fit(curve, best)
+    if fit.peak_concurrency is None:
+        return fit
+    flat = curve.nearest([start[:2] for start in starts])
+    if _is_peak(curve, fit, curve.cost(best), curve.cost(flat)):
+        return fit
+    return _fit(curve, flat)
+
+
+def _fit(curve: _Curve, parameters: Floats) -> UslFit:
+    """The law of a curve's parameters: log λ and σ, and κ where it was fitted."""
+    n, pairs = curve.n, curve.pairs
+    scale, sigma, kappa = [*parameters.tolist(), 0.0][:3]
     if sigma * (n.max() - 1) < _INVISIBLE:
         sigma = 0.0
     elif 1 - sigma < _INVISIBLE:
         sigma = 1.0
     kappa = 0.0 if kappa < _INVISIBLE * (1 + sigma * (n.max() - 1)) else kappa / pairs
-    errors = _standard_errors(
-        curve.slopes(best), curve.cost(best), [True, 0 < sigma < 1, kappa > 0]
-    )
-    relative = float(np.sqrt(np.mean(np.expm1(-curve.residuals(best)) ** 2)))
+    is_free = [True, 0 < sigma < 1, kappa > 0][: len(parameters)]
+    errors = _standard_errors(curve.slopes(parameters), curve.cost(parameters), is_free)
+    errors = [*errors, None][:3]
+    relative = float(np.sqrt(np.mean(np.expm1(-curve.residuals(parameters)) ** 2)))
     lam = math.exp(scale)
     peak = max(math.sqrt((1 - sigma) / kappa), 1.0) if kappa > 0 else None
     fit = UslFit(
@@ -123,39 +150,62 @@ def fit_usl(concurrency: Values, throughput: Values) -> UslFit | NoFit:
         peak,
         None,
         relative,
-        levels,
+        len(np.unique(n)),
         float(n.max()),
     )
     top = fit.throughput(peak) if peak is not None else (lam / sigma if sigma > 0 else None)
     return UslFit(**{**fit.__dict__, "peak_throughput": top})
 
 
-class _Curve:
-    """What was measured, and the law beside it, in logarithms; its parameters are log λ, σ and κ
-    times `pairs`.
+def _is_peak(curve: _Curve, fit: UslFit, cost: float, flat: float) -> bool:
+    """Whether the runs distinguish the peak from a throughput that levels out.
 
-    κ multiplies N(N-1), up to a million: measured in the largest of them, all three parameters are
+    `cost`, `flat` are half the sums of squares with κ and without.
+    """
+    n, x = curve.n, curve.x
+    freedom = len(n) - 3
+    if freedom < 1 or flat <= cost:
+        return False
+    if cost > 0 and float(special.fdtrc(1, freedom, (flat - cost) / cost * freedom)) > PEAK_ALPHA:
+        return False
+    if fit.peak_concurrency is None or fit.peak_concurrency >= n.max():
+        return True
+    at = {level: float(np.mean(np.log(x[n == level]))) for level in np.unique(n).tolist()}
+    return max(at.values()) - at[float(n.max())] > FALL * fit.relative_error
+
+
+class _Curve:
+    """A measured curve and the law, in logarithms. The parameters are log λ, σ and κ times `pairs`,
+    or log λ and σ alone, for a law without κ.
+
+    κ multiplies N(N-1), up to a million: in units of the largest of them, all three parameters are
     of one size.
     """
 
     def __init__(self, n: Floats, x: Floats) -> None:
         self.pairs = float((n * (n - 1)).max())
-        self._n, self._x, self._logs = n, x, np.log(x) - np.log(n)
+        self.n, self.x, self._logs = n, x, np.log(x) - np.log(n)
         self._terms = np.stack([n - 1, n * (n - 1) / self.pairs])
 
     def residuals(self, parameters: Floats) -> Floats:
         """Logarithm of fitted over measured, shape (n,)."""
-        return np.asarray(parameters[0] - np.log1p(parameters[1:] @ self._terms) - self._logs)
+        terms = self._terms[: len(parameters) - 1]
+        return np.asarray(parameters[0] - np.log1p(parameters[1:] @ terms) - self._logs)
 
     def slopes(self, parameters: Floats) -> Floats:
-        """Derivatives of the residuals by each parameter, shape (n, 3)."""
-        below = 1 + parameters[1:] @ self._terms
-        return np.stack([np.ones_like(below), *(-self._terms / below)], axis=1)
+        """Derivatives of the residuals by each parameter, shape (n, parameters)."""
+        terms = self._terms[: len(parameters) - 1]
+        below = 1 + parameters[1:] @ terms
+        return np.stack([np.ones_like(below), *(-terms / below)], axis=1)
 
     def cost(self, parameters: Floats) -> float:
         """Half the sum of squared residuals."""
-        found = self.residuals(parameters)
-        return 0.5 * float(found @ found)
+        residuals = self.residuals(parameters)
+        return 0.5 * float(residuals @ residuals)
+
+    def nearest(self, starts: Sequence[Floats]) -> Floats:
+        """The parameters of the least cost that a search from these starts finds."""
+        return min((self.search(start) for start in starts), key=self.cost)
 
     def search(self, start: Floats) -> Floats:
         """The parameters of a local minimum (Levenberg-Marquardt, steps cut at the bounds;
@@ -163,19 +213,20 @@ class _Curve:
 
         Written out because loading `scipy.optimize` takes longer than all fits of a report.
         """
+        low, high = _LOW[: len(start)], _HIGH[: len(start)]
         here, cost, damping = start, self.cost(start), 1e-3
         for _ in range(_MOST_STEPS):
             slopes = self.slopes(here)
             downhill = -(self.residuals(here) @ slopes)
             free = np.flatnonzero(
-                ~(((here <= _LOW) & (downhill < 0)) | ((here >= _HIGH) & (downhill > 0)))
+                ~(((here <= low) & (downhill < 0)) | ((here >= high) & (downhill > 0)))
             )
             curvature = (slopes.T @ slopes)[np.ix_(free, free)]
             step = np.zeros_like(here)
             step[free] = np.linalg.solve(
                 curvature + damping * np.diag(np.diag(curvature)), downhill[free]
             )
-            there = np.minimum(np.maximum(here + step, _LOW), _HIGH)
+            there = np.minimum(np.maximum(here + step, low), high)
             reached = self.cost(there)
             is_still = bool((np.abs(there - here) <= _STILL * (_STILL + np.abs(here))).all())
             if reached <= cost:
@@ -189,7 +240,7 @@ class _Curve:
     def starts(self) -> list[Floats]:
         """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two
         plain guesses beside it."""
-        n, x = self._n, self._x
+        n, x = self.n, self.x
         a, b, c = _without_negatives(
             np.stack([np.ones_like(n), *self._terms], axis=1) * (x / n)[:, None]
         )

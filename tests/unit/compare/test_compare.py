@@ -435,18 +435,36 @@ def test_blocks_needed_counts_the_tests_of_every_variant() -> None:
         half = (math.log1p(cell.change.high) - math.log1p(cell.change.low)) / 2
         sd = half * math.sqrt(6) / float(student.ppf(0.975, cell.change.df))
         tests = 10 if cell.variant == "master-again" else 40
-        needed = blocks_needed(math.log1p(cell.change.value), sd, alpha=0.05 / tests)
-        assert cell.change.blocks_needed == (None if needed is None else max(needed, 7))
+        decided = sum(
+            each.change is not None
+            and each.change.decided
+            and (each.variant == "master-again") == (tests == 10)
+            for each in comparison.cells
+        )
+        needed = blocks_needed(
+            math.log1p(cell.change.value),
+            sd,
+            alpha=0.05 * (1 + decided) / tests,
+            cells=cell.change.df / 5,
+        )
+        assert needed is None or needed > 6
+        assert cell.change.blocks_needed == needed
         told += cell.change.blocks_needed is not None
     assert told > 10
+    changes = [each.change for each in comparison.cells if each.change is not None]
     spreads = [
-        np.std(np.log(np.divide(each.estimate.values, other.estimate.values)), ddof=1)
-        for each in comparison.cells
-        if each.change is not None
-        for other in comparison.cells
-        if other.row == each.row and other.variant == "master"
+        (math.log1p(change.high or 0) - math.log1p(change.low or 0))
+        / 2
+        * math.sqrt(6)
+        / float(student.ppf(0.975, change.df))
+        for change in changes
     ]
-    size = detectable(float(np.median(spreads)), 6, 0.05 / 40)
+    size = detectable(
+        float(np.median(spreads)),
+        6,
+        0.05 / 40,
+        cells=float(np.median([change.df or 0 for change in changes])) / 5,
+    )
     assert size is not None
     assert comparison.detectable == pytest.approx(math.expm1(size))
 

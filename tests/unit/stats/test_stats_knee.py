@@ -114,6 +114,43 @@ def test_repetitions_give_the_median_and_the_range() -> None:
     assert found.throughput_range[0] < found.throughput_range[1]
 
 
+@pytest.mark.parametrize("reached", [5, 7, 10, 11, 13, 20, 24, 30])
+@pytest.mark.parametrize("top", [7, 8, 11])
+@pytest.mark.parametrize("noise", [0.0, 0.03])
+def test_the_range_holds_the_truth_that_lies_between_levels(
+    reached: int, top: int, noise: float
+) -> None:
+    random = np.random.default_rng(2)
+    loads = LOADS[:top]
+    throughput, latency = closed_loop(loads, peak=1000.0 * reached)
+    factors = np.exp(random.normal(0, noise, (5, top)))
+    found = knee_over_repetitions(
+        [(throughput * factor, latency / factor) for factor in factors], loads
+    )
+    assert isinstance(found, KneeEstimate)
+    assert found.load_range is not None
+    low, high = found.load_range
+    assert low <= reached <= high
+    assert low < found.load < high
+
+
+@pytest.mark.parametrize(
+    ("loads", "load", "interval"),
+    [
+        (np.arange(1.0, 65.0), 10, (9, 11)),
+        (np.array([1.0, 2, 4, 8, 10, 16, 32, 64]), 10, (8, 16)),
+        (2.0 ** np.arange(7), 16, (4, 32)),
+    ],
+)
+def test_a_loop_saturated_at_10_has_its_knee_there_or_in_the_range(
+    loads: np.ndarray, load: float, interval: tuple[float, float]
+) -> None:
+    throughput = np.minimum(1000 * loads, 10_000)
+    estimate = knee_over_repetitions([(throughput, loads / throughput)] * 3, loads)
+    assert isinstance(estimate, KneeEstimate)
+    assert (estimate.load, estimate.load_range) == (load, interval)
+
+
 def test_a_single_repetition_has_no_range() -> None:
     found = knee_over_repetitions(noisy_repetitions(1, 0.0), LOADS)
     assert isinstance(found, KneeEstimate)

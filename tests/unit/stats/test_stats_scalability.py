@@ -26,7 +26,7 @@ def fitted(n: np.ndarray, x: np.ndarray) -> UslFit:
 
 
 @settings(deadline=None)
-@given(st.floats(1e-3, 1e9), st.floats(0.001, 0.9), st.floats(1e-6, 1e-2))
+@given(st.floats(1e-3, 1e9), st.floats(0.001, 0.9), st.floats(4e-6, 1e-2))
 def test_what_follows_the_law_is_found_again(lam: float, sigma: float, kappa: float) -> None:
     found = fitted(LEVELS, law(LEVELS, lam, sigma, kappa))
     assert found.relative_error < 1e-5
@@ -63,6 +63,57 @@ def test_contention_alone_levels_out_and_has_a_limit_but_no_peak() -> None:
     assert found.kappa == 0
     assert found.peak_concurrency is None
     assert found.peak_throughput == pytest.approx(1000, rel=1e-3)
+
+
+@pytest.mark.parametrize("reached", [5, 10])
+@pytest.mark.parametrize("sharp", [2, 4, 50])
+@pytest.mark.parametrize(("noise", "repetitions"), [(0.0, 1), (0.02, 1), (0.02, 5)])
+def test_a_curve_that_levels_out_has_no_peak(
+    reached: int, sharp: int, noise: float, repetitions: int
+) -> None:
+    """So many jobs reach all that there is, which stays: contention alone bends less than that."""
+    random = np.random.default_rng(5)
+    for top in (6, 8, 11):
+        n = np.repeat(LEVELS[:top], repetitions)
+        for _ in range(10):
+            x = (
+                1000
+                / ((1 / n) ** sharp + (1 / reached) ** sharp) ** (1 / sharp)
+                * np.exp(random.normal(0, noise, len(n)))
+            )
+            found = fitted(n, x)
+            assert (found.kappa, found.kappa_error, found.peak_concurrency) == (0, None, None)
+
+
+@pytest.mark.parametrize("loads", [LEVELS[:7], np.arange(1.0, 65.0)])
+def test_a_throughput_that_is_constant_from_10_jobs_on_has_no_peak(loads: np.ndarray) -> None:
+    fit = fitted(loads, np.minimum(1000 * loads, 10_000))
+    assert (fit.kappa, fit.peak_concurrency) == (0, None)
+
+
+@pytest.mark.parametrize("kappa", [1e-5, 1e-4, 1e-3])
+def test_a_peak_that_is_there_is_told_in_spite_of_noise(kappa: float) -> None:
+    random = np.random.default_rng(6)
+    truth = law(LEVELS, 1000, 0.05, kappa)
+    told = [
+        fitted(LEVELS, truth * np.exp(random.normal(0, 0.02, len(LEVELS)))).peak_concurrency
+        for _ in range(100)
+    ]
+    assert sum(peak is not None for peak in told) >= 95
+    assert np.median([peak for peak in told if peak]) == pytest.approx(
+        math.sqrt(0.95 / kappa), rel=0.1
+    )
+
+
+def test_noise_about_contention_alone_rarely_makes_a_peak() -> None:
+    random = np.random.default_rng(7)
+    truth = law(LEVELS, 1000, 0.1, 0)
+    told = [
+        fitted(LEVELS, truth * np.exp(random.normal(0, 0.03, len(LEVELS)))).peak_concurrency
+        is not None
+        for _ in range(200)
+    ]
+    assert np.mean(told) <= 0.05
 
 
 def test_a_constant_throughput_is_contention_alone() -> None:
