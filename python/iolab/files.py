@@ -7,6 +7,8 @@ What can't be done is an OSError whose `strerror` says why.
 from __future__ import annotations
 
 import errno
+import io
+import mmap
 import os
 import secrets
 import stat
@@ -18,6 +20,12 @@ DOCUMENT = 64 << 20
 """Bytes that a file which iolab itself writes about others may have: manifests, plans, journals."""
 EVIDENCE = 1 << 30
 """Bytes that a file of a run may have: it is read whole."""
+
+
+class RefusedFileError(OSError):
+    """The path exists but is not opened, whatever its permissions: it is not a regular file, it is
+    too large, or it is another user's link."""
+
 
 _SAFE = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _KINDS = (
@@ -50,9 +58,43 @@ def read_regular(path: Path, *, limit: int = DOCUMENT) -> bytes:
     return parts[0] if len(parts) < 3 else b"".join(parts)
 
 
+def open_regular(path: Path) -> io.BufferedReader:
+    """A regular file opened for reading as `open_for_reading` does. Raises OSError."""
+    return os.fdopen(open_for_reading(path), "rb")
+
+
+def map_regular(path: Path, *, limit: int | None = None) -> memoryview:
+    """The content of a regular file of at most `limit` bytes, opened as `open_for_reading` does and
+    mapped rather than read. Raises OSError."""
+    descriptor = open_for_reading(path)
+    try:
+        size = os.fstat(descriptor).st_size
+        if limit is not None and size > limit:
+            raise _too_large(path, limit)
+        if not size:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(descriptor, size, prot=mmap.PROT_READ))
+    finally:
+        os.close(descriptor)
+
+
+def refusal(path: Path, *, limit: int = EVIDENCE) -> str:
+    """Why a file of at most `limit` bytes is refused, as a phrase such as "is a FIFO, not a regular
+    file"; empty where it is opened, missing, or not permitted."""
+    try:
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_size > limit:
+                raise _too_large(path, limit)
+    except RefusedFileError as error:
+        return error.strerror or str(error)
+    except OSError:
+        return ""
+    return ""
+
+
 def open_for_reading(path: Path) -> int:
     """A descriptor of a regular file. A FIFO, device or socket is refused, and nothing waits for
-    its other end.
+    its other end: RefusedFileError, an OSError.
 
     A symbolic link is followed where it is this user's own, or where the file belongs to who made
     the link: else it may lead to what its maker could not read. Raises OSError.
@@ -61,13 +103,17 @@ def open_for_reading(path: Path) -> int:
         return _regular(path, os.open(path, os.O_RDONLY | _SAFE | os.O_NOFOLLOW))
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise OSError(errno.EINVAL, "is a socket, not a regular file", str(path)) from None
+            raise RefusedFileError(
+                errno.EINVAL, "is a socket, not a regular file", str(path)
+            ) from None
         if error.errno != errno.ELOOP:
             raise
-    maker, status = path.lstat().st_uid, path.stat()
+    maker, status = path.lstat().st_uid, _target_of(path)
     _check_regular(path, status)
     if maker not in (os.geteuid(), status.st_uid):
-        raise OSError(errno.EPERM, "is another user's link to a file that is not theirs", str(path))
+        raise RefusedFileError(
+            errno.EPERM, "is another user's link to a file that is not theirs", str(path)
+        )
     return _regular(path, os.open(path, os.O_RDONLY | _SAFE))
 
 
@@ -161,11 +207,20 @@ def _regular(path: Path, descriptor: int) -> int:
     return descriptor
 
 
+def _target_of(link: Path) -> os.stat_result:
+    try:
+        return link.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise RefusedFileError(errno.ELOOP, "is a symbolic link to itself", str(link)) from None
+        raise
+
+
 def _check_regular(path: Path, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     kind = next((name for is_kind, name in _KINDS if is_kind(status.st_mode)), "something else")
-    raise OSError(
+    raise RefusedFileError(
         errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL,
         f"is {kind}, not a regular file",
         str(path),
@@ -173,4 +228,4 @@ def _check_regular(path: Path, status: os.stat_result) -> None:
 
 
 def _too_large(path: Path, limit: int) -> OSError:
-    return OSError(errno.EFBIG, f"is larger than {limit >> 20} MiB", str(path))
+    return RefusedFileError(errno.EFBIG, f"is larger than {limit >> 20} MiB", str(path))

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from .files import open_regular
+
 Progress = Callable[[int, int], None]
 """Called with (files checked, files in all)."""
 
@@ -99,5 +101,5 @@ def has_own_digest(document: bytes) -> bool | None:
 
 def digest_file(path: Path) -> str:
     """SHA-256 of a file's content in hexadecimal, as sha256sum(1) prints it. Raises OSError."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

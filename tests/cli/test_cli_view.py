@@ -133,6 +133,7 @@ def test_a_token_that_somebody_else_wrote_is_refused(
         (["t.csv", "--token-file", "open"], 2, "others can read"),
         (["t.csv", "--token-file", "short"], 2, "holds no token"),
         (["t.csv", "--token-file", "none/such"], 2, "holds no token"),
+        (["t.csv", "--token-file", "fifo"], 2, "is a FIFO, not a regular file"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -146,6 +147,7 @@ def test_mistakes_are_one_line(
     for name, mode, text in (("open", 0o644, "x" * 40), ("short", 0o600, "x")):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(mode)
+    os.mkfifo(tmp_path / "fifo", 0o600)
     assert run(["view", *arguments]) == code
     out, err = capsys.readouterr()
     assert out == ""

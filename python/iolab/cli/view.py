@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -120,14 +119,13 @@ def _token(path: Path) -> str:
     import secrets
 
     from ..errors import UsageError
+    from ..files import open_for_writing
     from ..server.alerts.commands import owners
 
     try:
-        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        number = open_for_writing(path, os.O_RDWR | os.O_CREAT, mode=0o600)
         with os.fdopen(number, "r+", encoding="utf-8") as file:
             status = os.fstat(number)
-            if not stat.S_ISREG(status.st_mode):
-                raise UsageError("is not a file", where=path)
             if status.st_uid not in owners():
                 raise UsageError(
                     "belongs to somebody else, who may know the token",
@@ -141,14 +139,10 @@ def _token(path: Path) -> str:
                 text = secrets.token_urlsafe(32)
                 file.write(f"{text}\n")
     except (OSError, UnicodeDecodeError) as error:
-        if path.is_symlink():
-            raise UsageError(
-                "is a symbolic link, which others may have put there",
-                where=path,
-                hint="name the file itself",
-            ) from None
         raise UsageError(
-            f"holds no token: {getattr(error, 'strerror', None) or error}", where=path
+            f"holds no token: {getattr(error, 'strerror', None) or error}",
+            where=path,
+            hint="name a regular file of your own, or a path where one can be created",
         ) from None
     if len(text) < 20 or not all(
         letter.isascii() and (letter.isalnum() or letter in "-_") for letter in text

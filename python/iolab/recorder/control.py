@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError
+from ..files import read_regular
 from .status import FILE as STATUS
 
 NAME = "control"
@@ -218,7 +219,7 @@ def end_recorder(directory: Path, timeout: float) -> dict[str, Any]:
             )
         time.sleep(0.1)
     with contextlib.suppress(OSError, ValueError):  # counts go on until all was taken in
-        status |= json.loads((directory / STATUS).read_text("utf-8"))
+        status |= json.loads(read_regular(directory / STATUS))
     return status
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..errors import FormatError, IolabError, RunError
-from ..files import write_atomically
+from ..files import map_regular, write_atomically
 from ..formats.core.tables import FioDirection
 from ..formats.fio.json_output import FioJson
 from ..formats.fio.pool import pool_jobs
@@ -245,6 +245,7 @@ def _held(
 ) -> _Held:
     """Read back what was sealed under a label: what is there counts, not what was sent. Sums are by
     the clock of the log."""
+    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
@@ -256,7 +257,7 @@ def _held(
     ]
     origin, last = _span_ms(segments, window, ahead_ns)
     for segment in segments:
-        file = pq.ParquetFile(segment.path)
+        file = pq.ParquetFile(pa.BufferReader(map_regular(segment.path)))
         for group in range(file.num_row_groups):
             table = file.read_row_group(
                 group,

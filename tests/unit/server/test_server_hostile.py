@@ -23,7 +23,7 @@ from iolab.recording.read.recording import Recording
 from iolab.server.base.store import Store
 from iolab.server.http.actions import AppState, state_in
 from iolab.server.http.serve import Listener
-from support.service import TOKEN, Served, serving
+from support.service import TOKEN, Served, recorded, serving
 from support.waiting import PATIENCE
 
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
@@ -377,3 +377,19 @@ def test_what_is_served_is_not_written(served: Served, recording: Path) -> None:
         f"{base(listener)}/api/v1/query?recording=rec&statistic=io.ops[latency]", headers=HEADERS
     )
     assert {path: path.stat().st_mtime_ns for path in recording.rglob("*")} == before
+
+
+def test_a_recording_with_a_fifo_stops_no_other_one(tmp_path: Path, served: Served) -> None:
+    for name in ("good", "bad"):
+        recorded(tmp_path / name).close()
+    for name in ("segments.jsonl", "losses/losses.jsonl"):
+        (tmp_path / "bad" / name).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / "bad" / name)
+    listener = served(Store([tmp_path / "good", tmp_path / "bad"]))
+    for path in (
+        "recordings",
+        "query?recording=bad&statistic=io.ops",
+        "query?recording=good&statistic=io.ops",
+    ):
+        answer = httpx.get(f"{base(listener)}/api/v1/{path}", headers=HEADERS, timeout=PATIENCE)
+        assert answer.status_code == 200, (path, answer.text)

@@ -19,8 +19,11 @@ from pathlib import Path
 
 from ... import _core
 from ...errors import FormatError
+from ...files import map_regular, open_for_reading, refusal
 
 THREADS = min(8, os.cpu_count() or 1)
+LARGEST = 1 << 40
+"""Bytes that a sealed file may have: its size in the list is checked as well."""
 FRESH_NS = 10**8
 """What changed so short a time ago may change again without its times telling: that it is whole is
 not remembered."""
@@ -53,7 +56,11 @@ _guard = threading.Lock()
 
 def digest(path: Path) -> tuple[int, str]:
     """(size, CRC-32 in hexadecimal) of a file. Raises OSError."""
-    crc, size = _core.crc32_of_file(path)
+    descriptor = open_for_reading(path)
+    try:
+        crc, size = _core.crc32_of_file(Path(f"/proc/self/fd/{descriptor}"))
+    finally:
+        os.close(descriptor)
     return size, f"{crc:08x}"
 
 
@@ -125,8 +132,8 @@ def _damage_or_gone(part: Part) -> str:
 
 
 def _looked(part: Part, size: int) -> str:
-    if not part.path.is_file():
-        return "it is not a regular file"
+    if refused := refusal(part.path, limit=LARGEST):
+        return f"it {refused}"
     if part.bytes is not None and size != part.bytes:
         return f"it has {size} bytes, {part.bytes} were written"
     if part.crc32 is None:
@@ -146,7 +153,9 @@ def _pages(path: Path) -> str:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(
+            pa.BufferReader(map_regular(path)), page_checksum_verification=True
+        ) as file:
             for number in range(file.num_row_groups):
                 file.read_row_group(number, use_threads=False)
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...files import EVIDENCE, open_for_writing, read_regular
+from ...files import EVIDENCE, RefusedFileError, open_for_writing, read_regular
 from ...untrusted_text import parsed
 
 CRC = "crc32"
@@ -62,10 +62,10 @@ def append_line(path: Path, data: Mapping[str, Any], *, durable: bool = False) -
 
 def read_lines(path: Path) -> tuple[list[dict[str, Any]], int]:
     """(its objects in order, how many lines are none: torn by a kill, or damaged). Nothing where
-    there is no file."""
+    the file is missing or refused (see `files.refusal`)."""
     try:
         data = read_regular(path, limit=EVIDENCE)
-    except FileNotFoundError:
+    except (FileNotFoundError, RefusedFileError):
         return [], 0
     found = list(objects(data))
     whole = [

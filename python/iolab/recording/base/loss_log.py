@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
+from ...files import EVIDENCE, read_regular
 from .layout import LOSSES, Kind, replacing, telling
 from .lines import CRC, append_line, line_of, objects
 from .tail_reader import Appended
@@ -126,7 +127,7 @@ class LossLog:
 
         self._shrinks(LOSSES)
         with telling(self._path, "join its lines"), replacing(self._path) as temporary:
-            joined = _added(Noted(), objects(self._path.read_bytes()), reach)
+            joined = _added(Noted(), objects(read_regular(self._path, limit=EVIDENCE)), reach)
             lines = [*joined.lines, *([_of_lines(joined.damaged)] if joined.damaged else [])]
             temporary.write_text(
                 "".join(f"{line_of(_short(line))}\n" for line in lines), encoding="ascii"

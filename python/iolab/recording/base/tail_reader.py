@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from ...files import EVIDENCE, RefusedFileError, open_regular
 from .layout import telling
 from .lines import objects
 
@@ -17,6 +18,10 @@ MOST_FILES = 4
 """Files that are remembered unless more are asked for."""
 TAIL = 256
 """Bytes before what is new that must be as they were: else the file was written anew."""
+BLOCK = 64 << 20
+"""Bytes that are read and parsed at a time."""
+LONGEST = 16 << 20
+"""Bytes that a line may have; a longer one is damaged."""
 
 Lines = Mapping[int, Mapping[str, Any]]
 Keyed = Callable[[dict[str, Any]], int | None]
@@ -51,15 +56,17 @@ class Appended(Generic[T]):
         self._guard = threading.Lock()
 
     def of(self, path: Path) -> T:
-        """What the file says now; nothing where there is none. ResultsError where it can't be read:
-        that isn't to say that it is empty."""
+        """What the file says now; nothing where it is missing or refused (see `files.refusal`).
+        ResultsError where it can't be read: that isn't to say that it is empty."""
         with telling(path, "read what it holds"), self._guard:
             try:
-                file = path.open("rb")
-            except (FileNotFoundError, NotADirectoryError):
+                file = open_regular(path)
+            except (FileNotFoundError, NotADirectoryError, RefusedFileError):
                 return self._nothing
             with file:
                 status = _status(file.fileno())
+                if status[2] > EVIDENCE:
+                    return self._nothing
                 held = self._held.pop(path, None)
                 if held is None or held.identity != status:
                     held = self._read(file, status, held)
@@ -75,13 +82,19 @@ class Appended(Generic[T]):
             if file.read(len(held.tail)) == held.tail:
                 before, begin, tail = held.found, held.whole, held.tail
         file.seek(begin)
-        data = file.read()
-        ends = data.rfind(b"\n") + 1
-        found = self._adding(before, objects(data[:ends]))
+        total, rest = before, b""
+        while block := file.read(BLOCK):
+            data = rest + block
+            ends = data.rfind(b"\n") + 1
+            total = self._adding(total, objects(data[:ends]))
+            tail, rest, begin = (tail + data[:ends])[-TAIL:], data[ends:], begin + ends
+            if len(rest) > LONGEST:
+                total = self._adding(total, (None,))
+                tail, begin, rest = (tail + rest)[-TAIL:], begin + len(rest), b""
         # a last line without an end is being written, or was torn: it counts if it is whole, and is
         # read again
-        shown = self._adding(found, objects(data[ends:])) if data[ends:].strip() else found
-        return _Read(status, begin + ends, (tail + data[:ends])[-TAIL:], found, shown)
+        shown = self._adding(total, objects(rest)) if rest.strip() else total
+        return _Read(status, begin, tail, total, shown)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ...files import open_for_reading
+from ...files import RefusedFileError, open_for_reading, refusal
 from ..base.layout import (
     FACTS,
     GROWING,
@@ -46,6 +46,8 @@ def told_by_lock(directory: Path, facts: Facts) -> Told:
     """What the lock says; nothing where there is none."""
     try:
         descriptor = open_for_reading(directory / LOCK)
+    except RefusedFileError:
+        return Told(is_damaged=True)
     except OSError:
         return Told()
     try:
@@ -80,10 +82,22 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
         )
     told = told_by_lock(directory, facts)
     if told.is_damaged:
-        yield Damage(LOCK, "damaged", "it doesn't say any more until when everything is there")
+        refused = refusal(directory / LOCK)
+        yield Damage(
+            LOCK,
+            "damaged",
+            f"{f'it {refused}' if refused else 'its checksum is wrong'}: nothing says until when "
+            "the recording is complete",
+            bool(refused),
+        )
     elif facts.is_signed and not (directory / LOCK).exists():
-        yield Damage(LOCK, "missing", "it is missing: nothing says until when everything is there")
+        yield Damage(
+            LOCK, "missing", "it is missing: nothing says until when the recording is complete"
+        )
     for name in GROWING:
+        if refused := refusal(directory / name):
+            yield Damage(name, "damaged", f"it {refused}: its lines are lost", True)
+            continue
         least = told.sizes.get(name, 0)
         size = _size(directory / name)
         if size is None:

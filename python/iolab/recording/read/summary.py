@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import _core
 from ...errors import FormatError
+from ...files import map_regular
 from ..base.checked_files import DamagedError, check, damages
 from ..base.schema import LATENCY_BITS
 from ..segments.segments import noted_segments, part_of
@@ -268,10 +269,9 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
                     of_events.table(name)
                     if of_events is not None
                     else pq.read_table(
-                        path,
+                        pa.BufferReader(map_regular(path)),
                         columns=wanted,
                         use_threads=False,
-                        memory_map=True,
                         page_checksum_verification=True,
                     )
                 )
@@ -289,6 +289,7 @@ def _read_maps(directory: Path, sealed: Sequence[Segment]) -> dict[str, pa.Table
 
 def mapped(path: Path) -> Maps:
     """The default maps of a sealed segment, made anew of its events."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from ..base.schema import EVENTS
@@ -296,7 +297,9 @@ def mapped(path: Path) -> Maps:
     from ..segments.sealing import by_source
 
     largest = 0
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(
+        pa.BufferReader(map_regular(path)), page_checksum_verification=True
+    ) as file:
         groups = range(file.num_row_groups)
         for number in groups:
             offsets = file.read_row_group(number, columns=["offset_bytes"], use_threads=False)[

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
+from ...files import EVIDENCE, read_regular
 from ...integrity import Finding, Progress, Verification
 from ..base.checked_files import Part, check, damages
 from ..base.layout import (
@@ -264,7 +265,7 @@ def _relisted(path: Path) -> None:
     lines of whole files that have none."""
     place = path / SEGMENTS
     if place.exists():
-        data = place.read_bytes()
+        data = read_regular(place, limit=EVIDENCE)
         lines = list(objects(data))
         if None in lines:
             with replacing(place.with_name(f"{SEGMENTS}.damaged")) as kept:

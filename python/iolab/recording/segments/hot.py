@@ -18,6 +18,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from ...files import RefusedFileError, map_regular
+
+LARGEST = 1 << 30
+"""Bytes that a hot file may have; it is sealed long before."""
 MOST_TRIES = 2000
 """Places behind damage at which an append is looked for."""
 
@@ -100,11 +104,12 @@ def last_ns(batches: Iterable[pa.RecordBatch]) -> int | None:
 def read_hot(path: Path, schema: pa.Schema) -> HotRead:
     """Read a hot file, without copying it. It may grow meanwhile. FileNotFoundError where it has
     been sealed and removed."""
-    size = path.stat().st_size
-    if not size:
+    try:
+        data = pa.py_buffer(map_regular(path, limit=LARGEST))
+    except RefusedFileError:
+        return HotRead([], 0, path.lstat().st_size, True)
+    if not data.size:
         return HotRead([], 0, 0)
-    with pa.memory_map(str(path)) as source:
-        data = source.read_buffer()
     good, position = 0, 0
     while (place := _crc_place(data, position)) is not None:
         if not _crc_holds(data, position, place):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ... import __version__
+from ...files import map_regular
 from ..base.checked_files import Part, digest, known_damage
 from ..base.layout import (
     KINDS,
@@ -348,7 +349,7 @@ def _own_facts(path: Path) -> dict[str, Any]:
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_metadata(path).metadata or {}
+        metadata = pq.read_metadata(pa.BufferReader(map_regular(path))).metadata or {}
         facts = json.loads(metadata.get(b"iolab", b""))
         if isinstance(facts, dict) and isinstance(facts.get("sources"), dict):
             return facts

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ...errors import FormatError, IolabError
+from ...files import open_regular
 from .alert import AlertLine, AlertLog
 
 LARGEST = 4 << 20
@@ -70,7 +71,7 @@ def _opened(path: Path) -> tuple[int | None, bytes]:
     """(which file it is, None for none; its whole content). One that somebody else let grow is cut
     to its end."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             status = os.fstat(file.fileno())
             start = file.seek(max(0, status.st_size - 2 * LARGEST))
             data = file.read(2 * LARGEST)

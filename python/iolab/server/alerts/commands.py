@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import UsageError
+from ...files import open_regular
 from ..base.json_store import NAMES
 
 LONGEST_S = 60.0
@@ -117,7 +118,7 @@ def read_commands(path: Path | None) -> Commands:
     if path is None:
         return Commands()
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             status = os.fstat(file.fileno())
             if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or status.st_uid not in owners():
                 raise UsageError(

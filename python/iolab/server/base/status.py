@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ...files import read_regular
+
 FILE = "status.json"
 _LARGEST = 1 << 20
 STALE = 30.0
@@ -17,9 +19,7 @@ def status_of(directory: Path) -> dict[str, Any]:
     """Its content; empty where there is none that can be read."""
     path = directory / FILE
     try:
-        if path.stat().st_size > _LARGEST:
-            return {}
-        found = json.loads(path.read_bytes())
+        found = json.loads(read_regular(path, limit=_LARGEST))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

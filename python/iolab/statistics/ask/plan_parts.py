@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...errors import FormatError
+from ...files import map_regular
 from ...recording.segments.segments import noted_segments
 from ..engine.windows import Window
 from ..kept.answer import RollUps
@@ -94,7 +95,7 @@ def _files_part(name: str, paths: Sequence[Path], spans: Sequence[tuple[int, int
     import pyarrow.parquet as pq
 
     try:
-        rows = sum(pq.read_metadata(path).num_rows for path in paths)
+        rows = sum(pq.read_metadata(pa.BufferReader(map_regular(path))).num_rows for path in paths)
         size = sum(path.stat().st_size for path in paths)
     except (OSError, pa.ArrowException) as error:
         raise FormatError(f"can't be read: {error}", where=paths[0].parent) from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import ResultsError
+from ...files import refusal
 from ...recording.base.counts import HeatCounts, Weight, Y
 from ...recording.base.intervals import joined
 from ...recording.read.recording import Recording
@@ -296,7 +297,7 @@ def trouble(recording: Recording) -> tuple[str, ...]:
 def damaged(directory: Path) -> list[tuple[Path, str]]:
     """Files of what was kept that are damaged, missing or unexpected, as far as no file must be
     read for it."""
-    there = {name: (directory / name).is_file() for name in (DEFINITIONS, STATE, LIST)}
+    there = {name: (directory / name).exists() for name in (DEFINITIONS, STATE, LIST)}
     if not any(there.values()):
         return []
     found = [
@@ -325,6 +326,11 @@ def damaged(directory: Path) -> list[tuple[Path, str]]:
             if is_ours
             else found
         )
+    if refused := refusal(directory / LIST):
+        return [
+            *found,
+            (directory / LIST, f"it {refused}: the list of files is damaged"),
+        ]
     known = listed(directory)
     if known.damaged:
         found.append(

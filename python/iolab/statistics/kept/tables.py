@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import FormatError
+from ...files import map_regular
 from ...recording.base.grids import WITHOUT
 from ...recording.base.layout import replacing, telling
 from .storage_kind import Form
@@ -215,7 +216,11 @@ def about(path: Path) -> About:
     """What a file says of itself. FormatError where it is damaged, FileNotFoundError where a merge
     has replaced it."""
     try:
-        data = json.loads((pq.read_metadata(path).metadata or {}).get(KEY.encode(), b""))
+        data = json.loads(
+            (pq.read_metadata(pa.BufferReader(map_regular(path))).metadata or {}).get(
+                KEY.encode(), b""
+            )
+        )
         bits = data["bits"]
         found = About(
             str(data["statistic"]),
@@ -242,7 +247,7 @@ def read(path: Path) -> Sums:
     told = about(path)
     try:
         table = pq.read_table(
-            path,
+            pa.BufferReader(map_regular(path)),
             use_threads=False,
             page_checksum_verification=True,
             read_dictionary=list(_PLACES[told.form]),
