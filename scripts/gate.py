@@ -30,6 +30,9 @@ LOGS = ROOT / "build/gate"
 BIN = ROOT / ".venv/bin"
 NPM = ("scripts/with-node", "npm", "--prefix", "web", "run", "--silent")
 REAL = "fio or loops or tracing"
+DEEP = {"IOLAB_TEST_DEPTH": "all"}
+SAMPLE = {"PROPTEST_RNG_SEED": "447"}
+"""Environment of the steps: at full depth, and for the gate, where each run tries the same cases."""
 SHOWN = 30
 """Lines of a failed check that are printed."""
 EVERY = 60.0
@@ -90,7 +93,7 @@ def main() -> int:
     steps = [step for group in options.groups for step in steps_of(group, options.deep)]
     started = time.monotonic()
     try:
-        outcomes = Runner(steps, {"IOLAB_TEST_DEPTH": "all"} if options.deep else {}).run()
+        outcomes = Runner(steps, DEEP if options.deep else SAMPLE).run()
     except KeyboardInterrupt:
         print("gate: interrupted", file=sys.stderr)
         return 130

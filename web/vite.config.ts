@@ -5,7 +5,7 @@ import { defineConfig } from "vite";
 export default defineConfig({
 	define: { "process.env.NODE_ENV": '"production"' },
 	// as long as a busy machine takes
-	test: { testTimeout: 60_000 },
+	test: { testTimeout: 60_000, setupFiles: ["tests/setup.ts"] },
 	oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
 	build: {
 		outDir: "../python/iolab/report/static",

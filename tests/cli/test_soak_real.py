@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing, pytest.mark.exclusive]
 
 
+@pytest.mark.deep
 def test_a_short_soak() -> None:
     need_tracing()
     need_loops("fio")

@@ -106,6 +106,7 @@ def rows_below(page: Any, statistic: str, bound: float) -> Any:
     return rows.nth(min(within))
 
 
+@pytest.mark.deep
 def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
     with played("bands", tmp_path) as place, worksheet(browser, place / "bands", tmp_path) as page:
         shown(page, FILE_LATENCY, LATENCY)
@@ -143,6 +144,7 @@ def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
         assert cells(page, f"{READS}[latency>={round(bound)}ns][offset]").quantile(0.2) > 48 * MIB
 
 
+@pytest.mark.deep
 def test_latency_plummets_when_a_cache_is_switched_on(browser: Any, tmp_path: Path) -> None:
     with played("cache", tmp_path) as place, worksheet(browser, place / "cache", tmp_path) as page:
         shown(page, FILE_LATENCY, "io.ops[op=read]")
@@ -183,6 +185,7 @@ def test_latency_plummets_when_a_cache_is_switched_on(browser: Any, tmp_path: Pa
         kept(page, "cache-compared")
 
 
+@pytest.mark.deep
 def test_one_slow_disk_stands_out_among_its_equals(browser: Any, tmp_path: Path) -> None:
     need_limits()
     with (
@@ -237,6 +240,7 @@ def test_one_slow_disk_stands_out_among_its_equals(browser: Any, tmp_path: Path)
         kept(page, "slow-disk-latency")
 
 
+@pytest.mark.deep
 def test_a_load_that_grows_by_steps_is_a_staircase(browser: Any, tmp_path: Path) -> None:
     with (
         played("steps", tmp_path, shorter=('every = "5s"', 'every = "3s"')) as place,
@@ -277,6 +281,7 @@ def test_a_load_that_grows_by_steps_is_a_staircase(browser: Any, tmp_path: Path)
         print(f"a stepped load: {', '.join(f'{rate:.0f}' for rate in rates)} reads a second")
 
 
+@pytest.mark.deep
 def test_a_client_behind_a_slow_link_is_found_by_its_line(browser: Any, tmp_path: Path) -> None:
     need_probe()
     need_network()

@@ -24,6 +24,7 @@ from iolab.server.http.app import application
 from iolab.server.http.openapi import REFUSALS, document
 from iolab.server.queries.routes import ROUTES
 from iolab.statistics.kept import manage
+from support.depth import depth
 from support.service import TOKEN, watched
 
 load_all_checks()
@@ -344,7 +345,7 @@ def test_the_service_does_what_the_document_says(
 
     @given(operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=48 if which == "known" else 12,
+        max_examples=depth(12, 48) if which == "known" else depth(3, 12),
         deadline=None,
         derandomize=True,
         database=None,
