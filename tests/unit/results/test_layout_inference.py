@@ -303,6 +303,48 @@ def test_a_layout_is_found(samples: list[Sample], layouts: list[str]) -> None:
             ["{variant}/jobs-{path_numjobs:int}.json"],
             1,
         ),
+        # a level of two words is one level next to those of one word
+        (
+            [
+                Sample(
+                    f"nvme2n2_{scheduler}_4Ki_{key}-{n}.json",
+                    {"bs": "4Ki", "iodepth": "1", "numjobs": "1", key: str(n)},
+                )
+                for scheduler in ("none", "bfq", "kyber", "mq-deadline")
+                for key in ("iodepth", "numjobs")
+                for n in (4, 12)
+            ],
+            [
+                "nvme2n2_{variant}_4Ki_iodepth-{iodepth:int}.json",
+                "nvme2n2_{variant}_4Ki_numjobs-{numjobs:int}.json",
+            ],
+            0,
+        ),
+        (
+            [
+                Sample(f"{folder}/{scheduler}_qd-{n}.json", {"iodepth": str(n)})
+                for folder, scheduler in (("x", "bfq"), ("x", "kyber"), ("y", "mq-deadline"))
+                for n in (4, 12)
+            ],
+            ["{variant}/{name1}_qd-{iodepth:int}.json"],
+            0,
+        ),
+        (
+            [
+                *_samples(
+                    "nvme2n2_{v}_iodepth-{iodepth}.json",
+                    ("iodepth",),
+                    v=["none", "bfq", "mq-deadline"],
+                    iodepth=[1, 8],
+                ),
+                *_samples("nvme2n2_mq-deadline_active_zones-{zones}.json", (), zones=[1, 14]),
+            ],
+            [
+                "nvme2n2_{variant}_active_zones-{active_zones:int}.json",
+                "nvme2n2_{variant}_iodepth-{iodepth:int}.json",
+            ],
+            0,
+        ),
         # fio counts the jobs of both hosts, the path those of each
         (
             [
@@ -367,3 +409,35 @@ def check_layouts(paths: list[str]) -> None:
             for layout in layouts
             for each in (path, path.rpartition("/")[0])
         )
+
+
+def test_an_inference_that_failed_says_so() -> None:
+    keys = [
+        "qd",
+        "jobs",
+        "bs",
+        "size",
+        "runtime",
+        "fsync",
+        "direct",
+        "nrfiles",
+        "disks",
+        "vdevs",
+        "rs",
+        "thr",
+        "compression",
+        "rw",
+    ]
+    names = [
+        Sample("_".join(f"{key}-{place}" for key in keys[:place]) + ".json")
+        for place in range(1, 15)
+    ]
+    forms = infer_layouts(names)
+    assert (len(forms.layouts), len(forms.doubts)) == (14, 1)
+    ids = [
+        Sample(f"{n:x}{n * 7919:x}abc_qd-{n % 4}.json", {"iodepth": str(n % 4)})
+        for n in range(1000)
+    ]
+    found = infer_layouts(ids)
+    assert found.layouts == ("{name1}_qd-{iodepth:int}.json",)
+    assert len(found.doubts) == 1

@@ -309,21 +309,84 @@ def _classes(units: list[_Unit]) -> list[_Class]:
                 known[name, is_file] = _Part(words_of(name, is_file=is_file))
             unit.parts.append(known[name, is_file])
         groups[unit.is_file, len(names)].append(unit)
-    found = []
+    classes = []
     for group in groups.values():
-        whole = [
-            _is_whole([unit.parts[level] for unit in group]) for level in range(len(group[0].parts))
-        ]
-        by_shape: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
+        depth = range(len(group[0].parts))
+        whole = [_is_whole([unit.parts[level] for unit in group]) for level in depth]
+        alike: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
         for unit in group:
-            by_shape[
-                tuple(
-                    "" if is_whole else part.shape
-                    for is_whole, part in zip(whole, unit.parts, strict=True)
-                )
+            alike[
+                tuple(() if whole[level] else _skeleton(unit.parts[level].shape) for level in depth)
             ].append(unit)
-        found += [_columns(members, whole) for members in by_shape.values()]
-    return found
+        for members in alike.values():
+            for level in depth:
+                if not whole[level]:
+                    _align([unit.parts for unit in members], level)
+            by_shape: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
+            for unit in members:
+                by_shape[
+                    tuple(() if whole[level] else unit.parts[level].shape for level in depth)
+                ].append(unit)
+            classes += [_columns(same, whole) for same in by_shape.values()]
+    return classes
+
+
+def _skeleton(shape: Sequence[str]) -> tuple[str, ...]:
+    """What of a name's shape is neither a plain word nor glue."""
+    return tuple(kind for kind in shape if kind != "word" and not kind.startswith("="))
+
+
+def _align(names: Sequence[list[_Part]], level: int) -> None:
+    """Give names of one level one shape, where they differ in the words between two separators:
+    `mq-deadline` is one word in `nvme0n1_mq-deadline_4k`, as `bfq` is in `nvme0n1_bfq_4k`."""
+    parts = list({id(parts[level]): parts[level] for parts in names}.values())
+    if len({part.shape for part in parts}) == 1:
+        return
+    glue = Counter(
+        text for part in parts for text in {word.text for word in part if word.kind == "glue"}
+    )
+    common = [text for text, count in glue.items() if count == len(parts)][:4]
+    best: dict[int, _Part] = {}
+    for size in range(len(common), 0, -1):
+        for separators in itertools.combinations(common, size):
+            cuts = [_segments(part, separators) for part in parts]
+            aligned = _joined_segments(cuts)
+            if aligned is not None and (
+                not best or len(aligned[0]) > len(next(iter(best.values())))
+            ):
+                best = {id(part): new for part, new in zip(parts, aligned, strict=True)}
+    if best:
+        for name in names:
+            name[level] = best[id(name[level])]
+
+
+def _segments(part: _Part, separators: Iterable[str]) -> list[_Part]:
+    """A name cut at separators, which are segments of their own."""
+    segments = [_Part()]
+    for word in part:
+        if word.kind == "glue" and word.text in separators:
+            segments += [_Part([word]), _Part()]
+        else:
+            segments[-1].append(word)
+    return segments
+
+
+def _joined_segments(names: Sequence[list[_Part]]) -> list[_Part] | None:
+    """Names of one shape, in which plain segments that differ in shape are one word; None where
+    there is no such shape."""
+    if len({len(segments) for segments in names}) > 1:
+        return None
+    joined = [_Part() for _ in names]
+    for column in zip(*names, strict=True):
+        if len({segment.shape for segment in column}) == 1:
+            words: Iterable[list[Token]] = column
+        elif any(not segment or _skeleton(segment.shape) for segment in column):
+            return None
+        else:
+            words = [[Token("".join(word.text for word in segment), "word")] for segment in column]
+        for part, segment in zip(joined, words, strict=True):
+            part.extend(segment)
+    return joined if len({part.shape for part in joined}) == 1 else None
 
 
 def _is_whole(parts: list[_Part]) -> bool:
@@ -607,6 +670,7 @@ def _name_rest(classes: list[_Class]) -> None:
     """What is left: one column of text is the variant, the others are factors named by the words
     beside them, else by their place."""
     _open_constant_levels(classes)
+    _open_constant_words(classes)
     choices: dict[tuple[int, int], list[tuple[_Class, _Column]]] = defaultdict(list)
     for shape in classes:
         for column in shape.columns:
@@ -676,6 +740,52 @@ def _open_constant_levels(classes: list[_Class]) -> None:
                 ]
 
 
+def _open_constant_words(classes: list[_Class]) -> None:
+    """A word that is the same in one class, where another class has a field between the same words,
+    is that field in both: `mq-deadline` of `sda_mq-deadline_zones-4`, as of `sda_{}_qd-{}`."""
+    fields: dict[tuple[bool, int, int, str], str] = {}
+    for shape in classes:
+        for level, columns in enumerate(shape.levels):
+            before = ""
+            for column, after in itertools.pairwise(columns):
+                if column.varies:
+                    if column.name is None and _is_open(column) and not column.is_number:
+                        place = (shape.units[0].is_file, len(shape.levels), level, before)
+                        fields.setdefault(place, after.values[0])
+                    break
+                before += column.values[0]
+    for shape in classes:
+        for level, columns in enumerate(shape.levels):
+            before = ""
+            for first, column in enumerate(columns):
+                if column.varies or column.name is not None:
+                    break
+                place = (shape.units[0].is_file, len(shape.levels), level, before)
+                last = first
+                while last < len(columns) and columns[last].values[0] != fields.get(place):
+                    last += 1
+                words = columns[first:last]
+                if (
+                    words
+                    and last < len(columns)
+                    and all(
+                        not word.varies
+                        and word.name is None
+                        and not word.is_key
+                        and word.tokens[0].kind in ("word", "glue")
+                        for word in words
+                    )
+                ):
+                    text = "".join(word.values[0] for word in words)
+                    columns[first:last] = [
+                        _Column(
+                            level, [Token(text, "word")] * len(shape.units), False, is_field=True
+                        )
+                    ]
+                    break
+                before += column.values[0]
+
+
 def _is_folder(shape: _Class, level: int) -> bool:
     return level < len(shape.levels) - 1 or not shape.units[0].is_file
 
@@ -691,7 +801,7 @@ def _plain_name(shape: _Class, column: _Column) -> str:
     place = columns.index(column)
     is_file = shape.units[0].is_file and column.level == len(shape.levels) - 1
     by_place = (
-        f"name{each.levels[column.level].index(column) // 2 + 1}"
+        f"name{shape.levels[column.level].index(column) // 2 + 1}"
         if is_file
         else f"{UNNAMED_FOLDER}{column.level + 1}"
     )
