@@ -170,6 +170,33 @@ def test_trees_of_two_shapes_are_compared_cell_by_cell(tmp_path: Path) -> None:
     assert _runs(again) == _runs(results)
 
 
+def test_fio_decides_between_layouts_and_a_given_one_that_contradicts_it_is_noted(
+    tmp_path: Path,
+) -> None:
+    tree = tmp_path / "tree"
+    for number, (depth, jobs) in enumerate(itertools.product((1, 8), (2, 4))):
+        _put(
+            tree / f"x{depth}-{jobs}.json",
+            seed=number,
+            jobs=jobs,
+            iodepth=str(depth),
+            numjobs=str(jobs),
+        )
+    layouts = ["x{numjobs:int}-{iodepth:int}.json", "x{iodepth:int}-{numjobs:int}.json"]
+    _, results = _import(tree, tmp_path / "both", layouts)
+    found, wrong = _import(tree, tmp_path / "wrong", layouts[0])
+    for run in results.runs:
+        assert run.factors["iodepth"] == int(run.options["iodepth"])
+        assert run.factors["numjobs"] == int(run.options["numjobs"])
+    assert sorted((run.factors["numjobs"], run.factors["iodepth"]) for run in wrong.runs) == [
+        (1, 2),
+        (1, 4),
+        (8, 2),
+        (8, 4),
+    ]
+    assert sum("contradicts" in note for note in found.notes) == 2
+
+
 def test_folders_without_a_result_and_the_root_are_no_runs(tmp_path: Path) -> None:
     for variant in ("before", "after"):
         _put(tmp_path / "tree" / variant / "fio.json", seed=len(variant))

@@ -190,7 +190,10 @@ def _samples(
             ],
             ["{variant}/{rw}.json"],
         ),
-        (_samples("engine={e}/fio.json", (), e=["io_uring", "libaio"]), ["engine={ioengine}"]),
+        (
+            _samples("engine={ioengine}/fio.json", ("ioengine",), ioengine=["io_uring", "libaio"]),
+            ["engine={ioengine}"],
+        ),
         # one result alone
         ([Sample("fio.json")], ["fio.json"]),
         (
@@ -236,6 +239,137 @@ def test_a_layout_is_found(samples: list[Sample], layouts: list[str]) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("samples", "layouts", "doubts"),
+    [
+        # a size is no number of jobs, a key belongs to the value after it
+        (
+            [
+                Sample(
+                    f"nvme2n2_none_4Ki_numjobs-{jobs}.json",
+                    {"rw": "randread", "bs": "4Ki", "numjobs": str(jobs), "iodepth": "1"},
+                )
+                for jobs in (1, 12)
+            ],
+            ["nvme2n2_none_4Ki_numjobs-{numjobs:int}.json"],
+            0,
+        ),
+        (
+            [
+                Sample(f"none_4Ki_iodepth-{depth}.json", {"bs": "4Ki", "iodepth": str(depth)})
+                for depth in (4, 8)
+            ],
+            ["none_4Ki_iodepth-{iodepth:int}.json"],
+            0,
+        ),
+        # three keys, each before its value; fio echoes sizes with their unit
+        (
+            [
+                Sample(
+                    f"bs_{size}_proc_{processes}_qd_{depth}.txt",
+                    {"bs": f"{size}k", "iodepth": str(depth), "ioengine": "libaio"},
+                )
+                for size, processes, depth in itertools.product((4, 64), (1, 10), (4, 32))
+            ],
+            ["bs_{bs_kib:int}_proc_{proc:int}_qd_{iodepth:int}.txt"],
+            0,
+        ),
+        # keys after their values, keys on both sides, keys without glue
+        (
+            [
+                Sample(
+                    f"{depth}-qd_{jobs}-jobs.json", {"iodepth": str(depth), "numjobs": str(jobs)}
+                )
+                for depth, jobs in itertools.product((1, 8), (2, 4))
+            ],
+            ["{iodepth:int}-qd_{numjobs:int}-jobs.json"],
+            0,
+        ),
+        (
+            [
+                Sample(f"{jobs}jobs-qd-{depth}.json", {"iodepth": str(depth), "numjobs": str(jobs)})
+                for depth, jobs in itertools.product((1, 8), (2, 4))
+            ],
+            ["{numjobs:int}jobs-qd-{iodepth:int}.json"],
+            0,
+        ),
+        # a key that fio contradicts names no option of fio's
+        (
+            [
+                Sample(f"{v}/jobs-{n}.json", {"numjobs": "4", "iodepth": "1"})
+                for v in ("old", "new")
+                for n in (4, 8)
+            ],
+            ["{variant}/jobs-{path_numjobs:int}.json"],
+            1,
+        ),
+        # a level of two words is one level next to those of one word
+        (
+            [
+                Sample(
+                    f"nvme2n2_{scheduler}_4Ki_{key}-{n}.json",
+                    {"bs": "4Ki", "iodepth": "1", "numjobs": "1", key: str(n)},
+                )
+                for scheduler in ("none", "bfq", "kyber", "mq-deadline")
+                for key in ("iodepth", "numjobs")
+                for n in (4, 12)
+            ],
+            [
+                "nvme2n2_{variant}_4Ki_iodepth-{iodepth:int}.json",
+                "nvme2n2_{variant}_4Ki_numjobs-{numjobs:int}.json",
+            ],
+            0,
+        ),
+        (
+            [
+                Sample(f"{folder}/{scheduler}_qd-{n}.json", {"iodepth": str(n)})
+                for folder, scheduler in (("x", "bfq"), ("x", "kyber"), ("y", "mq-deadline"))
+                for n in (4, 12)
+            ],
+            ["{variant}/{name1}_qd-{iodepth:int}.json"],
+            0,
+        ),
+        (
+            [
+                *_samples(
+                    "nvme2n2_{v}_iodepth-{iodepth}.json",
+                    ("iodepth",),
+                    v=["none", "bfq", "mq-deadline"],
+                    iodepth=[1, 8],
+                ),
+                *_samples("nvme2n2_mq-deadline_active_zones-{zones}.json", (), zones=[1, 14]),
+            ],
+            [
+                "nvme2n2_{variant}_active_zones-{active_zones:int}.json",
+                "nvme2n2_{variant}_iodepth-{iodepth:int}.json",
+            ],
+            0,
+        ),
+        # fio counts the jobs of both hosts, the path those of each
+        (
+            [
+                Sample(f"{v}/jobs-{n}.json", {"numjobs": str(2 * n)}, {"numjobs": str(n)})
+                for v in ("old", "new")
+                for n in (4, 8)
+            ],
+            ["{variant}/jobs-{numjobs:int}.json"],
+            0,
+        ),
+    ],
+)
+def test_the_options_of_fio_decide(samples: list[Sample], layouts: list[str], doubts: int) -> None:
+    found = infer_layouts(samples)
+    assert list(found.layouts) == layouts
+    assert len(found.doubts) == doubts
+    for sample in samples:
+        fields = next(
+            fields
+            for layout in map(parse_layout, found.layouts)
+            if (fields := layout.match(sample.path)) is not None
+        )
+        assert all(sample.agrees(name, str(value)) is not False for name, value in fields.items())
+
+
 def test_folders_of_copies_are_named_and_left_out() -> None:
     runs = _samples("{v}/fio-{numjobs}-jobs/fio.json", (), v=["master", "project"], numjobs=[1, 2])
     copies = _samples("{v}/results/fio-{numjobs}-jobs/fio.json", (), v=["master"], numjobs=[1, 2])
@@ -275,3 +409,35 @@ def check_layouts(paths: list[str]) -> None:
             for layout in layouts
             for each in (path, path.rpartition("/")[0])
         )
+
+
+def test_an_inference_that_failed_says_so() -> None:
+    keys = [
+        "qd",
+        "jobs",
+        "bs",
+        "size",
+        "runtime",
+        "fsync",
+        "direct",
+        "nrfiles",
+        "disks",
+        "vdevs",
+        "rs",
+        "thr",
+        "compression",
+        "rw",
+    ]
+    names = [
+        Sample("_".join(f"{key}-{place}" for key in keys[:place]) + ".json")
+        for place in range(1, 15)
+    ]
+    forms = infer_layouts(names)
+    assert (len(forms.layouts), len(forms.doubts)) == (14, 1)
+    ids = [
+        Sample(f"{n:x}{n * 7919:x}abc_qd-{n % 4}.json", {"iodepth": str(n % 4)})
+        for n in range(1000)
+    ]
+    found = infer_layouts(ids)
+    assert found.layouts == ("{name1}_qd-{iodepth:int}.json",)
+    assert len(found.doubts) == 1

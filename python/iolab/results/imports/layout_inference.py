@@ -7,13 +7,14 @@ corrected. Everything afterwards goes by it.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from .layout import parse_layout
-from .options import UNNAMED_FOLDER, telling_options
+from .options import UNNAMED_FOLDER, is_same_value, telling_options
 from .path_words import (
     MEDIA,
     SIZES,
@@ -21,7 +22,6 @@ from .path_words import (
     identifier,
     is_baseline,
     key_of_word,
-    same_value,
     words_of,
 )
 
@@ -40,6 +40,12 @@ _OPTIONS = (
     "nrfiles",
 )
 """Options that a column of values is held against, the likely ones first."""
+
+MAX_LAYOUTS, MAX_LENGTH, MAX_VARIANTS = 12, 1000, 64
+"""More layouts, characters of all of them, or variants show that the inference failed."""
+
+_UNITS = {"kib": 1 << 10, "mib": 1 << 20}
+"""Units of sizes that paths give as numbers: `bs_4` where fio echoes `4k`."""
 
 _COPIES = {
     "results",
@@ -62,21 +68,45 @@ _COPIES = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A result: its path below the tree, and what fio echoed of its options where it reports one
-    group (`section`, the job's name, where it echoed nothing)."""
+    """A result of a tree.
+
+    Attributes:
+        path: below the tree.
+        options: what fio echoed, in which `numjobs` counts all jobs (`options_of`); `section`, the
+        name of the job, where fio echoed nothing.
+        echoed: options that all jobs echo alike, where they differ from `options`: `numjobs` of one
+        host of several.
+    """
 
     path: str
     options: Mapping[str, str] = field(default_factory=dict)
+    echoed: Mapping[str, str] = field(default_factory=dict)
+
+    def agrees(self, name: str, text: str) -> bool | None:
+        """Whether fio echoed that value of a field; None where it echoed none."""
+        option = _option_of(name)
+        echoes = [options[option] for options in (self.options, self.echoed) if option in options]
+        return any(is_same_value(option, echo, text) for echo in echoes) if echoes else None
+
+    def echo(self, name: str) -> str | None:
+        """What fio echoed of a field."""
+        return self.options.get(_option_of(name))
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """Layouts that take the results; those that would take the copies beside them; whose paths the
-    copies are."""
+    """Layouts of a tree.
+
+    Attributes:
+        layouts: those that take the results.
+        copies: those that would take the copies next to the results; copy_paths: of the copies.
+        doubts: what shows that the layouts are not what the paths mean, in words.
+    """
 
     layouts: tuple[str, ...]
     copies: tuple[str, ...] = ()
     copy_paths: frozenset[str] = frozenset()
+    doubts: tuple[str, ...] = ()
 
 
 class _Part(list[Token]):
@@ -104,16 +134,26 @@ class _Part(list[Token]):
 class _Unit:
     """What a layout is to match: a folder with one result, or a result."""
 
+    sample: Sample
     path: str
     is_file: bool
-    options: Mapping[str, str]
     parts: list[_Part] = field(default_factory=list)
+
+    def agrees(self, option: str, text: str, scale: int = 1) -> bool | None:
+        """`Sample.agrees` with a number in units of `scale` bytes."""
+        return self.sample.agrees(option, str(int(text) * scale) if scale > 1 else text)
 
 
 @dataclass
 class _Column:
-    """One place of the paths of a class: its texts by unit, and the field that it is. `is_field`
-    says that it is one though its text is the same in all of this class."""
+    """One place of the paths of a class: its texts by unit, and the field that it is.
+
+    Attributes:
+        is_field: it is one though its text is the same in all of this class.
+        is_key: it names the field next to it.
+        contradicts: what its key names, where fio echoed other values.
+        is_crowded: it has more texts than a comparison has variants.
+    """
 
     level: int
     tokens: list[Token]
@@ -121,6 +161,9 @@ class _Column:
     name: str | None = None
     kind: str = "str"
     is_field: bool = False
+    is_key: bool = False
+    contradicts: str = ""
+    is_crowded: bool = False
 
     @property
     def values(self) -> list[str]:
@@ -152,16 +195,64 @@ def infer_layouts(samples: Sequence[Sample]) -> Inferred:
     units = _units(samples)
     paths = {unit.path for unit in units}
     copies = {unit.path for unit in units if _is_copy(unit.path, paths)}
-    taken = _texts([unit for unit in units if unit.path not in copies])
+    classes = _named_classes([unit for unit in units if unit.path not in copies])
+    layouts = _texts(classes)
     return Inferred(
-        taken,
-        _texts(units, copies) if copies else (),
+        layouts,
+        _texts(_named_classes(units), copies) if copies else (),
         frozenset(
             sample.path
             for sample in samples
             if sample.path in copies or sample.path.rpartition("/")[0] in copies
         ),
+        tuple(_doubts(classes, layouts)),
     )
+
+
+def _named_classes(units: list[_Unit]) -> list[_Class]:
+    classes = _classes(units)
+    _name(classes)
+    return classes
+
+
+def _doubts(classes: list[_Class], layouts: Sequence[str]) -> Iterable[str]:
+    """What shows that the layouts are not what the paths mean."""
+    contradicting: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for shape in classes:
+        for column in shape.columns:
+            if column.contradicts:
+                contradicting[column.contradicts, column.name or ""] += [
+                    f"'{text}' of {unit.path}, where fio echoed "
+                    f"{_option_of(column.contradicts)}={unit.sample.echo(column.contradicts)}"
+                    for unit, text in zip(shape.units, column.values, strict=True)
+                    if unit.agrees(column.contradicts, text) is False
+                ]
+    for (key, name), examples in contradicting.items():
+        yield (
+            f"{key} in the paths is not fio's {_option_of(key)}: {len(examples)} "
+            f"contradict{'' if len(examples) > 1 else 's'} it, such as {examples[0]}; "
+            f"the factor is called {name}"
+        )
+    if len(layouts) > MAX_LAYOUTS or sum(map(len, layouts)) > MAX_LENGTH:
+        yield (
+            f"the inference is uncertain: the paths have {len(layouts)} forms; "
+            "--layout PATTERN states what they mean, or import one folder at a time"
+        )
+    many = next(
+        (
+            (column, values)
+            for shape in classes
+            for column in shape.columns
+            if column.is_crowded and (values := len(set(column.values)))
+        ),
+        None,
+    )
+    if many is not None:
+        yield (
+            f"the inference is uncertain: {many[1]} names such as '{many[0].values[0]}' are not "
+            f"taken as variants, but as the factor {many[0].name}; --layout PATTERN states what "
+            "they mean"
+        )
 
 
 def _is_copy(path: str, paths: set[str]) -> bool:
@@ -188,21 +279,17 @@ def _units(samples: Sequence[Sample]) -> list[_Unit]:
             for word in _Part(words_of(name, is_file=True)).shape
         )
         if depth and max(folders.values()) == 1 and not telling:
-            units += [
-                _Unit(sample.path.rpartition("/")[0], False, sample.options) for sample in group
-            ]
+            units += [_Unit(sample, sample.path.rpartition("/")[0], False) for sample in group]
         else:
-            units += [_Unit(sample.path, True, sample.options) for sample in group]
+            units += [_Unit(sample, sample.path, True) for sample in group]
     return units
 
 
-def _texts(units: list[_Unit], only: set[str] | None = None) -> tuple[str, ...]:
-    classes = _classes(units)
-    _name(classes)
+def _texts(classes: list[_Class], only: set[str] | None = None) -> tuple[str, ...]:
     texts = {
-        _text(each): None
-        for each in classes
-        if only is None or all(unit.path in only for unit in each.units)
+        _text(shape): None
+        for shape in classes
+        if only is None or all(unit.path in only for unit in shape.units)
     }
     return tuple(sorted(texts, key=lambda text: (-text.count("/"), text.count("{"), -len(text))))
 
@@ -222,21 +309,84 @@ def _classes(units: list[_Unit]) -> list[_Class]:
                 known[name, is_file] = _Part(words_of(name, is_file=is_file))
             unit.parts.append(known[name, is_file])
         groups[unit.is_file, len(names)].append(unit)
-    found = []
+    classes = []
     for group in groups.values():
-        whole = [
-            _is_whole([unit.parts[level] for unit in group]) for level in range(len(group[0].parts))
-        ]
-        by_shape: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
+        depth = range(len(group[0].parts))
+        whole = [_is_whole([unit.parts[level] for unit in group]) for level in depth]
+        alike: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
         for unit in group:
-            by_shape[
-                tuple(
-                    "" if is_whole else part.shape
-                    for is_whole, part in zip(whole, unit.parts, strict=True)
-                )
+            alike[
+                tuple(() if whole[level] else _skeleton(unit.parts[level].shape) for level in depth)
             ].append(unit)
-        found += [_columns(members, whole) for members in by_shape.values()]
-    return found
+        for members in alike.values():
+            for level in depth:
+                if not whole[level]:
+                    _align([unit.parts for unit in members], level)
+            by_shape: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
+            for unit in members:
+                by_shape[
+                    tuple(() if whole[level] else unit.parts[level].shape for level in depth)
+                ].append(unit)
+            classes += [_columns(same, whole) for same in by_shape.values()]
+    return classes
+
+
+def _skeleton(shape: Sequence[str]) -> tuple[str, ...]:
+    """What of a name's shape is neither a plain word nor glue."""
+    return tuple(kind for kind in shape if kind != "word" and not kind.startswith("="))
+
+
+def _align(names: Sequence[list[_Part]], level: int) -> None:
+    """Give names of one level one shape, where they differ in the words between two separators:
+    `mq-deadline` is one word in `nvme0n1_mq-deadline_4k`, as `bfq` is in `nvme0n1_bfq_4k`."""
+    parts = list({id(parts[level]): parts[level] for parts in names}.values())
+    if len({part.shape for part in parts}) == 1:
+        return
+    glue = Counter(
+        text for part in parts for text in {word.text for word in part if word.kind == "glue"}
+    )
+    common = [text for text, count in glue.items() if count == len(parts)][:4]
+    best: dict[int, _Part] = {}
+    for size in range(len(common), 0, -1):
+        for separators in itertools.combinations(common, size):
+            cuts = [_segments(part, separators) for part in parts]
+            aligned = _joined_segments(cuts)
+            if aligned is not None and (
+                not best or len(aligned[0]) > len(next(iter(best.values())))
+            ):
+                best = {id(part): new for part, new in zip(parts, aligned, strict=True)}
+    if best:
+        for name in names:
+            name[level] = best[id(name[level])]
+
+
+def _segments(part: _Part, separators: Iterable[str]) -> list[_Part]:
+    """A name cut at separators, which are segments of their own."""
+    segments = [_Part()]
+    for word in part:
+        if word.kind == "glue" and word.text in separators:
+            segments += [_Part([word]), _Part()]
+        else:
+            segments[-1].append(word)
+    return segments
+
+
+def _joined_segments(names: Sequence[list[_Part]]) -> list[_Part] | None:
+    """Names of one shape, in which plain segments that differ in shape are one word; None where
+    there is no such shape."""
+    if len({len(segments) for segments in names}) > 1:
+        return None
+    joined = [_Part() for _ in names]
+    for column in zip(*names, strict=True):
+        if len({segment.shape for segment in column}) == 1:
+            words: Iterable[list[Token]] = column
+        elif any(not segment or _skeleton(segment.shape) for segment in column):
+            return None
+        else:
+            words = [[Token("".join(word.text for word in segment), "word")] for segment in column]
+        for part, segment in zip(joined, words, strict=True):
+            part.extend(segment)
+    return joined if len({part.shape for part in joined}) == 1 else None
 
 
 def _is_whole(parts: list[_Part]) -> bool:
@@ -284,79 +434,143 @@ def _columns(units: list[_Unit], whole: list[bool]) -> _Class:
 
 
 def _name(classes: list[_Class]) -> None:
-    for each in classes:
-        for columns in each.levels:
-            _name_keyed(columns, each.units)
-        _name_by_options(each)
-        for level, columns in enumerate(each.levels):
-            each.levels[level] = _merged(columns)
-        _name_known(each)
-        _name_repetition(each)
+    for shape in classes:
+        for columns in shape.levels:
+            _name_keyed(columns, shape.units)
+        _name_by_options(shape)
+        for level, columns in enumerate(shape.levels):
+            shape.levels[level] = _merged(columns)
+        _name_known(shape)
+        _name_repetition(shape)
     _name_rest(classes)
-    for each in classes:
-        _number_twins(each)
+    for shape in classes:
+        _number_twins(shape)
 
 
 def _name_keyed(columns: list[_Column], units: list[_Unit]) -> None:
-    """Values beside a key of theirs: `iodepth-8`, `8-jobs`, `bs=4k`, `engine=libaio`; `t8` unless
-    fio echoed another number of jobs."""
+    """Name values next to a key: `iodepth-8`, `8-jobs`, `bs=4k`, `engine=libaio`.
+
+    A key without glue between it and a value is that value's. Other keys stand before all values of
+    a name or after them: whichever agrees with fio more often, then whichever names more.
+    """
     words = [column for column in columns if column.tokens[0].kind != "glue"]
-    used: set[int] = set()
-    for place, column in enumerate(words):
-        kinds = {token.kind for token in column.tokens}
-        if kinds <= {"date"}:
+    for column in words:
+        if {token.kind for token in column.tokens} <= {"date"}:
             column.name = "repetition"
-            continue
-        equals = place and columns[columns.index(column) - 1].values[0].strip() == "="
-        if not (kinds <= {"number", "size"} or equals):
-            continue
-        for near in (place - 1, place + 1):
-            if (
-                not 0 <= near < len(words)
-                or near in used
-                or words[near].varies
-                or (equals and near > place)
-            ):
-                continue
-            token = words[near].tokens[0]
-            key = key_of_word(token.text) if token.kind == "key" or len(token.text) == 1 else None
-            if key is not None and len(token.text) == 1 and _contradicts(key, column, units):
-                key = None
-            if key is not None or (equals and (key := identifier([token.text]))):
-                column.name = key
-                column.kind = "int" if column.is_number and key not in SIZES | {"host"} else "str"
-                used.add(near)
+    for first, second in itertools.pairwise(columns):
+        for value, key in ((second, first), (first, second)):
+            if (binding := _binding(value, key, units)) is not None:
+                _bind(value, key, *binding)
                 break
+    for value, key in zip(words[1:], words, strict=False):
+        glue = columns[columns.index(value) - 1].values[0].strip()
+        if glue == "=" and (binding := _binding(value, key, units, is_any=True)) is not None:
+            _bind(value, key, *binding)
+    before = [(value, key) for key, value in itertools.pairwise(words)]
+    after = list(itertools.pairwise(words))
+
+    def worth(pairs: Sequence[tuple[_Column, _Column]]) -> tuple[int, int, int]:
+        bindings = [
+            (value, binding)
+            for value, key in pairs
+            if (binding := _binding(value, key, units)) is not None
+        ]
+        agreeing = sum(
+            any(unit.agrees(key, text) for unit, text in zip(units, value.values, strict=True))
+            and not contradicts
+            for value, (key, _, contradicts) in bindings
+        )
+        return (
+            agreeing,
+            -sum(bool(contradicts) for _, (_, _, contradicts) in bindings),
+            len(bindings),
+        )
+
+    for pairs in (after, before) if worth(after) > worth(before) else (before, after):
+        for value, key in pairs:
+            if (binding := _binding(value, key, units)) is not None:
+                _bind(value, key, *binding)
 
 
-def _contradicts(name: str, column: _Column, units: list[_Unit]) -> bool:
-    """Whether fio echoed other values of a field than the column has: it echoes `numjobs` and
-    `iodepth` where they aren't 1."""
-    option = {"threads": "numjobs"}.get(name, name)
+def _bind(value: _Column, key: _Column, name: str, kind: str, contradicts: str) -> None:
+    value.name, value.kind, value.contradicts, key.is_key = name, kind, contradicts, True
+
+
+def _option_of(field_name: str) -> str:
+    """The option of fio that a field stands for."""
+    return {"threads": "numjobs"}.get(field_name, field_name)
+
+
+def _binding(
+    value: _Column, key: _Column, units: list[_Unit], *, is_any: bool = False
+) -> tuple[str, str, str] | None:
+    """Name and type of a value by the key next to it, and the key's meaning where fio echoed other
+    values; None where the key doesn't name the value. `is_any`: any word is a key, any text a value.
+    """
+    kinds = {token.kind for token in value.tokens}
+    if (
+        value.name is not None
+        or key.name is not None
+        or key.is_key
+        or key.varies
+        or value.is_key
+        or "glue" in kinds
+        or not (is_any or kinds <= {"number", "size"})
+    ):
+        return None
+    word = key.tokens[0]
+    name = key_of_word(word.text) if word.kind == "key" or len(word.text) == 1 else None
+    if name is not None and len(word.text) == 1 and _is_unlikely(name, value, units):
+        name = None
+    if name is None and is_any:
+        name = identifier([word.text])
+    if name is None or (not is_any and "size" in kinds and name not in SIZES):
+        return None
+    kind = "int" if value.is_number and name not in SIZES | {"host"} else "str"
+    if _agrees(name, value, units) is not False:
+        return name, kind, ""
+    if name in SIZES and value.is_number:
+        for unit_name, scale in _UNITS.items():
+            if _agrees(name, value, units, scale):
+                return f"{name}_{unit_name}", "int", ""
+    return f"path_{name}", kind, name
+
+
+def _agrees(name: str, column: _Column, units: list[_Unit], scale: int = 1) -> bool | None:
+    """Whether fio echoed a field's values wherever it echoed any; None where it echoed none."""
+    answers = {
+        unit.agrees(name, text, scale) for unit, text in zip(units, column.values, strict=True)
+    } - {None}
+    return None if not answers else False not in answers
+
+
+def _is_unlikely(name: str, column: _Column, units: list[_Unit]) -> bool:
+    """Whether fio, which echoes `numjobs` and `iodepth` where they aren't 1, echoed others than a
+    letter would name."""
+    option = _option_of(name)
     return option in ("numjobs", "iodepth") and any(
-        "section" not in unit.options
-        and unit.options
-        and same_value(option, unit.options.get(option, "1")) != same_value(option, text)
+        "section" not in unit.sample.options
+        and unit.sample.options
+        and not (unit.agrees(option, text) or (option not in unit.sample.options and text == "1"))
         for unit, text in zip(units, column.values, strict=True)
     )
 
 
-def _name_by_options(each: _Class) -> None:
+def _name_by_options(shape: _Class) -> None:
     """Values that are those that fio echoed of an option."""
-    taken = {column.name for column in each.columns}
-    for column in each.columns:
+    taken = {column.name for column in shape.columns}
+    for column in shape.columns:
         kinds = {token.kind for token in column.tokens}
         if column.name or kinds <= {"glue", "key"}:
             continue
         if not column.varies and not (
-            kinds <= {"rw"} and any(other.name for other in each.levels[column.level])
+            kinds <= {"rw"} and any(other.name for other in shape.levels[column.level])
         ):
             continue
         for option in _OPTIONS:
             if option not in taken and all(
-                option in unit.options
-                and same_value(option, unit.options[option]) == same_value(option, text)
-                for unit, text in zip(each.units, column.values, strict=True)
+                unit.agrees(option, text)
+                for unit, text in zip(shape.units, column.values, strict=True)
             ):
                 column.name = option
                 column.kind = "int" if column.is_number and option not in SIZES else "str"
@@ -366,7 +580,7 @@ def _name_by_options(each: _Class) -> None:
             if (
                 kinds <= {"rw"}
                 and "rw" not in taken
-                and not any("rw" in unit.options for unit in each.units)
+                and not any("rw" in unit.sample.options for unit in shape.units)
             ):
                 column.name = "rw"
                 taken.add("rw")
@@ -401,9 +615,9 @@ def _tells(first: _Column, second: _Column) -> bool:
     return len(set(zip(first.values, second.values, strict=True))) == len(set(first.values))
 
 
-def _name_known(each: _Class) -> None:
+def _name_known(shape: _Class) -> None:
     """Media, and the number of disks before or after them."""
-    for columns in each.levels:
+    for columns in shape.levels:
         for place, column in enumerate(columns):
             if (
                 column.name is None
@@ -419,12 +633,12 @@ def _name_known(each: _Class) -> None:
                     column.name, column.kind = "disks", "int"
 
 
-def _name_repetition(each: _Class) -> None:
+def _name_repetition(shape: _Class) -> None:
     """A number from 0 or 1 on at the end of a name, whose runs fio echoes the same options for,
     counts repetitions."""
-    if any(column.name == "repetition" for column in each.columns):
+    if any(column.name == "repetition" for column in shape.columns):
         return
-    for columns in reversed(each.levels):
+    for columns in reversed(shape.levels):
         words = [column for column in columns if column.tokens[0].kind != "glue"]
         column = words[-1] if words else None
         if column is None or column.name or not column.varies or not column.is_number:
@@ -433,19 +647,19 @@ def _name_repetition(each: _Class) -> None:
         if (
             numbers[0] in (0, 1)
             and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-            and _same_options(each, column)
+            and _same_options(shape, column)
         ):
             column.name, column.kind = "repetition", "int"
             return
 
 
-def _same_options(each: _Class, column: _Column) -> bool:
+def _same_options(shape: _Class, column: _Column) -> bool:
     """Whether what fio echoed is there, and is the same wherever all but this column is; of a name
     that is nothing but the number the jobs' names do."""
     seen: dict[tuple[str, ...], dict[str, str]] = {}
-    for place, unit in enumerate(each.units):
-        rest = tuple(other.values[place] for other in each.columns if other is not column)
-        options = telling_options(unit.options)
+    for place, unit in enumerate(shape.units):
+        rest = tuple(other.values[place] for other in shape.columns if other is not column)
+        options = telling_options(unit.sample.options)
         known = options if column.whole else options.keys() - {"section"}
         if not known or seen.setdefault(rest, options) != options:
             return False
@@ -456,12 +670,24 @@ def _name_rest(classes: list[_Class]) -> None:
     """What is left: one column of text is the variant, the others are factors named by the words
     beside them, else by their place."""
     _open_constant_levels(classes)
+    _open_constant_words(classes)
     choices: dict[tuple[int, int], list[tuple[_Class, _Column]]] = defaultdict(list)
-    for each in classes:
-        for column in each.columns:
-            if column.name is None and _is_open(column) and not column.is_number:
-                choices[column.level, each.levels[column.level].index(column)].append(
-                    (each, column)
+    for shape in classes:
+        for column in shape.columns:
+            column.is_crowded = (
+                column.name is None
+                and _is_open(column)
+                and not column.is_number
+                and len(set(column.values)) > MAX_VARIANTS
+            )
+            if (
+                column.name is None
+                and _is_open(column)
+                and not column.is_number
+                and not column.is_crowded
+            ):
+                choices[column.level, shape.levels[column.level].index(column)].append(
+                    (shape, column)
                 )
     if choices:
 
@@ -476,10 +702,10 @@ def _name_rest(classes: list[_Class]) -> None:
 
         for _, column in choices[min(choices, key=worth)]:
             column.name = "variant"
-    for each in classes:
-        for column in each.columns:
+    for shape in classes:
+        for column in shape.columns:
             if column.name is None and _is_open(column):
-                column.name = _plain_name(each, column)
+                column.name = _plain_name(shape, column)
                 column.kind = "int" if column.is_number else "str"
 
 
@@ -492,51 +718,115 @@ def _open_constant_levels(classes: list[_Class]) -> None:
     unless it has keys in one."""
     folders: dict[int, set[str]] = defaultdict(set)
     named: set[int] = set()
-    for each in classes:
-        for level, columns in enumerate(each.levels):
-            if _is_folder(each, level):
+    for shape in classes:
+        for level, columns in enumerate(shape.levels):
+            if _is_folder(shape, level):
                 folders[level] |= {
                     "".join(texts)
                     for texts in zip(*(column.values for column in columns), strict=True)
                 }
                 named |= {level} if any(column.name for column in columns) else set()
-    for each in classes:
-        for level, columns in enumerate(each.levels):
+    for shape in classes:
+        for level, columns in enumerate(shape.levels):
             if (
-                _is_folder(each, level)
+                _is_folder(shape, level)
                 and level not in named
                 and len(folders[level]) > 1
                 and not any(column.varies for column in columns)
             ):
                 text = "".join(column.values[0] for column in columns)
-                each.levels[level] = [
-                    _Column(level, [Token(text, "word")] * len(each.units), True, is_field=True)
+                shape.levels[level] = [
+                    _Column(level, [Token(text, "word")] * len(shape.units), True, is_field=True)
                 ]
 
 
-def _is_folder(each: _Class, level: int) -> bool:
-    return level < len(each.levels) - 1 or not each.units[0].is_file
+def _open_constant_words(classes: list[_Class]) -> None:
+    """A word that is the same in one class, where another class has a field between the same words,
+    is that field in both: `mq-deadline` of `sda_mq-deadline_zones-4`, as of `sda_{}_qd-{}`."""
+    fields: dict[tuple[bool, int, int, str], str] = {}
+    for shape in classes:
+        for level, columns in enumerate(shape.levels):
+            before = ""
+            for column, after in itertools.pairwise(columns):
+                if column.varies:
+                    if column.name is None and _is_open(column) and not column.is_number:
+                        place = (shape.units[0].is_file, len(shape.levels), level, before)
+                        fields.setdefault(place, after.values[0])
+                    break
+                before += column.values[0]
+    for shape in classes:
+        for level, columns in enumerate(shape.levels):
+            before = ""
+            for first, column in enumerate(columns):
+                if column.varies or column.name is not None:
+                    break
+                place = (shape.units[0].is_file, len(shape.levels), level, before)
+                last = first
+                while last < len(columns) and columns[last].values[0] != fields.get(place):
+                    last += 1
+                words = columns[first:last]
+                if (
+                    words
+                    and last < len(columns)
+                    and all(
+                        not word.varies
+                        and word.name is None
+                        and not word.is_key
+                        and word.tokens[0].kind in ("word", "glue")
+                        for word in words
+                    )
+                ):
+                    text = "".join(word.values[0] for word in words)
+                    columns[first:last] = [
+                        _Column(
+                            level, [Token(text, "word")] * len(shape.units), False, is_field=True
+                        )
+                    ]
+                    break
+                before += column.values[0]
 
 
-def _plain_name(each: _Class, column: _Column) -> str:
-    columns = each.levels[column.level]
-    words = [
-        other.values[0]
-        for other in columns
-        if other.tokens[0].kind in ("word", "key") and not other.varies and other is not column
+def _is_folder(shape: _Class, level: int) -> bool:
+    return level < len(shape.levels) - 1 or not shape.units[0].is_file
+
+
+def _plain_name(shape: _Class, column: _Column) -> str:
+    """A name made of the words that belong to no other field: those before the column, else those
+    after it, else the column's place."""
+    columns = [
+        other
+        for other in shape.levels[column.level]
+        if other.tokens[0].kind != "glue" or other is column
     ]
-    is_file = each.units[0].is_file and column.level == len(each.levels) - 1
-    return identifier(words) or (
-        f"name{columns.index(column) // 2 + 1}"
+    place = columns.index(column)
+    is_file = shape.units[0].is_file and column.level == len(shape.levels) - 1
+    by_place = (
+        f"name{shape.levels[column.level].index(column) // 2 + 1}"
         if is_file
         else f"{UNNAMED_FOLDER}{column.level + 1}"
     )
+    return (
+        identifier(_words_beside(reversed(columns[:place]))[::-1])
+        or identifier(_words_beside(columns[place + 1 :]))
+        or by_place
+    )
 
 
-def _number_twins(each: _Class) -> None:
+def _words_beside(columns: Iterable[_Column]) -> list[str]:
+    """Constant words up to the next field or number."""
+    words = []
+    for column in columns:
+        if column.name is not None or column.is_key or column.varies or column.is_number:
+            break
+        if column.tokens[0].kind in ("word", "key"):
+            words.append(column.values[0])
+    return words
+
+
+def _number_twins(shape: _Class) -> None:
     """No field comes twice: a second one takes the number of its place."""
     seen: set[str] = set()
-    for column in each.columns:
+    for column in shape.columns:
         if column.name is None:
             continue
         name, number = column.name, 1
@@ -546,9 +836,9 @@ def _number_twins(each: _Class) -> None:
         seen.add(column.name)
 
 
-def _text(each: _Class) -> str:
+def _text(shape: _Class) -> str:
     parts = []
-    for columns in each.levels:
+    for columns in shape.levels:
         part = ""
         for column in columns:
             if column.name is not None:

@@ -133,10 +133,14 @@ class Told:
 def telling_options(options: Mapping[str, str]) -> dict[str, str]:
     """The options that say what was measured, by name, in one spelling: `4k` as `4096`, flags
     without a value as `1`."""
-    return {name: _spelling(name, text) for name, text in options.items() if name not in INCIDENTAL}
+    return {
+        name: option_value(name, text) for name, text in options.items() if name not in INCIDENTAL
+    }
 
 
-def _spelling(name: str, text: str) -> str:
+def option_value(name: str, text: str) -> str:
+    """An option's value in one spelling: sizes in bytes, times in seconds, `randread` for
+    `random-read`."""
     if name in ("rw", "readwrite"):
         return same_value(name, text)
     try:
@@ -147,6 +151,13 @@ def _spelling(name: str, text: str) -> str:
     except UsageError:
         pass
     return {"": "1", "true": "1", "false": "0"}.get(text.strip().lower(), text.strip())
+
+
+def is_same_value(name: str, text: str, other: str) -> bool:
+    """Whether two texts are one value of an option: `4Ki` and `4k`, `60` and `1m`, `08` and `8`."""
+    return option_value(name, text) == option_value(name, other) or same_value(
+        name, text
+    ) == same_value(name, other)
 
 
 def complete_factors(runs: Sequence[Told]) -> dict[str, int]:

@@ -222,6 +222,7 @@ class _Import:
         self._files: dict[str, list[str]] = {}
         self._notes: list[str] = []
         self._unlike: list[str] = []
+        self._sampled: dict[str, Sample] = {}
 
     # --- which results are taken, and what their paths say
 
@@ -235,10 +236,9 @@ class _Import:
         unmatched: list[FioResult] = []
         if layouts is None:
             sound = [result for result in others if result.groups] or others
-            inferred = infer_layouts(
-                [Sample(result.path, _told_options(result)) for result in sound]
-            )
+            inferred = infer_layouts(self._samples(sound))
             self._is_inferred = True
+            self._notes += inferred.doubts
             self._suggestions = inferred.copies
             self._layouts = tuple(map(parse_layout, inferred.layouts))
             unmatched = [result for result in others if result.path in inferred.copy_paths]
@@ -257,12 +257,25 @@ class _Import:
             self._taken.append(self._match(result, level) or _Taken(result, {}, ""))
         if not self._taken:
             raise self._matches_nothing(unmatched, level)
+        self._note_contradictions()
         if unmatched and not self._suggestions:
-            self._suggestions = infer_layouts(
-                [Sample(result.path, _told_options(result)) for result in unmatched]
-            ).layouts
+            self._suggestions = infer_layouts(self._samples(unmatched)).layouts
         self._count("unmatched", (result.path for result in unmatched))
         self._empty = () if self._is_inferred else self._empty_folders(level)
+
+    def _note_contradictions(self) -> None:
+        contradicting: dict[str, list[_Taken]] = {}
+        for taken in self._taken:
+            for name in self._contradictions(taken):
+                contradicting.setdefault(name, []).append(taken)
+        for name, results in contradicting.items():
+            first = results[0]
+            echo = self._sample(first.result).echo(name)
+            self._notes.append(
+                f"the layout contradicts fio's options: {name} of {len(results)} "
+                f"result{'s' if len(results) > 1 else ''}, such as {first.fields[name]} of "
+                f"{first.result.path}, where fio echoed {echo}"
+            )
 
     def assign_variants(self, names: Mapping[str, str]) -> None:
         """Take every file as the variant of that name; FormatError for one that is no fio result."""
@@ -290,16 +303,40 @@ class _Import:
             key=lambda level: sum(self._match(result, level) is not None for result in results),
         )
 
+    def _samples(self, results: Sequence[FioResult]) -> list[Sample]:
+        return [self._sample(result) for result in results]
+
+    def _sample(self, result: FioResult) -> Sample:
+        if result.path not in self._sampled:
+            self._sampled[result.path] = _sample_of(result)
+        return self._sampled[result.path]
+
     def _match(self, result: FioResult, level: str) -> _Taken | None:
+        """What the first layout says that matches a result and agrees with what fio echoed; else
+        the first that matches."""
         path = f"{level}{result.path}"
         folder, _, name = path.rpartition("/")
+        first: _Taken | None = None
         for layout in self._layouts:
             if folder and (fields := layout.match(folder)) is not None:
-                return _Taken(result, fields, f"{layout.rest(folder)}\0{name}")
+                taken = _Taken(result, fields, f"{layout.rest(folder)}\0{name}")
+                if len(self._layouts) == 1 or not self._contradictions(taken):
+                    return taken
+                first = first or taken
         for layout in self._layouts:
             if (fields := layout.match(path)) is not None:
-                return _Taken(result, fields, layout.rest(path))
-        return None
+                taken = _Taken(result, fields, layout.rest(path))
+                if len(self._layouts) == 1 or not self._contradictions(taken):
+                    return taken
+                first = first or taken
+        return first
+
+    def _contradictions(self, taken: _Taken) -> list[str]:
+        """Fields of a path that are options of which fio echoed other values."""
+        sample = self._sample(taken.result)
+        return [
+            name for name, value in taken.fields.items() if sample.agrees(name, str(value)) is False
+        ]
 
     def _empty_folders(self, level: str) -> tuple[str, ...]:
         """Folders with files that a layout names and that have no result."""
@@ -345,9 +382,7 @@ class _Import:
             unmatched[0].path,
         )
         seen = "/".join(f"{level}{deep}".split("/")[:depth])
-        would = infer_layouts(
-            [Sample(result.path, _told_options(result)) for result in unmatched]
-        ).layouts
+        would = infer_layouts(self._samples(unmatched)).layouts
         return UsageError(
             f"the layout {texts} matches nothing below the tree; a path at that depth is '{seen}'",
             where=self._where,
@@ -699,8 +734,19 @@ def _groups(result: FioResult) -> tuple[FioGroup, ...]:
     return result.groups if result.plan is None else ()
 
 
-def _told_options(result: FioResult) -> dict[str, str]:
-    return options_of(result.groups[0]) if len(result.groups) == 1 else {}
+def _sample_of(result: FioResult) -> Sample:
+    """What the inference goes by. Options in which sections differ have each value."""
+    if result.plan is not None or not result.groups:
+        return Sample(result.path)
+    each = [options_of(group) for group in result.groups]
+    options = {
+        name: "+".join(dict.fromkeys(options.get(name, "absent") for options in each))
+        for name in dict.fromkeys(name for options in each for name in options)
+        if len(each) == 1 or name != SECTION
+    }
+    jobs = {job.options.get("numjobs") for group in result.groups for job in group.jobs}
+    echoed = jobs.pop() if len(jobs) == 1 else None
+    return Sample(result.path, options, {} if echoed is None else {"numjobs": echoed})
 
 
 def _plain(value: Any) -> object:
