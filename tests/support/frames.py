@@ -114,8 +114,10 @@ def hello(
     sources: Sequence[str] = ("block",),
     notes: Sequence[str] = (),
     monotonic_ns: int | None = None,
+    set_up_ns: int = 0,
 ) -> bytes:
-    """The first frame. `monotonic_ns`: at that time; default: as if the machine had begun in 1970."""
+    """The first frame. `monotonic_ns`: at that time; default: as if the machine had begun in 1970.
+    `set_up_ns`: how long the rest of the setup took once the sources were covered."""
     return words(
         "hello",
         probe="0",
@@ -125,6 +127,8 @@ def hello(
         cpus=2,
         monotonic_ns=realtime_ns if monotonic_ns is None else monotonic_ns,
         realtime_ns=realtime_ns,
+        from_ns=realtime_ns + set_up_ns,
+        covered_ns={name: realtime_ns for name in sources if name != "counters"},
         sources={name: {"what": name} for name in sources},
         words=list(notes),
     )

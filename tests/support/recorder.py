@@ -28,6 +28,7 @@ class FakeProbe:
         rate: events a second and source. dies, damages, mutes, leaves: seconds after its start at
         which it does so; one that leaves is
             out of reach then.
+        set_up_ns: how long it works after its sources are covered, before it says hello.
         lose: events lost each second. cpu: share of one CPU that it takes. refuses: (exit code,
         words) in place of beginning.
     """
@@ -39,6 +40,7 @@ class FakeProbe:
     damages: float = 1e9
     mutes: float = 1e9
     leaves: float = 1e9
+    set_up_ns: int = 0
     lose: int = 0
     cpu: float = 0.01
     refuses: tuple[int, str] | None = None
@@ -62,7 +64,10 @@ class FakeProbe:
         self._so_far = dict.fromkeys(self.sources, 0)
         self._anchor_ns = self.clock.realtime_ns()
         self._out = frames.hello(
-            self._anchor_ns, self.sources, monotonic_ns=round(self._begun * 1e9)
+            self._anchor_ns,
+            self.sources,
+            monotonic_ns=round(self._begun * 1e9),
+            set_up_ns=self.set_up_ns,
         )
 
     def files(self) -> list[int]:

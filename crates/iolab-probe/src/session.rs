@@ -105,6 +105,8 @@ impl Session {
             .filter_map(|traced| traced.facts().get("words")?.as_array().cloned())
             .flatten()
             .collect();
+        let covered: Map<String, Value> =
+            self.traced.iter().map(|traced| (traced.name().to_owned(), json!(traced.covered_ns()))).collect();
         let kernel = |file: &str| std::fs::read_to_string(Path::new("/proc/sys/kernel").join(file)).unwrap_or_default();
         let page_size = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
         self.output.words(
@@ -113,7 +115,7 @@ impl Session {
                 "probe": env!("CARGO_PKG_VERSION"), "kernel": kernel("osrelease").trim(), "hostname": kernel("hostname").trim(),
                 "page_size": page_size, "cpus": processors(), "monotonic_ns": self.anchor.monotonic_ns,
                 "realtime_ns": self.anchor.realtime_ns, "from_ns": self.anchor.realtime(monotonic_ns()), "sources": sources,
-                "words": words, "pid": std::process::id(),
+                "covered_ns": covered, "words": words, "pid": std::process::id(),
             }),
         );
     }

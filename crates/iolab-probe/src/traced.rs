@@ -1,6 +1,6 @@
 //! A source with its instance and rings: records in, frames out.
 
-use crate::clock::Anchor;
+use crate::clock::{monotonic_ns, Anchor};
 use crate::failure::Failure;
 use crate::instance::Instance;
 use crate::output::Output;
@@ -33,6 +33,7 @@ pub struct Traced {
     /// Records that found no room, so far.
     pub lost: u64,
     anchor: Anchor,
+    covered_ns: u64,
     facts: Map<String, Value>,
 }
 
@@ -73,6 +74,7 @@ impl Traced {
             by_number.insert(format.id, *place);
         }
         instance.switch(true)?;
+        let covered_ns = monotonic_ns();
         source.started();
         let mut facts = source.facts();
         facts.insert("ring_kib".into(), json!(instance.ring_kib()));
@@ -81,7 +83,7 @@ impl Traced {
         }
         let rows = Rows::default();
         let (lost, gap, lossy) = (0, None, false);
-        Ok(Self { source, rings, instance, points: by_number, rows, gap, lossy, lost, anchor, facts })
+        Ok(Self { source, rings, instance, points: by_number, rows, gap, lossy, lost, anchor, covered_ns, facts })
     }
 
     /// Name of the source.
@@ -92,6 +94,11 @@ impl Traced {
     /// What the reader is told of it at the beginning.
     pub fn facts(&self) -> &Map<String, Value> {
         &self.facts
+    }
+
+    /// The moment, in ns since 1970, from which every record of the source is taken.
+    pub fn covered_ns(&self) -> i64 {
+        self.anchor.realtime(self.covered_ns)
     }
 
     /// I/Os so far.

@@ -86,6 +86,8 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
             }
             for each in summary.unrecorded
         ],
+        "killed": summary.is_killed,
+        "complete_ns": summary.complete_ns,
         "sessions": facts.sessions,
         "marks": list(summary.marks),
         "retention": facts.retention,
@@ -135,7 +137,7 @@ def _lines(summary: RecordingSummary) -> list[str]:
     lines = [f"{summary.path}: recording{of_host}, {held}{span}"]
     if facts.clock == "realtime" and summary.first_ns is not None:
         lines.append(f"begins    {_when(summary.first_ns)}")
-    lines += _reached(facts)
+    lines += [*_reached(facts), *_death(summary)]
     lines += [
         f"source    {name} {ios(each['events'])}{_about(facts.sources.get(name, {}))}"
         for name, each in summary.sources.items()
@@ -165,6 +167,14 @@ def _lines(summary: RecordingSummary) -> list[str]:
     lines += _losses(summary)
     lines += _marks(summary)
     return [*lines, _size(summary), *_retention(summary)]
+
+
+def _death(summary: RecordingSummary) -> list[str]:
+    """That the recorder was killed, and until when the recording is complete."""
+    if not summary.is_killed:
+        return []
+    until = "" if summary.complete_ns is None else f"; complete until {_when(summary.complete_ns)}"
+    return [f"killed    the recorder ended without closing the recording{until}"]
 
 
 def _commands(summary: RecordingSummary) -> list[str]:

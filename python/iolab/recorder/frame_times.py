@@ -17,6 +17,7 @@ _TIMES = {
     "loss": ("from_ns", "until_ns"),
     "process": ("first_ns",),
 }
+_TIMES_BY_SOURCE = {"hello": ("covered_ns",)}
 """Fields of a frame that are times. A tick's clocks stay as they are: they tell how the machine's
 is set."""
 
@@ -42,11 +43,12 @@ def moved(frame: Mapping[str, Any], by_ns: int) -> Mapping[str, Any]:
             **frame,
             "time_ns": (np.frombuffer(frame["time_ns"], dtype="<i8") + by_ns).tobytes(),
         }
-    return {
-        **frame,
-        **{
-            name: int(frame[name]) + by_ns
-            for name in _TIMES.get(frame["kind"], ())
-            if name in frame
-        },
+    times = {
+        name: int(frame[name]) + by_ns for name in _TIMES.get(frame["kind"], ()) if name in frame
     }
+    by_source = {
+        name: {source: int(at) + by_ns for source, at in frame[name].items()}
+        for name in _TIMES_BY_SOURCE.get(frame["kind"], ())
+        if name in frame
+    }
+    return {**frame, **times, **by_source}

@@ -217,14 +217,27 @@ class ProbeSupervisor:
         if self._probe is not None:
             self._probe.ask_to_stop()
 
-    def record_gap_ends(self, sink: Sink, now_ns: int, *, ended: bool = False) -> None:
+    def record_gap_ends(
+        self,
+        sink: Sink,
+        now_ns: int,
+        covered_ns: Mapping[str, int] | None = None,
+        *,
+        ended: bool = False,
+    ) -> None:
         """Note the gaps that are over: those of all sources but the suspended ones, or of all where
-        recording `ended`."""
+        recording `ended`.
+
+        Args:
+            now_ns: where they end, in ns since 1970. covered_ns: where the new probe covers a
+            source from an earlier moment on, by its name.
+        """
         for name, (from_ns, words) in list(self._gaps.items()):
             if ended or name not in self._suspended:
                 del self._gaps[name]
-                if now_ns > from_ns or name not in self._new_gaps:
-                    sink.loss("gap", name, from_ns, max(from_ns, now_ns), None, words)
+                until_ns = min(now_ns, (covered_ns or {}).get(name, now_ns))
+                if until_ns > from_ns or name not in self._new_gaps:
+                    sink.loss("gap", name, from_ns, max(from_ns, until_ns), None, words)
                 self._new_gaps.discard(name)
 
     def record_gap_starts(self, sink: Sink) -> None:

@@ -179,7 +179,7 @@ class Recorder:
         begun = self._time.begun
         self._parts.again(hello)
         self._intake.begin()
-        self._probe.record_gap_ends(self._sink, begun.from_ns)
+        self._probe.record_gap_ends(self._sink, begun.from_ns, hello.get("covered_ns", {}))
         is_set = before.set_by(begun.monotonic_ns, begun.realtime_ns) != 0
         self.status.until_ns = begun.from_ns if is_set else max(self.status.until_ns, begun.from_ns)
         self.status.state = "recording"

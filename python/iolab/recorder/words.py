@@ -33,6 +33,10 @@ _TIME: _Test = (
     _whole(2**62),
 )  # moved by whatever a clock was set by, it is still one
 _COUNT: _Test = ("a whole number", _whole(2**63))
+_TIMES: _Test = (
+    "times in ns by source",
+    lambda value: isinstance(value, dict) and all(map(_whole(2**62), value.values())),
+)
 _TEXT: _Test = ("a text", lambda value: isinstance(value, str))
 _TEXTS: _Test = ("a list of texts", _texts)
 _COUNTS: _Test = ("whole numbers by source", _counts)
@@ -69,6 +73,7 @@ _NEEDED: Mapping[str, Mapping[str, _Test]] = {
 _PERHAPS: Mapping[str, Mapping[str, _Test]] = {
     "hello": {
         "from_ns": _TIME,
+        "covered_ns": _TIMES,
         "hostname": _TEXT,
         "words": _TEXTS,
         "cpus": ("a number of processors", _whole(_MOST_CPUS)),

@@ -107,6 +107,26 @@ def test_a_probe_that_dies_is_begun_again_and_the_gap_is_shown(
     assert outcome.status.events["block"] == bench.sink.rows > 200
 
 
+def test_a_gap_ends_where_the_new_probe_covers_a_source(tmp_path: Path) -> None:
+    """Its setup takes longer; what it recorded meanwhile lies in no gap."""
+    clock = FakeClock()
+    bench = Bench(
+        tmp_path,
+        Settings(sources=("block", "counters"), duration=20.0),
+        clock=clock,
+        probes=lambda number, sources: FakeProbe(
+            clock, sources, dies=1e9 if number else 4.5, set_up_ns=200_000_000
+        ),
+    )
+    bench.run()
+    ends = {loss[1]: loss[3] for loss in bench.sink.losses if loss[3] is not None}
+    assert ends["counters"] - ends["block"] == 200_000_000
+    gap = next(loss for loss in bench.sink.losses if loss[1] == "block")
+    times = [at for batch in bench.sink.events for at in batch.column("time_ns").to_pylist()]
+    assert not [at for at in times if gap[2] < at < ends["block"]]
+    assert min(at for at in times if at > gap[2]) == ends["block"]
+
+
 def test_losses_of_a_dead_probe_stay_counted(tmp_path: Path) -> None:
     clock = FakeClock()
     bench = Bench(

@@ -3,6 +3,7 @@ and says for how long there was none."""
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from iolab.cli.main import run
 from iolab.recording.base import layout
 from iolab.recording.base.schema import EVENTS, schema_of
 from iolab.recording.read.recording import Recording
@@ -184,3 +186,49 @@ def test_a_hot_file_that_was_sealed_already_is_ignored(tmp_path: Path) -> None:
     RecordingWriter.reopen(tmp_path / "r").close()
     assert len(everything(recording)) == 10
     assert not log.path.exists()
+
+
+def test_the_summary_of_a_killed_recorder_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    child = subprocess.Popen(
+        [sys.executable, recordings.__file__, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    assert not Recording(path).summary().is_killed
+    child.kill()
+    child.stdout.close()
+    child.wait()
+    summary = Recording(path).summary()
+    assert (summary.is_killed, summary.complete_ns) == (True, Recording(path).told_ns())
+    RecordingWriter.reopen(path).close()
+    summary = Recording(path).summary()
+    assert (summary.is_killed, summary.complete_ns) == (False, None)
+
+
+def test_show_says_that_the_recorder_was_killed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    child = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import os, sys, pathlib\n"
+            "from support.recordings import START, SECOND, events\n"
+            "from iolab.clock import FakeClock\n"
+            "from iolab.recording.write.writer import RecordingWriter\n"
+            "writer = RecordingWriter.create(pathlib.Path(sys.argv[1]), host='here',\n"
+            "    clock='realtime', origin={'kind': 'record'}, system=FakeClock(START))\n"
+            "writer.append_events(events(50, 0, start_ns=START))\n"
+            "writer.tick(START + 7 * SECOND)\n"
+            "os._exit(9)",
+            str(tmp_path / "r"),
+        ],
+        check=False,
+    )
+    assert child.returncode == 9
+    assert run(["show", str(tmp_path / "r"), "--format", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["killed"], shown["complete_ns"]) == (True, START + 7 * SECOND)
+    assert run(["show", str(tmp_path / "r")]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("killed ")]

@@ -71,6 +71,13 @@ def is_written(told: Told) -> bool:
     return True
 
 
+def was_killed(directory: Path, facts: Facts) -> bool:
+    """Whether the last writer ended without closing the recording, as far as can be seen from
+    here."""
+    is_open = bool(facts.sessions) and facts.sessions[-1].get("until_ns") is None
+    return is_open and not is_written(told_by_lock(directory, facts))
+
+
 def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
     """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of
     lines, and the list of segments."""

@@ -14,6 +14,7 @@ from ...files import map_regular
 from ..base.checked_files import DamagedError, check, damages
 from ..base.schema import LATENCY_BITS
 from ..segments.segments import noted_segments, part_of
+from .damage import was_killed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,7 +76,9 @@ class RecordingSummary:
         until) without any recording. unrecorded: times in which one source or all were not
         recorded, with reasons. marks: as noted. segments: number of sealed and hot ones. bytes: on
         disk, of events (sealed), hot, samples, maps and all. broken: (file, reason) of files that
-        can't be read.
+        can't be read. is_killed: whether the last writer ended without closing the recording, and
+        no other one continued it; complete_ns: until when the recording is complete then, in ns
+        since 1970, None where it is not known.
     """
 
     path: Path
@@ -104,6 +107,8 @@ class RecordingSummary:
     segments: Mapping[str, int]
     bytes: Mapping[str, int]
     broken: Sequence[tuple[Path, str]]
+    is_killed: bool = False
+    complete_ns: int | None = None
 
     @property
     def bytes_per_io(self) -> float | None:
@@ -145,6 +150,7 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
         name: dict(sorted(held.items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN])
         for name, held in whole.names.items()
     }
+    is_killed = was_killed(recording.path, facts)
     return RecordingSummary(
         path=recording.path,
         facts=facts,
@@ -176,6 +182,8 @@ def _summary_of(recording: Summarized) -> RecordingSummary | None:
         },
         bytes=_sizes(recording.path),
         broken=recording.damaged(),
+        is_killed=is_killed,
+        complete_ns=recording.told_ns() if is_killed else None,
     )
 
 
