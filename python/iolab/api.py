@@ -86,7 +86,7 @@ class Opened(Results):
             ignore=_listed(ignore) or (),
             where=_conditions(where),
             shown_unit=unit,
-            notes=study_notes(self.standing, self.manifest.imported),
+            notes=study_notes(self.runs, self.standing, self.manifest.imported),
         )
 
     @cached_property

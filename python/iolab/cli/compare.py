@@ -137,7 +137,7 @@ def command(
     conditions = parse_where(where)
     chosen = metric or results.default_metric()
     beside = None if published is None else Published(published)
-    notes = study_notes(results.standing, results.manifest.imported)
+    notes = study_notes(results.runs, results.standing, results.manifest.imported)
 
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:

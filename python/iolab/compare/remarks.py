@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..metrics import Metric
-from ..results.evidence.completeness import Standing
+from ..results.evidence.completeness import Standing, unreadable_runs
 from ..results.evidence.model import Run
 from ..verdict import Level
 from .axes import Axes, level_text
@@ -139,15 +139,18 @@ def warnings_of(
 
 
 def study_notes(
-    standing: Standing | None, imported: Mapping[str, Any] | None = None
+    runs: Sequence[Run], standing: Standing | None, imported: Mapping[str, Any] | None = None
 ) -> tuple[Warning, ...]:
-    """What is missing of the study that the runs are of, and in which of fio's options the variants
-    of imported runs differ."""
-    missing = (
-        () if standing is None else tuple(Warning("unfinished", text) for text in standing.words())
-    )
+    """What is missing of a study, which of its runs have a missing or damaged `run.json`, and in
+    which of fio's options the variants of imported runs differ.
+
+    `runs` are all runs of the results, before any choice: a damaged run has no variant or factor to
+    choose it by.
+    """
+    missing = [] if standing is None else standing.words()
     return (
-        *missing,
+        *(Warning("unfinished", text) for text in missing),
+        *(Warning("unreadable-run", text) for text in unreadable_runs(runs)),
         *(Warning("options", str(text)) for text in (imported or {}).get("differences", ())),
     )
 

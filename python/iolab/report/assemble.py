@@ -13,6 +13,7 @@ from ..compare.compare import compare
 from ..compare.model import Comparison
 from ..compare.published import Published
 from ..errors import UsageError
+from ..results.evidence.completeness import unreadable_runs
 from ..results.evidence.model import Run
 from ..verdict import Level
 from .model.datasets import Datasets
@@ -91,7 +92,12 @@ def assemble(
         created=_time_text(manifest.created_ns),
         variants=_variants(results, comparisons),
         summary=summary.summarise(
-            told(comparisons), runs, [] if results.standing is None else results.standing.words()
+            told(comparisons),
+            runs,
+            [
+                *([] if results.standing is None else results.standing.words()),
+                *unreadable_runs(runs),
+            ],
         ),
         levels=level_counts(runs),
         reasons=reason_groups(runs),

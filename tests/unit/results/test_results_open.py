@@ -6,14 +6,19 @@ import errno
 import json
 import math
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow.parquet as pq
 import pytest
 
+import iolab
 from iolab.cli.main import run
 from iolab.errors import ResultsError
+from iolab.report.assemble import assemble
+from iolab.results.open.cache import evidence_key
 from iolab.results.open.multi_host import Hosts, write_hosts
 from iolab.results.open.results import Results
 from support.fio_files import job, output
@@ -80,7 +85,9 @@ PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
         ),
     ],
 )
-def test_a_run_that_was_killed_is_shown_each_time(plan: str | None, tmp_path: Path) -> None:
+def test_a_run_that_was_killed_is_shown_each_time(
+    plan: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for repetition in (1, 2, 3):
         place = tmp_path / f"tree/old/rep{repetition}"
         place.mkdir(parents=True)
@@ -110,6 +117,23 @@ def test_a_run_that_was_killed_is_shown_each_time(plan: str | None, tmp_path: Pa
         assert (opened.runs[1].variant, opened.series(opened.runs[1].id)) == ("?", ())
     assert again.runs == first.runs
     assert run(["compare", str(out)]) == run(["show", str(out)]) == 0
+    for words in ((), ("--format", "markdown"), ("--format", "json")):
+        capsys.readouterr()
+        assert run(["compare", str(out), *words]) == 0
+        printed = capsys.readouterr().out
+        assert opened.runs[1].id in printed
+        assert "run.json" in printed
+    [warning] = json.loads(printed)["warnings"][-1:]
+    assert (warning["code"], opened.runs[1].id in warning["text"]) == ("unreadable-run", True)
+    [noted] = [
+        warning
+        for warning in iolab.open(out).compare("write.iops").warnings
+        if warning.code == "unreadable-run"
+    ]
+    assert "run.json" in noted.text
+    payload, _ = assemble(opened)
+    trusted = [sentence.text for sentence in payload.summary[-1].sentences]
+    assert any(opened.runs[1].id in text and "run.json" in text for text in trusted)
 
 
 def test_a_run_that_has_no_file_yet_comes_and_goes(tmp_path: Path) -> None:
@@ -169,3 +193,38 @@ def test_what_is_read_only_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not list(out.glob("*.parquet"))
     assert Results(out).runs == opened.runs
     assert len(list(out.glob("*.parquet"))) == 3
+
+
+def test_the_key_of_caches_covers_the_code_that_derives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[Path] = []
+    real = os.walk
+
+    def walk(place: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+        for folder, below, names in real(place):
+            folders.append(Path(folder))
+            yield folder, below, names
+
+    monkeypatch.setattr(os, "walk", walk)
+    evidence_key(tmp_path)
+    package = Path(iolab.__file__).parent
+    assert {package / "formats", package / "results" / "derive", package / "stats"} <= {*folders}
+    assert not any(folder.name == "__pycache__" for folder in folders)
+
+
+@pytest.mark.parametrize("command", ["show", "compare"])
+def test_numbers_are_printed_the_same_with_and_without_a_cache(
+    command: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(root / "tests/data/0.1/results", results, copy_function=shutil.copyfile)
+    for cache in (*results.glob("*.parquet"), results / "caches.json"):
+        cache.unlink()
+    printed = []
+    for _ in range(2):
+        capsys.readouterr()
+        assert run([command, str(results), "--format", "json"]) == 0
+        printed.append(capsys.readouterr().out)
+        assert (results / "observations.parquet").exists()
+    assert printed[0] == printed[1]

@@ -4,13 +4,14 @@ is there."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import ResultsError
 from .files import ENVIRONMENT_FILE, profile_directories, read_document, run_directories, run_number
 from .journal import FILE, examine_journal
+from .model import NO_PLAN, Run
 
 _NAMED = 4
 """Runs named in one line; more are counted."""
@@ -106,6 +107,22 @@ def _damaged_environment(directory: Path) -> tuple[str, ...]:
     if not os.path.lexists(path) or read_document(directory, ENVIRONMENT_FILE):
         return ()
     return (f"{ENVIRONMENT_FILE} is damaged: on what the study ran is not known",)
+
+
+def unreadable_runs(runs: Iterable[Run]) -> list[str]:
+    """A line for each run that no number comes from because its `run.json` is missing or damaged,
+    with the run's name and the reason, which names the file."""
+    lines = [
+        f"run {run.id} is left out: {reason.text}"
+        for run in runs
+        for reason in run.verdict.reasons
+        if reason.code == NO_PLAN
+    ]
+    more = len(lines) - _NAMED
+    return [
+        *lines[:_NAMED],
+        *([f"{more} more runs are left out so: iolab verify lists them"] if more > 0 else []),
+    ]
 
 
 def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:

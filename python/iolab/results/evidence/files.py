@@ -118,7 +118,8 @@ def _plain(value: Any) -> Any:
 
 
 def read_plan(run_dir: Path) -> RunPlan:
-    """The plan that `write_plan` wrote; FormatError where it is missing or damaged."""
+    """The plan that `write_plan` wrote; FormatError where it is missing or damaged, whose message
+    names the file and whose place is the run's directory."""
     path = run_dir / PLAN_FILE
     try:
         content = read_regular(path)
@@ -126,9 +127,13 @@ def read_plan(run_dir: Path) -> RunPlan:
         data = parsed(content)
         schema = data.pop("schema")
         if type(schema) is not int or not 1 <= schema <= SCHEMA:
-            raise FormatError("of a schema that this iolab doesn't read", where=path)
+            raise FormatError(
+                f"{PLAN_FILE} has a schema that this iolab does not read", where=run_dir
+            )
         if has_digest is False or (has_digest is None and schema > 1):
-            raise FormatError("is damaged: its content is not what its digest is of", where=path)
+            raise FormatError(
+                f"{PLAN_FILE} is damaged: its content does not match its digest", where=run_dir
+            )
         data.pop("sha256", None)
         if data.get("files") is not None:
             data["files"] = {
@@ -138,16 +143,20 @@ def read_plan(run_dir: Path) -> RunPlan:
             data["window"] = (int(data["window"][0]), int(data["window"][1]))
         data["command"] = tuple(data.get("command", ()))
         if wrong := _wrong(data):
-            raise FormatError(f"is not a run's plan: {wrong} is of another kind", where=path)
+            raise FormatError(
+                f"{PLAN_FILE} is damaged: the type of '{wrong}' is wrong", where=run_dir
+            )
         return RunPlan(**data)
     except FileNotFoundError:
-        raise FormatError("has no run.json: the run was never finished", where=run_dir) from None
+        raise FormatError(
+            f"{PLAN_FILE} is missing: the run was never finished", where=run_dir
+        ) from None
     except OSError as error:
         raise FormatError(
-            f"can't be read as a run's plan: {error.strerror or error}", where=path
+            f"{PLAN_FILE} cannot be read: {error.strerror or error}", where=run_dir
         ) from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
-        raise FormatError(f"can't be read as a run's plan: {error!r}", where=path) from None
+        raise FormatError(f"{PLAN_FILE} is damaged: {error!r}", where=run_dir) from None
 
 
 def _wrong(data: Mapping[str, Any]) -> str:

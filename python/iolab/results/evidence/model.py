@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from ...integrity import FileDigest
 from ...verdict import Verdict
 
+NO_PLAN = "no-plan"
+"""Code of the reason why a run with a missing or damaged `run.json` is INVALID."""
+
 Factors = Mapping[str, Any]
 """Factor name to level: int, float, str or bool."""
 
@@ -23,10 +26,11 @@ class Observation:
     """One value of one metric for one run.
 
     Attributes:
-        value: in the metric's base unit.
-        source_file: relative to the results directory; source_field, source_value, source_unit: as
-        the file has it
-            (a value computed from several fields names them and has no source value).
+        value: in the metric's base unit; a float also where the file has an integer, so that it
+            prints the same whether it comes from the file or from the cache.
+        source_file: relative to the results directory.
+        source_field, source_value, source_unit: as the file has it; a value computed from several
+            fields names them and has no source value.
     """
 
     metric: str
@@ -36,6 +40,11 @@ class Observation:
     source_field: str
     source_value: float | None = None
     source_unit: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", float(self.value))
+        if self.source_value is not None:
+            object.__setattr__(self, "source_value", float(self.source_value))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ...integrity import FileDigest, with_own_digest
 from ...untrusted_text import parsed
 from ...verdict import Verdict
 from ..evidence.files import PROFILES, RUNS, known_plan, read_document, run_directories
-from ..evidence.model import Observation, Run
+from ..evidence.model import NO_PLAN, Observation, Run
 
 FILE = "observations.parquet"
 LIST = "caches.json"
@@ -44,14 +44,14 @@ def evidence_key(directory: Path) -> str:
     is seen at once.
     """
     digest = hashlib.sha256("\n".join([__version__, *registry.third_parties()]).encode())
-    package = Path(__file__).parent.parent
-    for place in (
-        *(package / group for group in _DERIVING),
-        directory / RUNS,
-        directory / PROFILES,
-    ):
+    package = Path(__file__).parents[2]
+    code = [package / group for group in _DERIVING]
+    for place in (*code, directory / RUNS, directory / PROFILES):
         for folder, folders, names in os.walk(place):
-            folders.sort()
+            # Python writes compiled code while a command runs
+            folders[:] = sorted(
+                name for name in folders if place not in code or name != "__pycache__"
+            )
             digest.update(f"{os.path.basename(folder)}/\n".encode())  # noqa: PTH119 - a run that was killed at its start has no file
             for name in sorted(names):
                 with contextlib.suppress(
@@ -230,7 +230,7 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
         run_dir = run_dirs[data["run"]]
         plan, problem = known_plan(run_dir)
         if (problem is None) == any(
-            reason["code"] == "no-plan" for reason in data["verdict"]["reasons"]
+            reason["code"] == NO_PLAN for reason in data["verdict"]["reasons"]
         ):
             return None
         found.append(

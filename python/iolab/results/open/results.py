@@ -14,7 +14,7 @@ from ...verdict import Level, Reason, Verdict
 from ..evidence.completeness import Standing, joined_standing, standing
 from ..evidence.files import known_plan, read_environment, run_directories
 from ..evidence.manifest import Manifest, read_manifest
-from ..evidence.model import Derived, Histogram, Run, Series
+from ..evidence.model import NO_PLAN, Derived, Histogram, Run, Series
 from ..imports.table import published_runs
 from .cache import FILE as CACHE_FILE
 from .cache import evidence_key, notes_and_table, read_cache, table_of, write_caches
@@ -96,7 +96,7 @@ class Results:
                         plan,
                         run_dir,
                         {},
-                        Verdict.of([Reason("no-plan", Level.INVALID, problem.message)]),
+                        Verdict.of([Reason(NO_PLAN, Level.INVALID, problem.message)]),
                     ),
                     len(found),
                 )
