@@ -49,6 +49,22 @@ def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
+ODD_PLANS: tuple[dict[str, Any], ...] = (
+    {"host": 5},
+    {"jobs": "x"},
+    {"factors": []},
+    {"factors": {"a": []}},
+    {"runtime": [1]},
+    {"exit_code": "x"},
+    {"tools": {"fio": 3}},
+    {"extra": None},
+    {"command": [1]},
+    {"repetition": True},
+    {"block": 2**40},
+    {"window": [0, 10**400]},
+    {"window": [0, math.inf]},
+    {"more": 1},
+)
 
 
 @pytest.mark.parametrize(
@@ -59,25 +75,7 @@ PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
         "",
         "[",
         "[" * 100_000,
-        *(
-            json.dumps(PLAN | wrong)
-            for wrong in (
-                {"host": 5},
-                {"jobs": "x"},
-                {"factors": []},
-                {"factors": {"a": []}},
-                {"runtime": [1]},
-                {"exit_code": "x"},
-                {"tools": {"fio": 3}},
-                {"extra": None},
-                {"command": [1]},
-                {"repetition": True},
-                {"block": 2**40},
-                {"window": [0, 10**400]},
-                {"window": [0, math.inf]},
-                {"more": 1},
-            )
-        ),
+        *(json.dumps(PLAN | wrong) for wrong in ODD_PLANS),
     ],
 )
 def test_a_run_that_was_killed_is_shown_each_time(plan: str | None, tmp_path: Path) -> None:
