@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from pairs import paired
@@ -69,8 +70,8 @@ def main() -> None:
             for y in ("latency", "offset") if offsets else ("latency",):
                 paired(
                     f"{y} map of a fio log of {kind}",
-                    lambda path=path, y=y: _core.trace_heatmap(str(path), y),
-                    lambda path=path: count_lines(path),
+                    partial(_core.trace_heatmap, str(path), y),
+                    partial(count_lines, path),
                     against="wc -l",
                 )
         part = Path(folder) / "slice_lat.1.log"

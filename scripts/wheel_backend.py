@@ -73,7 +73,7 @@ def build_editable(
     with _environment(
         MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip()
     ):
-        return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+        return str(maturin.build_editable(wheel_directory, config_settings, metadata_directory))
 
 
 def build_wheel(
@@ -111,8 +111,10 @@ def build_wheel(
         here = Path.cwd()
         os.chdir(stage)
         try:
-            return maturin.build_wheel(
-                str(here / wheel_directory), config_settings, metadata_directory
+            return str(
+                maturin.build_wheel(
+                    str(here / wheel_directory), config_settings, metadata_directory
+                )
             )
         finally:
             os.chdir(here)
@@ -124,7 +126,7 @@ def prepare_metadata_for_build_wheel(
 ) -> str:
     """Name, version and dependencies, without a build."""
     cargo_lock.make(ROOT)
-    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+    return str(maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings))
 
 
 def build_sdist(sdist_directory: str, config_settings: Mapping[str, Any] | None = None) -> str:

@@ -16,7 +16,9 @@ from iolab.results.imports.table import import_table
 def results(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Opened:
     directory = tmp_path_factory.mktemp("api") / "447"
     import_table(root / "studies/published/openzfs-447-max-rate-hdd.csv", directory)
-    return iolab.open(directory)
+    opened = iolab.open(directory)
+    assert isinstance(opened, Opened)
+    return opened
 
 
 def test_compare_takes_names_and_conditions(results: Opened) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -215,6 +216,10 @@ class _Machine(Host):
         raise FileNotFoundError(path)
 
 
+def _machine(programs: dict[str, str], files: dict[str, str]) -> Host:
+    return _Machine(programs, files)  # type: ignore[abstract]
+
+
 _TRACED = {"/sys/kernel/tracing/current_tracer": "function", "/sys/kernel/tracing/set_event": ""}
 
 
@@ -285,9 +290,9 @@ def test_each_check_tells_what_is_missing(
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(doctor_checks.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     [found] = [
-        each for each in doctor_checks.checks(_Machine(programs, files)) if each["name"] == name
+        each for each in doctor_checks.checks(_machine(programs, files)) if each["name"] == name
     ]
     assert found["ok"] is ok
     assert words in f"{found['found']} {found['remedy']}"
@@ -295,11 +300,11 @@ def test_each_check_tells_what_is_missing(
 
 
 def test_a_user_is_sent_to_sudo_and_low_limits_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_checks.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(doctor_checks.resource, "getrlimit", lambda _: (256, 4096))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 4096))
     monkeypatch.setattr(doctor_checks, "_TRACEFS", ("/nowhere",))
     monkeypatch.setattr(doctor_checks, "_ROOM", 1 << 62)
-    found = {each["name"]: each for each in doctor_checks.checks(_Machine({}, {}))}
+    found = {each["name"]: each for each in doctor_checks.checks(_machine({}, {}))}
     assert "sudo" in found["root"]["remedy"]
     assert found["open files"]["remedy"] == "ulimit -n 4096"
     assert "as root" in found["tracefs"]["remedy"]

@@ -299,8 +299,8 @@ def test_a_notebook_asks_the_same(trace: Path, recording: Path) -> None:
     for path in (trace, recording):
         opened = iolab.open(path)
         assert isinstance(opened, Events)
-        assert opened.query("io.ops[op=write]").total == 1000  # type: ignore[union-attr]
-        assert opened.query("io.ops", from_="2s", to="4s").total == 2200  # type: ignore[union-attr]
+        assert opened.query("io.ops[op=write]").total == 1000
+        assert opened.query("io.ops", from_="2s", to="4s").total == 2200
         drawn = opened.heatmap("size", where="op=write", interval="1s")
         assert drawn.counts.total == 1000
         assert drawn._repr_svg_().startswith("<svg")

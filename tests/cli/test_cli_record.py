@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ def started(
         process.communicate()
 
 
-def gaps_of(recording: Path) -> dict[str, dict[str, Any]]:
+def gaps_of(recording: Path) -> dict[str, Mapping[str, Any]]:
     """The gap of each source."""
     return {loss["source"]: loss for loss in Recording(recording).losses() if loss["kind"] == "gap"}
 

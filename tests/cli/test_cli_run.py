@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import iolab
+from iolab.api import Opened
 from iolab.cli.main import run
 from iolab.results.evidence.manifest import read_manifest
 from support.disks import need_loops
@@ -339,6 +340,7 @@ def test_a_study_with_trusted_commands_runs_and_what_was_changed_is_kept(
     assert (code, out) == (0, "")
     assert (tmp_path / "log").read_text() == "began\n"
     opened = iolab.open("out")
+    assert isinstance(opened, Opened)
     assert sorted(
         (each.variant, dict(each.factors), each.plan.runtime) for each in opened.runs
     ) == [

@@ -77,7 +77,8 @@ def test_one_killed_before_its_first_line_goes_on_over_there(
     assert run(["run", "s.toml", "--resume", "--host", "local"]) == 2
     assert run(["run", "s.toml", "--resume"]) == 0
     assert statuses(out) == [("finished", "root@a")] * RUNS
-    assert machines["local"].started == machines["local"].removed == []
+    assert machines["local"].started == []
+    assert machines["local"].removed == []
 
 
 def test_a_study_of_several_hosts_in_the_default_place_goes_on_on_all(

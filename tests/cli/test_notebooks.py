@@ -17,7 +17,11 @@ def shown(source: str, names: dict[str, Any]) -> Any:
     """Run a cell as a notebook does; the value of the expression that it ends with, None where it
     ends with a statement."""
     tree = ast.parse(source)
-    last = ast.Expression(tree.body.pop().value) if isinstance(tree.body[-1], ast.Expr) else None
+    end = tree.body[-1]
+    last = None
+    if isinstance(end, ast.Expr):
+        last = ast.Expression(end.value)
+        tree.body.pop()
     exec(compile(tree, "cell", "exec"), names)
     return eval(compile(last, "cell", "eval"), names) if last else None
 

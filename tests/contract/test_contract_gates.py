@@ -52,7 +52,7 @@ PLANS = {
     ),
 }
 ROWS = iostat([(1000.0, 50.0)] * 10)
-EVIDENCE = {
+EVIDENCE: dict[str, Callable[[], tuple[str, dict[str, str]]]] = {
     "whole": lambda: (output(job()), {"iostat-sda_txt": ROWS}),
     "no job": lambda: (output(), {}),
     "no I/O": lambda: (output({**job(), "write": idle()}), {}),

@@ -163,7 +163,7 @@ def octaves(writer: RecordingWriter, name: str) -> dict[int, int]:
     index, count = answer.by_index()
     found: dict[int, int] = {}
     for each, many in zip(index.tolist(), count.tolist(), strict=True):
-        octave = int(answer.grid.bounds(each, each)[0]).bit_length() - 1  # type: ignore[union-attr]
+        octave = int(answer.grid.bounds(each, each)[0]).bit_length() - 1
         found[octave] = found.get(octave, 0) + int(many)
     return found
 

@@ -16,7 +16,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,11 +130,15 @@ def family(process: subprocess.Popen[str]) -> tuple[int, set[int]]:
     }
 
 
+def says_full(words: Path) -> bool:
+    return "No space left" in words.read_text()
+
+
 def events_in(directory: Path, source: str = "block") -> int:
     return sum(segment.sources.get(source, 0) for segment in Recording(directory).segments())
 
 
-def gaps_of(directory: Path) -> list[dict[str, Any]]:
+def gaps_of(directory: Path) -> list[Mapping[str, Any]]:
     return [
         loss
         for loss in Recording(directory).losses()
@@ -302,9 +307,7 @@ def test_a_full_disk_leaves_what_was_kept(device: str, fio: str, tmp_path: Path)
                 with contextlib.suppress(OSError), (small / "ballast").open("wb") as ballast:
                     while True:
                         ballast.write(b"x" * 65536)
-                until(
-                    lambda words=words: "No space left" in words.read_text(), "the disk to be full"
-                )  # type: ignore[misc]
+                until(partial(says_full, words), "the disk to be full")
                 go.touch()
                 process.wait(PATIENCE)
             settled(all_of_them)

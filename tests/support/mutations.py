@@ -24,11 +24,10 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "unit/statistics")]
 
-from kept_data import START, aged, busy, io, make  # noqa: E402
-
 from iolab.cli.main import run  # noqa: E402
 from iolab.recording.write.writer import RecordingWriter  # noqa: E402
 from iolab.statistics.language.intervals import SECOND  # noqa: E402
+from support.kept_data import START, aged, busy, io, make  # noqa: E402
 
 KEPT = ("io.ops[op]", "io.bytes[device]", "io.ops[latency]", "io.utilization[device]")
 QUESTIONS = (

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from iolab.results.evidence.model import Observation, Run, RunPlan
 from iolab.verdict import Level, Reason, Verdict
@@ -38,3 +41,25 @@ def run(
         run=name, variant=variant, factors=factors, repetition=block, block=block, host=host
     )
     return Run(plan, Path("runs") / name, observations, Verdict.of(reasons), environment or {})
+
+
+def study(
+    change: float = 1.2,
+    blocks: int = 6,
+    noise: float = 0.02,
+    loads: tuple[int, ...] = (1, 2, 4),
+    seed: int = 1,
+) -> list[Run]:
+    """`project` against `master` at some loads, log-normal noise per run."""
+    rng = np.random.default_rng(seed)
+    return [
+        run(
+            variant,
+            1000.0 * load * factor * math.exp(rng.normal(0, noise)),
+            block=block,
+            numjobs=load,
+        )
+        for block in range(1, blocks + 1)
+        for load in loads
+        for variant, factor in (("master", 1.0), ("project", change))
+    ]

@@ -4,7 +4,7 @@ network."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -215,12 +215,13 @@ def test_controls_change_the_picture(visit: Any) -> None:
 
     expect(words(page)).to_have_text(re.compile("^4 401 I/Os shown"))
     seen = {picture()}
-    for change in (
+    changes: tuple[Callable[[], object], ...] = (
         lambda: page.select_option("#color", "linear"),
         lambda: page.locator(".y-scale").first.select_option("linear"),
         lambda: page.locator(".crop").first.select_option("0.05"),
         lambda: page.locator(".lines").first.uncheck(),
-    ):
+    )
+    for change in changes:
         change()
         until(page, lambda: picture() not in seen)
         seen.add(picture())

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
-from map_study import Study
-
 from iolab.recording.write.writer import RecordingWriter
 from iolab.report.build import build_report
 from support.browser import expect, until
+from support.map_study import Study
 
 pytestmark = pytest.mark.browser
 

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "report"))
-from report_data import HandMade, invalid, run, seconds, suspect, sweep
-
 from iolab.report.build import build_report
 from support.browser import expect, typed, until
+from support.report_data import HandMade, invalid, run, seconds, suspect, sweep
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -276,10 +276,10 @@ def test_a_map_is_painted_as_percentiles_and_as_one_line(show: Any, store: Store
     addressed(page, '"scale":"linear"')
     page.keyboard.press("L")
     addressed(page, '"painter":"line"', without=('"highlights"',))
-    whole = ask(store, {"statistic": "io.ops", **ALL, "interval": "1s"})
+    whole: Any = ask(store, {"statistic": "io.ops", **ALL, "interval": "1s"})
     expect(place.locator(".graph-sum")).to_have_text(
         re.compile(rf"{whole.total:,}".replace(",", "."))
-    )  # type: ignore[attr-defined]
+    )
     expect(place.locator("canvas").first).to_have_attribute(
         "aria-label", re.compile("lines over time")
     )

@@ -93,7 +93,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     base = tmp_path_factory.mktemp("wheel")
     found = Installed(base)
     subprocess.run([sys.executable, "-m", "venv", found.venv], check=True)
-    pip = [found.venv / "bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    pip: list[str | Path] = [
+        found.venv / "bin/python",
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--quiet",
+    ]
     subprocess.run(
         [*pip, "install", "--require-hashes", "-r", ROOT / "requirements/run.lock"],
         check=True,

@@ -136,7 +136,9 @@ def test_only_cli_prints_and_exits(root: Path) -> None:
         if group_of(root, path) == "cli":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if not isinstance(node, ast.Call):
+                continue
+            text = ast.unparse(node.func)
             if text in (
                 "print",
                 "sys.exit",
@@ -154,7 +156,9 @@ def test_what_is_printed_goes_through_one_door(root: Path) -> None:
     wrong = []
     for path in (root / "python/iolab/cli").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if not isinstance(node, ast.Call):
+                continue
+            text = ast.unparse(node.func)
             if path.stem != "output" and text in (
                 "print",
                 "sys.stdout.write",

@@ -34,7 +34,8 @@ from iolab.units import (
 )
 def test_to_base(value: float, symbol: str, expected: tuple[float, str]) -> None:
     base, unit = to_base(value, symbol)
-    assert (pytest.approx(base), unit) == expected
+    assert base == pytest.approx(expected[0])
+    assert unit == expected[1]
 
 
 def test_an_unknown_unit_names_the_known_ones() -> None:

@@ -5,20 +5,32 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Callable
 
 import pytest
-from charts_data import DISKS, JOBS, MASTER_IOPS, PROJECT_IOPS, comparison, published, repeated
-from charts_read import channel, domains, layers, rows, validate, words
 
 from iolab.charts import Chart, before_after, change, matrix, over_load
 from iolab.charts.theme import DARK, LIGHT
+from iolab.compare.model import Comparison
 from iolab.errors import UsageError
 from iolab.verdict import Level
+from support.charts_data import (
+    DISKS,
+    JOBS,
+    MASTER_IOPS,
+    PROJECT_IOPS,
+    Values,
+    comparison,
+    published,
+    repeated,
+)
+from support.charts_read import channel, domains, layers, rows, validate, words
+from support.narrow import present
 
 KEY = ("project", (), (64,), (8,))
 
 
-def numbers(chart) -> list[dict[str, str]]:
+def numbers(chart: Chart) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(chart.to_csv())))
 
 
@@ -72,7 +84,7 @@ def test_every_repetition_is_a_dot_and_every_estimate_a_point_in_a_band() -> Non
     assert len(rows(chart, "point")) == 2 * len(JOBS)
     band = rows(chart, "band", group="project")
     assert [row["x"] for row in band] == list(JOBS)
-    first = given.cell((), (1,), (), "project").estimate
+    first = present(given.cell((), (1,), (), "project")).estimate
     assert band[0]["lo"] == pytest.approx(first.low, rel=1e-5)
     assert {row["piece"] for row in band} == {band[0]["piece"]}
     (area,) = (layer["encoding"] for layer in layers(chart) if layer["mark"]["type"] == "area")
@@ -119,7 +131,9 @@ def test_refused_runs_are_crosses_that_move_neither_the_line_nor_the_scale() -> 
 
 
 def test_a_cell_without_any_valid_run_is_bridged_and_crossed() -> None:
-    values = {("a", (), (jobs,), ()): [] if jobs == 4 else [100.0 * jobs] for jobs in (1, 2, 4, 8)}
+    values: Values = {
+        ("a", (), (jobs,), ()): [] if jobs == 4 else [100.0 * jobs] for jobs in (1, 2, 4, 8)
+    }
     chart = over_load(comparison("write.iops", values, left_out={("a", (), (4,), ()): [50.0]}))
     assert [row["x"] for row in rows(chart, "line")] == [1, 2, 8]
     assert [row["x"] for row in rows(chart, "cross")] == [4]
@@ -138,7 +152,7 @@ def test_segments_to_saturated_points_are_dashed() -> None:
 
 
 def test_an_interval_alone_is_a_bar() -> None:
-    values = {
+    values: Values = {
         ("a", (), (jobs,), ()): [10.0, 11.0] if jobs in (1, 4, 8) else [10.0]
         for jobs in (1, 2, 4, 8)
     }
@@ -155,7 +169,7 @@ def test_published_units_are_kept() -> None:
 
 
 def test_device_busy_runs_from_0_to_100_per_cent() -> None:
-    values = {
+    values: Values = {
         (variant, (), (jobs,), ()): [0.1 * (1 + place) * math.log2(jobs)]
         for place, variant in enumerate(("a", "b"))
         for jobs in (1, 2, 8, 16)
@@ -188,7 +202,8 @@ def test_change_marks_what_is_decided_and_where_nothing_differs() -> None:
     assert chart.spec["facet"]["sort"] == ["project", "other"]
     for row in rows(chart, "point"):
         disks = int(row["group"].removeprefix("disks = "))
-        assert row["hollow"] != given.cell((), (row["x"],), (disks,), row["panel"]).change.decided
+        cell = present(given.cell((), (row["x"],), (disks,), row["panel"]))
+        assert row["hollow"] != present(cell.change).decided
     inline = [layer["data"]["values"][0] for layer in layers(chart) if "data" in layer]
     assert inline == [{"lo": -4.0, "hi": 5.0}, {"y": 0.0}]
     ((low, high),) = domains(chart, "y")
@@ -207,7 +222,7 @@ def test_variants_are_the_lines_of_the_change_without_columns_and_keep_their_col
 
 
 def test_a_change_of_shares_is_in_percentage_points() -> None:
-    values = {
+    values: Values = {
         (variant, (), (jobs,), ()): [0.2 * place + 0.1]
         for place, variant in enumerate("ab")
         for jobs in (1, 2)
@@ -219,7 +234,7 @@ def test_a_change_of_shares_is_in_percentage_points() -> None:
 
 
 def test_enormous_changes_share_a_ratio_axis_with_small_ones() -> None:
-    values = {
+    values: Values = {
         (variant, (), (jobs,), ()): [10.0 if variant == "a" else 11.0 * jobs**2]
         for variant in "ab"
         for jobs in (1, 8)
@@ -231,8 +246,8 @@ def test_enormous_changes_share_a_ratio_axis_with_small_ones() -> None:
     assert "logarithmic axis of ratios" in chart.caption.lower()
 
 
-def seed_004():
-    values = {}
+def seed_004() -> Comparison:
+    values: Values = {}
     table = (
         (10, (0.09, 0.36), (0.07, 0.33)),
         (40, (0.0, 1.55), (0.14, 1.46)),
@@ -267,13 +282,13 @@ def test_before_after_is_a_table_of_tables() -> None:
     ("metric", "sign"), [("write.iops", 1), ("write.lat.mean", -1), ("device.read.iops", 1)]
 )
 def test_colour_follows_the_better_direction(metric: str, sign: int) -> None:
-    values = {("a", (), (1,), ()): [100.0], ("b", (), (1,), ()): [150.0]}
+    values: Values = {("a", (), (1,), ()): [100.0], ("b", (), (1,), ()): [150.0]}
     (row,) = before_after(comparison(metric, values)).spec["datasets"]["rows"]
     assert row["score"] == pytest.approx(sign * math.log2(1.5), abs=1e-4)
 
 
 def test_before_after_says_what_is_not_significant_or_suspect() -> None:
-    values = {("a", (), (1,), ()): [100.0, 130.0], ("b", (), (1,), ()): [120.0, 104.0]}
+    values: Values = {("a", (), (1,), ()): [100.0, 130.0], ("b", (), (1,), ()): [120.0, 104.0]}
     chart = before_after(
         comparison("write.iops", values, levels={("b", (), (1,), ()): Level.SUSPECT})
     )
@@ -284,17 +299,20 @@ def test_before_after_says_what_is_not_significant_or_suspect() -> None:
     assert "* suspect" in chart.caption.lower()
 
 
-def seed_002():
+def seed_002() -> tuple[Comparison, Comparison]:
     table = {(1, 0): (1623, 45), (1, 100): (2491, 44), (9, 0): (2674, 379), (9, 100): (6348, 168)}
-    both = [
+    both: list[Values] = [
         {
             ("zfs", (), (procs,), (share,)): [pair[which] * scale]
             for (procs, share), pair in table.items()
         }
         for which, scale in ((0, 2**20), (1, 1e-6))
     ]
-    axes = {"rows": ("processes",), "cols": ("compressibility",)}
-    return comparison("write.bw", both[0], **axes), comparison("write.clat.mean", both[1], **axes)
+    rows, cols = ("processes",), ("compressibility",)
+    return (
+        comparison("write.bw", both[0], rows=rows, cols=cols),
+        comparison("write.clat.mean", both[1], rows=rows, cols=cols),
+    )
 
 
 def test_the_matrix_reads_as_the_seed_prints_it() -> None:
@@ -312,7 +330,7 @@ def test_the_matrix_reads_as_the_seed_prints_it() -> None:
 
 def test_a_matrix_with_a_missing_side_shows_a_dash_and_other_axes_are_refused() -> None:
     throughput, latency = seed_002()
-    values = {
+    values: Values = {
         (cell.variant, (), cell.row, cell.col): list(cell.estimate.values)
         for cell in latency.cells[:-1]
     }
@@ -322,7 +340,7 @@ def test_a_matrix_with_a_missing_side_shows_a_dash_and_other_axes_are_refused() 
         matrix(throughput, published("write.lat.mean"))
 
 
-ODD = {
+ODD: dict[str, Values] = {
     "nothing": {},
     "one cell": {("a", (), (1,), ()): [5.0]},
     "one variant": {("a", (), (jobs,), ()): [5.0 * jobs, 6.0 * jobs] for jobs in (1, 2, 4, 8)},
@@ -343,8 +361,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("metric", ["write.iops", "device.util", "homemade"])
 def test_odd_data_make_valid_charts_that_render(name: str, metric: str) -> None:
-    axes = {"rows": () if name == "no rows" else ("numjobs",)}
-    given = comparison(metric, ODD[name], **axes)
+    given = comparison(metric, ODD[name], rows=() if name == "no rows" else ("numjobs",))
     for chart in (over_load(given), change(given), before_after(given), matrix(given, given)):
         validate(chart)
         assert chart.caption
@@ -355,7 +372,7 @@ def test_odd_data_make_valid_charts_that_render(name: str, metric: str) -> None:
 
 
 def test_values_that_are_not_finite_are_not_drawn() -> None:
-    values = {
+    values: Values = {
         ("a", (), (jobs,), ()): [math.nan] if jobs == 2 else [math.inf] if jobs == 4 else [5.0]
         for jobs in (1, 2, 4, 8)
     }
@@ -365,7 +382,7 @@ def test_values_that_are_not_finite_are_not_drawn() -> None:
 
 
 @pytest.mark.parametrize("make", [over_load, change, before_after])
-def test_a_specification_has_no_colour_of_its_own(make) -> None:
+def test_a_specification_has_no_colour_of_its_own(make: Callable[..., Chart]) -> None:
     chart = make(repeated(levels={KEY: Level.SUSPECT}))
     assert "config" not in chart.spec
     assert not [word for word in words(chart.spec) if word.startswith("#")]
@@ -395,7 +412,7 @@ def test_lines_can_be_levels_and_panels_variants() -> None:
 
 
 def test_other_factors_stay_panels_with_the_variants_beside_each_other() -> None:
-    values = {
+    values: Values = {
         (variant, (media,), (jobs,), (disks,)): [1.0 * jobs * disks]
         for media in ("hdd", "ssd")
         for disks in (1, 2)
@@ -418,7 +435,7 @@ def test_other_factors_stay_panels_with_the_variants_beside_each_other() -> None
 
 def test_one_variant_alone_has_its_levels_as_lines() -> None:
     def alone(levels: int) -> Chart:
-        values = {
+        values: Values = {
             ("a", (), (jobs,), (level,)): [1.0 * jobs] for level in range(levels) for jobs in (1, 2)
         }
         return over_load(comparison("write.iops", values, cols=("bs",)))

@@ -10,17 +10,18 @@ import time
 
 import numpy as np
 import pytest
-from charts_data import DISKS, JOBS, runs_of, saturating
-from charts_read import channel, domains, layers, rows, validate
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.charts import Reference, Tail, change, hockey_stick, over_load, percentiles, series, tail
+from iolab.charts.model import Chart
 from iolab.charts.percentiles import BEYOND, percents_for
 from iolab.compare.compare import compare
 from iolab.compare.curves import curves
 from iolab.results.evidence.model import Histogram, Series
 from iolab.stats.knee import KneeEstimate
+from support.charts_data import DISKS, JOBS, runs_of, saturating
+from support.charts_read import channel, domains, layers, rows, validate
 
 
 @pytest.mark.slow
@@ -192,8 +193,9 @@ def one(name: str, unit: str, values: list[float], times: list[float] | None = N
     return Series(name, unit, np.array(seconds), np.array(values))
 
 
-def panel(chart, number: int = 0) -> list[dict[str, object]]:
-    return chart.spec["datasets"][f"panel{number}"]
+def panel(chart: Chart, number: int = 0) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = chart.spec["datasets"][f"panel{number}"]
+    return found
 
 
 @pytest.mark.slow

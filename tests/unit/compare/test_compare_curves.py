@@ -18,6 +18,7 @@ from iolab.results.evidence.model import Observation, Run, RunPlan
 from iolab.stats.knee import KneeEstimate, NoKnee
 from iolab.stats.scalability import NoFit, UslFit
 from iolab.verdict import Level, Reason, Verdict
+from support.narrow import present
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -101,13 +102,14 @@ def test_points_are_geometric_means_in_order_of_load() -> None:
     curve = only(found, "master")
     assert [point.load for point in curve.points] == list(LOADS)
     values = [
-        each.value("write.iops")
+        present(each.value("write.iops"))
         for each in runs
         if each.variant == "master" and each.factors["numjobs"] == 8
     ]
     point = curve.points[3]
     assert point.throughput.value == pytest.approx(math.exp(np.mean(np.log(values))))
-    assert point.throughput.low < point.throughput.value < point.throughput.high
+    low, value, high = point.throughput.low, point.throughput.value, point.throughput.high
+    assert present(low) < present(value) < present(high)
     assert (point.n, point.level, point.saturated) == (5, Level.OK, False)
     assert len(point.throughput.runs) == len(point.latency.values) == 5
 
@@ -133,7 +135,7 @@ def test_at_equal_load_the_change_is_measured_block_by_block() -> None:
     for matched in pair.latency_at:
         assert matched.change.value == pytest.approx(matched.variant / matched.baseline - 1)
         assert matched.change.pairs == 5
-        assert matched.change.low < matched.change.value < matched.change.high
+        assert present(matched.change.low) < matched.change.value < present(matched.change.high)
     # near the slow arm's peak the fast one waits far less, and has more at the same latency
     assert pair.latency_at[-1].change.value < -0.1
     assert pair.latency_at[-1].change.improves is True
@@ -144,14 +146,16 @@ def test_at_equal_load_the_change_is_measured_block_by_block() -> None:
 def test_arms_that_do_not_differ_do_not_differ_at_equal_load() -> None:
     (pair,) = curves(sweep(arms=(("a", 10_000), ("b", 10_000)))).equal
     for matched in (*pair.latency_at, *pair.throughput_at):
-        assert matched.change.low < 0 < matched.change.high
+        assert present(matched.change.low) < 0 < present(matched.change.high)
 
 
 def test_a_block_far_off_leaves_and_does_not_take_the_comparison_with_it() -> None:
     runs = sweep()
     for place, each in enumerate(runs):
         if each.variant == "project" and each.plan.repetition == 1:
-            values = {name: each.value(name) / 1000 for name in ("write.iops", "write.lat.mean")}
+            values = {
+                name: present(each.value(name)) / 1000 for name in ("write.iops", "write.lat.mean")
+            }
             runs[place] = run("project", 1, dict(each.factors), values)
     (pair,) = curves(runs).equal
     assert len(pair.latency_at) == len(pair.throughput_at) == 5
@@ -165,8 +169,8 @@ def test_blocks_that_have_nothing_in_common_are_compared_where_the_middle_one_li
     for each in sweep(repetitions=3):
         scale = 100.0 ** (each.plan.repetition - 2)
         values = {
-            "write.iops": each.value("write.iops") * scale,
-            "write.lat.mean": each.value("write.lat.mean") / scale,
+            "write.iops": present(each.value("write.iops")) * scale,
+            "write.lat.mean": present(each.value("write.lat.mean")) / scale,
         }
         runs.append(run(each.variant, each.plan.repetition, dict(each.factors), values))
     (pair,) = curves(runs).equal
@@ -197,7 +201,9 @@ def test_curves_without_a_common_range_are_not_compared() -> None:
 def test_a_single_repetition_has_values_but_no_interval() -> None:
     found = curves(sweep(repetitions=1))
     assert only(found, "master").points[0].throughput.low is None
-    assert only(found, "master").knee.load_range is None
+    knee = only(found, "master").knee
+    assert isinstance(knee, KneeEstimate)
+    assert knee.load_range is None
     for matched in found.equal[0].latency_at:
         assert (matched.change.pairs, matched.change.low, matched.change.p) == (1, None, None)
 
@@ -220,8 +226,9 @@ def test_invalid_runs_leave_and_their_repetition_gives_no_knee() -> None:
     found = curves(runs)
     curve = only(found, "master")
     assert curve.left_out == (broken.id,)
+    assert isinstance(curve.knee, KneeEstimate)
     assert (curve.points[3].n, curve.incomplete, curve.knee.repetitions) == (4, 1, 4)
-    assert curve.points[3].throughput.value < 1e5
+    assert present(curve.points[3].throughput.value) < 1e5
     assert all(matched.change.pairs == 4 for matched in found.equal[0].latency_at)
     assert all(matched.change.dropped == 1 for matched in found.equal[0].latency_at)
 
@@ -321,7 +328,9 @@ def test_an_open_loop_has_no_scalability_law() -> None:
         )
         for jobs in LOADS
     ]
-    assert "offered" in only(curves(runs), "a").usl.reason
+    fit = only(curves(runs), "a").usl
+    assert isinstance(fit, NoFit)
+    assert "offered" in fit.reason
 
 
 def test_the_load_is_the_factor_known_as_one_or_else_the_one_with_most_levels() -> None:
@@ -393,7 +402,7 @@ def test_without_runs_or_without_a_load_there_is_no_curve() -> None:
     ]
     with pytest.raises(UsageError) as error:
         curves(stepped)
-    assert "--steps" in error.value.hint
+    assert "--steps" in present(error.value.hint)
 
 
 def test_a_peak_beyond_what_was_measured_is_explained() -> None:

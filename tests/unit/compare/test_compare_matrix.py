@@ -51,7 +51,7 @@ def test_values_beyond_a_gib_keep_their_digits_as_in_the_chart() -> None:
     text = render_matrix(*both(RUNS), "text")
     assert "1641 MiB/s @ 22.35 µs" in text
     assert "2032 MiB/s¹ @ 17 µs¹" in text
-    assert {row["label"].replace("*", "") for row in matrix(*both(RUNS)).rows} == {
+    assert {str(row["label"]).replace("*", "") for row in matrix(*both(RUNS)).rows} == {
         "1641 MiB/s @ 22.35 µs",
         "2032 MiB/s @ 17 µs",
     }

@@ -20,7 +20,8 @@ STUDIES = 600
 def pairs(count: int, mean: float, seed: int = 1) -> np.ndarray:
     """Pairs of exactly this mean and a standard deviation of 1."""
     drawn = np.random.default_rng(seed).normal(0, 1, count)
-    return (drawn - drawn.mean()) / drawn.std(ddof=1) + mean
+    scaled: np.ndarray = (drawn - drawn.mean()) / drawn.std(ddof=1) + mean
+    return scaled
 
 
 def basis(differences: np.ndarray, *, exact: bool) -> Basis:

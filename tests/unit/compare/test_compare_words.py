@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from test_compare import study
-
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
 from iolab.compare.render.words import change_text, interval_text
 from iolab.report.words.phrases import MINUS, change_interval_text, signed
 from iolab.units import format_number
+from support.runs import study
 
 RATES = compare(study(blocks=2), "write.iops")
 

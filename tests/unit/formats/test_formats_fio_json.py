@@ -268,7 +268,7 @@ def test_values_that_are_no_number_are_absent_and_the_rest_is_read() -> None:
 
 
 def test_options_are_global_below_job_and_may_be_absent() -> None:
-    entry = job(**{"job options": {"rw": "randwrite", "bs": "4k"}, "write": written()})
+    entry = job(write=written()) | {"job options": {"rw": "randwrite", "bs": "4k"}}
     result = read(
         output(entry, **{"global options": {"bs": "8k", "numjobs": "4", "time_based": ""}})
     )
@@ -283,7 +283,7 @@ def test_options_are_global_below_job_and_may_be_absent() -> None:
 
 def client(hosts: list[str], global_options: Any, *, together: bool = True) -> dict[str, Any]:
     entries = [
-        job(hostname=host, port=8765, write=written(), **{"job options": {"name": "load"}})
+        job(hostname=host, port=8765, write=written()) | {"job options": {"name": "load"}}
         for host in hosts
     ]
     if together:

@@ -93,7 +93,7 @@ def test_the_comma_of_old_versions_with_y_is_passed_over() -> None:
 
 
 def test_a_unit_that_the_request_sizes_contradict_is_put_right() -> None:
-    table = read(document(*[[disk(**{"rkB/s": 0.78, "wkB/s": 3.12})]] * 3))
+    table = read(document(*[[disk() | {"rkB/s": 0.78, "wkB/s": 3.12}]] * 3))
     assert table.devices["sda"].columns["write.bw"] == pytest.approx([3200 * 1024] * 2, rel=0.005)
     assert any("another unit" in note for note in table.assumptions)
 

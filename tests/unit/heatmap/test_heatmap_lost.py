@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from heatmap_data import counts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from iolab.heatmap.svg import svg
 from iolab.heatmap.theme import DARK, LIGHT, rgb
 from iolab.heatmap.wire import LossesOfKind, group_of
 from iolab.recording.base.counts import HeatCounts
+from support.heatmap_data import counts
 
 SVG = "{http://www.w3.org/2000/svg}"
 STEADY = counts([(time * 100, 50 + time % 7) for time in range(1000)])

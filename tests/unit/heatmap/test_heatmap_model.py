@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from heatmap_data import counts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from iolab.heatmap.overlays import lines, names
 from iolab.heatmap.raster import colours
 from iolab.heatmap.theme import LIGHT
 from iolab.heatmap.words import kind_of
+from support.heatmap_data import counts
 
 events = st.lists(
     st.tuples(st.integers(0, 60_000), st.integers(0, 10**9)), min_size=1, max_size=200

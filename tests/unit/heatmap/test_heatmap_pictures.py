@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from heatmap_data import counts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -21,6 +20,7 @@ from iolab.heatmap.model import View
 from iolab.heatmap.raster import colours, draw, png, repacked
 from iolab.heatmap.svg import LAYOUT, svg, svg_png
 from iolab.heatmap.theme import DARK, GREY, LIGHT, Theme, luminance, rgb
+from support.heatmap_data import counts
 
 THEMES = [LIGHT, DARK, GREY]
 
@@ -32,7 +32,7 @@ def panel(*, percentiles: bool = False, layout: Layout = LAYOUT) -> Panel:
     )[0]
 
 
-def decoded(picture: bytes) -> tuple[np.ndarray, dict[bytes, bytes]]:  # type: ignore[type-arg]
+def decoded(picture: bytes) -> tuple[np.ndarray, dict[bytes, bytes]]:
     """Pixels of a PNG whose rows have no filter, and its chunks; every checksum is checked."""
     assert picture[:8] == b"\x89PNG\r\n\x1a\n"
     chunks: dict[bytes, bytes] = {}
@@ -62,7 +62,7 @@ def decoded(picture: bytes) -> tuple[np.ndarray, dict[bytes, bytes]]:  # type: i
         elements=st.integers(0, 255),
     )
 )
-def test_pixels_survive_the_file(pixels: np.ndarray) -> None:  # type: ignore[type-arg]
+def test_pixels_survive_the_file(pixels: np.ndarray) -> None:
     found, _ = decoded(png(pixels))
     assert np.array_equal(found, pixels)
 

@@ -74,7 +74,7 @@ def panel(log: Path, y: Y) -> Panel:
     )[0]
 
 
-def runs(rows: np.ndarray) -> int:  # type: ignore[type-arg]
+def runs(rows: np.ndarray) -> int:
     """How many separate bands the filled rows of a column make; holes of two rows don't part them."""
     return 0 if not len(rows) else 1 + int((np.diff(rows) > 3).sum())
 

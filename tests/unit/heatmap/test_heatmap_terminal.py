@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from heatmap_data import counts
 
 from iolab.heatmap.figure import Named, panels
 from iolab.heatmap.model import View
 from iolab.heatmap.terminal import Mode, draw, layout_of, mode_of, theme_of
 from iolab.heatmap.theme import DARK, LIGHT
+from support.heatmap_data import counts
 
 ESCAPE = re.compile(r"\033\[[0-9;]*m")
 

@@ -50,7 +50,8 @@ class Maker:
     fails."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.directory, self.fail, self.compiled, self.fetched = directory, "", [], 0
+        self.directory, self.fail, self.fetched = directory, "", 0
+        self.compiled: list[str] = []
         (directory / "rig").mkdir()
         for name, text in (("rig.toml", RECIPE), ("fetch.sh", ""), ("build.sh", "")):
             (directory / "rig" / name).write_text(text)
@@ -177,24 +178,22 @@ def test_a_revision_and_a_tarball(maker: Maker) -> None:
         maker.make(f"four={maker.directory}/zfs.tar.gz")
 
 
-FAILURES: list[tuple[str, Callable[[Maker], None], str, str]] = [
+FAILURES: list[tuple[str, Callable[[Maker], object], str, str]] = [
     (
         "a patch that doesn't apply",
-        lambda maker: (
-            (maker.directory / "fix.patch").write_text(PATCH.replace("-one", "-other")) and None
-        ),
+        lambda maker: (maker.directory / "fix.patch").write_text(PATCH.replace("-one", "-other")),
         "patched=2.3+{}/fix.patch",
         r"fix\.patch: does not apply to module/zil\.c: .*FAILED",
     ),
     (
         "a patch of userland",
-        lambda maker: (maker.directory / "fix.patch").write_text(USERLAND) and None,
+        lambda maker: (maker.directory / "fix.patch").write_text(USERLAND),
         "patched=2.3+{}/fix.patch",
         r"changes cmd/zpool\.c, but the userland.*from a source tree",
     ),
     (
         "a patch of nothing",
-        lambda maker: (maker.directory / "fix.patch").write_text("nothing\n") and None,
+        lambda maker: (maker.directory / "fix.patch").write_text("nothing\n"),
         "patched=2.3+{}/fix.patch",
         "changes no file of these sources",
     ),

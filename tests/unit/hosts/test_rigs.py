@@ -398,7 +398,12 @@ def test_kvm_is_not_taken_for_granted(monkeypatch: pytest.MonkeyPatch, cache: Pa
     monkeypatch.setattr("os.path.exists", lambda path: True)
     monkeypatch.setattr("os.access", lambda path, mode: True)
     tried: list[str] = []
-    monkeypatch.setattr("iolab.rigs.qemu._boots_with_kvm", lambda rig: bool(tried.append(rig)))
+
+    def does_not_boot(rig: str) -> bool:
+        tried.append(rig)
+        return False
+
+    monkeypatch.setattr("iolab.rigs.qemu._boots_with_kvm", does_not_boot)
     assert "did not boot" in choose_accelerator("small").why
     assert choose_accelerator("small").accelerator == "tcg"
     assert tried == ["small"]  # remembered for this boot

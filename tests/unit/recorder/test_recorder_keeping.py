@@ -12,6 +12,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.kept import definitions, manage
 from iolab.statistics.kept.defaults import begin, defaults
+from iolab.statistics.kept.paths import DEFINITIONS
 from iolab.statistics.kept.writer import Keeper
 from support.recordings import START, events
 from support.waiting import until
@@ -55,7 +56,7 @@ def test_what_goes_wrong_is_told_once(
     held = writer(path)
     begin(path, ["block"], None, START)
     if fault == "damaged definitions":
-        (path / definitions.DEFINITIONS).write_text("{")
+        (path / DEFINITIONS).write_text("{")
     else:
 
         def failing(_: Keeper) -> bool:

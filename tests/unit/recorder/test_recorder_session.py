@@ -15,7 +15,7 @@ from iolab.recorder.intake import Sink
 from iolab.recorder.interfaces import Outcome
 from iolab.recorder.session import Session
 from iolab.recorder.settings import Settings
-from iolab.recording.base import metadata
+from iolab.recording.base import layout, metadata
 from iolab.recording.read.recording import Recording
 from support.clocks import SetClock
 from support.recorder import FakeLauncher, FakeProbe, Listener
@@ -54,12 +54,11 @@ def recorded(
 
 def refusing(monkeypatch: pytest.MonkeyPatch, clock: SetClock, first: float, until: float) -> None:
     """The disk takes no `recording.json` between these seconds."""
-    really = metadata.write_json
 
     def write_json(*asked: Any) -> None:
         if first <= clock.monotonic() < until:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        really(*asked)
+        layout.write_json(*asked)
 
     monkeypatch.setattr(metadata, "write_json", write_json)
 

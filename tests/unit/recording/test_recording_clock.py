@@ -11,6 +11,7 @@ import pytest
 
 from iolab.recording.base.metadata import Begun
 from iolab.recording.read.recording import Recording
+from iolab.recording.segments.segments import write_segment
 from iolab.recording.write import writer as writing
 from iolab.recording.write.writer import RecordingWriter
 from support.clocks import SetClock
@@ -108,11 +109,10 @@ def test_sealing_at_the_end_is_no_time_of_recording(
     clock = SetClock(START)
     writer = create(tmp_path / "r", clock)
     writer.append_events(events(10, start_ns=START))
-    really = writing.write_segment
 
     def slow(*args: Any) -> Any:
         clock.sleep(30)
-        return really(*args)
+        return write_segment(*args)
 
     monkeypatch.setattr(writing, "write_segment", slow)
     clock.sleep(5)

@@ -22,11 +22,13 @@ def counted(made: list[tuple[int, int]], grid: Grid, first: int = 0) -> HeatCoun
     """Counts of (column, value), the columns beginning at `first`."""
     found = Counter((column - first, index_of(value, grid)) for column, value in made)
     cells = sorted(found)
-    arrays = [
+    columns, indices, numbers = (
         np.array(part, dtype=np.int64)
         for part in ([c for c, _ in cells], [i for _, i in cells], [found[cell] for cell in cells])
-    ]
-    return HeatCounts("latency", 1000 * first, 1000, grid, *arrays, events=len(made))
+    )
+    return HeatCounts(
+        "latency", 1000 * first, 1000, grid, columns, indices, numbers, events=len(made)
+    )
 
 
 def index_of(value: int, grid: Grid) -> int:

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def test_a_damaged_segment_is_a_loss_of_its_time(
     )
     assert isinstance(before, Stack)
     assert isinstance(found, Stack)
-    lost = np.isnan(found.values).all(axis=0)
+    lost = np.asarray(np.isnan(found.values).all(axis=0))
     assert set(np.flatnonzero(lost)) >= set(range((number - 1) * LENGTH, number * LENGTH - 1)), (
         "its columns are missing, not zero"
     )
@@ -142,9 +143,9 @@ def test_what_a_damaged_default_map_says_is_asked_of_the_events(
     before, summary = (
         heat(Recording(recording), name[3:], interval_ns=SECOND),
         Recording(recording).summary(),
-    )  # type: ignore[arg-type]
+    )
     harm(map_file(recording, 2, name))
-    after = heat(Recording(recording), name[3:], interval_ns=SECOND)  # type: ignore[arg-type]
+    after = heat(Recording(recording), name[3:], interval_ns=SECOND)
     assert np.array_equal(before.count, after.count)
     assert any(f"{name}/000002.parquet" in note for note in after.assumptions)
     again = Recording(recording).summary()
@@ -354,7 +355,12 @@ def test_what_is_damaged_is_found_once_and_whole_files_are_read_once(
 ) -> None:
     read: list[Path] = []
     really = checked_files.digest
-    monkeypatch.setattr(checked_files, "digest", lambda path: read.append(path) or really(path))
+
+    def digest(path: Path) -> Any:
+        read.append(path)
+        return really(path)
+
+    monkeypatch.setattr(checked_files, "digest", digest)
     monkeypatch.setattr(checked_files, "FRESH_NS", -(2**62))
     for _ in range(3):
         query(Recording(recording), "io.ops[process]")

@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +19,7 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.recording.base import layout
+from iolab.recording.base.lines import append_line
 from iolab.recording.base.schema import EVENTS, schema_of
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments import segments
@@ -98,8 +101,9 @@ def test_interrupted_at_every_step_of_sealing(tmp_path: Path, step: str, nth: in
     writer.append_events(events(20))
     writer.append_samples(samples(4))
     calls = 0
+    really: Callable[..., object]
 
-    def stopping(*args: object, **more: object) -> None:
+    def stopping(*args: Any, **more: Any) -> None:
         nonlocal calls
         calls += 1
         if calls == nth:
@@ -111,7 +115,7 @@ def test_interrupted_at_every_step_of_sealing(tmp_path: Path, step: str, nth: in
             really = Path.replace
             patch.setattr(Path, "replace", stopping)
         elif step == "note":
-            really = segments.append_line
+            really = append_line
             patch.setattr(segments, "append_line", stopping)
         else:
             really = Path.unlink

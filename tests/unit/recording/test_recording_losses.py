@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from iolab.clock import FakeClock
 from iolab.recording.base import layout, loss_log, tail_reader
+from iolab.recording.base.lines import objects
 from iolab.recording.base.loss_log import HOUR_NS, MINUTE_NS, LossLog, noted, parts_of
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -126,7 +127,6 @@ def test_hours_are_few_lines_that_are_read_once(
         parsed += len(data)
         return objects(data)
 
-    objects = tail_reader.objects
     monkeypatch.setattr(tail_reader, "objects", counted)
     writer = RecordingWriter.create(
         tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}

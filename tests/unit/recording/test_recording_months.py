@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
 from iolab.recording.base import layout, tail_reader
-from iolab.recording.base.lines import append_line, line_of
+from iolab.recording.base.lines import append_line, line_of, objects
 from iolab.recording.base.metadata import read_facts
 from iolab.recording.base.tail_reader import Growing
 from iolab.recording.read.recording import Recording
@@ -82,7 +83,6 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         parsed += len(data)
         return objects(data)
 
-    objects = tail_reader.objects
     monkeypatch.setattr(tail_reader, "objects", counted)
     path.write_text("".join(f'{{"number": {number}}}\n' for number in range(10_000)))
     kept = Growing(numbered)
@@ -127,13 +127,14 @@ def test_a_line_that_is_no_segments_is_left_out(tmp_path: Path) -> None:
     note_segment(tmp_path, 1, {"rows": 5})
     path = tmp_path / layout.SEGMENTS
     good = json.loads(path.read_text())
-    for bad in (
+    damaged: tuple[object, ...] = (
         {**good, "rows": 6},
         {**good, "number": "1"},
         {"number": 2},
         {**good, "number": None},
         [],
-    ):
+    )
+    for bad in damaged:
         with path.open("a") as file:
             file.write(json.dumps(bad) + "\n")
         assert list(noted_segments(tmp_path)) == [1]
@@ -251,17 +252,19 @@ def test_a_seal_after_months_looks_at_what_is_new_alone(
     months(path, many, live)
     facts, kept = read_facts(path), Retention(tmp_path)
     looked: list[object] = []
+
+    def noted(function: Callable[..., Any], what: Callable[..., object]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            looked.append(what(*args))
+            return function(*args)
+
+        return call
+
     monkeypatch.setattr(
-        retention,
-        "_numbers_of_maps",
-        lambda *_, found=retention._numbers_of_maps: looked.append("all") or found(*_),
+        retention, "_numbers_of_maps", noted(retention._numbers_of_maps, lambda *args: "all")
     )
-    monkeypatch.setattr(
-        retention, "_map", lambda *_, found=retention._map: looked.append(_[1]) or found(*_)
-    )
-    monkeypatch.setattr(
-        segments, "part_of", lambda *_, found=segments.part_of: looked.append(_[2]) or found(*_)
-    )
+    monkeypatch.setattr(retention, "_map", noted(retention._map, lambda *args: args[1]))
+    monkeypatch.setattr(segments, "part_of", noted(segments.part_of, lambda *args: args[2]))
     for number in range(many + 1, many + 6):
         looked.clear()
         first = START + number * 60 * SECOND

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from iolab.errors import IolabError, ResultsError
 from iolab.recording.base import layout
+from iolab.recording.base.layout import hot_numbers
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
@@ -69,10 +71,10 @@ def test_a_hot_file_that_vanishes_is_found_sealed(
     recording = Recording(tmp_path / "r")
     from iolab.recording.read import recording as module
 
-    really, sealed = module.hot_numbers, []
+    sealed: list[bool] = []
 
-    def listing(*args: object) -> list[int]:
-        found = really(*args)  # type: ignore[arg-type]
+    def listing(*args: Any) -> list[int]:
+        found = hot_numbers(*args)
         if not sealed:
             sealed.append(True)
             writer.seal()

@@ -57,7 +57,7 @@ def made(path: Path, clock: FakeClock, many: int = 6) -> RecordingWriter:
         (os, "listdir", "can't be listed"),
         (metadata, "write_json", "can't write what the recording is"),
         (retention, "_map", "can't apply its limits"),
-        (layout.Path, "unlink", "can't remove an old segment"),
+        (Path, "unlink", "can't remove an old segment"),
     ],
 )
 def test_limits_are_applied_the_next_time(
@@ -114,7 +114,7 @@ def test_a_segment_that_can_not_be_read_for_a_moment_grows_old_like_others(
     (path / layout.SEGMENTS).unlink()
     with RecordingWriter.reopen(path, system=clock) as writer:
         with monkeypatch.context() as patch:
-            nothing = {
+            nothing: dict[str, Any] = {
                 "damaged": "Too many open files",
                 "sources": {},
                 "first_ns": None,
@@ -259,7 +259,7 @@ def test_what_is_sealed_and_can_not_be_removed_at_once_is_no_loss(
         writer.append_events(events(1000))
         writer.append_samples(samples(20))
         writer.loss("overrun", "block", START, START + 5, 7)
-        refuse, really = [1], layout.Path.unlink
+        refuse, really = [1], Path.unlink
 
         def unlink(file: Path, **more: Any) -> None:
             if refuse and file == layout.hot_file(path, 1, "samples"):
@@ -267,7 +267,7 @@ def test_what_is_sealed_and_can_not_be_removed_at_once_is_no_loss(
                 full()
             really(file, **more)
 
-        monkeypatch.setattr(layout.Path, "unlink", unlink)
+        monkeypatch.setattr(Path, "unlink", unlink)
         with pytest.raises(ResultsError, match="can't remove what was sealed"):
             writer.seal()
         writer.seal()

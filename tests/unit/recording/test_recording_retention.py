@@ -298,7 +298,6 @@ def test_a_segment_that_is_half_sealed_is_looked_at_again(
             with pytest.raises(ResultsError, match="No space left"):
                 writer.seal()
         clock.sleep(1)
-        writer._dropped_ns = 0
         writer.tick(clock.realtime_ns())
         assert set(writer._retention._held) == {1}
         writer.seal()

@@ -4,6 +4,7 @@ for what is wrong."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iolab.errors import FormatError, UsageError
-from iolab.recording.base.counts import HeatCounts, alike, merge
+from iolab.recording.base.counts import HeatCounts, Weight, Y, alike, merge
 from iolab.recording.read.breakdown import dimensions
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import Trace, counts_alike
 from iolab.recording.write.ingest import ingest
+from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 
 IO = st.tuples(
@@ -90,7 +92,7 @@ def test_whose_they_are_adds_up(made: Trace) -> None:
     st.sampled_from(["count", "time"]),
 )
 def test_parts_of_random_traces_are_the_map(
-    made: list[list[tuple[int, int, int, str]]], y: str, weight: str
+    made: list[list[tuple[int, int, int, str]]], y: Y, weight: Weight
 ) -> None:
     """Devices begin later than the map and end earlier, and lie in other ranges of offsets."""
     with TemporaryDirectory() as folder:
@@ -107,7 +109,7 @@ def test_parts_of_random_traces_are_the_map(
         ]
         every = counts_alike(
             traces, lambda each, interval: each.counts(y, interval_ns=interval, weight=weight)
-        )  # type: ignore[arg-type]
+        )
         whole = merge(every)
         found, _ = dimensions(
             traces,
@@ -115,7 +117,7 @@ def test_parts_of_random_traces_are_the_map(
             lambda each, more: each.counts(
                 y, interval_ns=whole.interval_ns, weight=weight, more=more
             ),
-        )  # type: ignore[arg-type]
+        )
         assert len(found) == (len({each[3] for events in made for each in events}) > 1)
         for dimension in found:
             parts = [part for _, part in dimension.parts]
@@ -132,15 +134,18 @@ def placed(counts: HeatCounts) -> dict[tuple[int, int], int]:
     )
 
 
+def counted_by(y: Y, each: Trace, interval: int) -> HeatCounts:
+    return each.counts(y, interval_ns=interval)
+
+
 def test_traces_of_different_length_get_the_same_columns(tmp_path: Path) -> None:
     short = trace(tmp_path, [f"{10 * i},5,0,512,read,a" for i in range(100)], "short.csv")
     long = trace(
         tmp_path, [f"{70_000 * i},5,{2**33 + i},512,read,a" for i in range(100)], "long.csv"
     )
-    for y in ("latency", "offset"):
-        one, two = counts_alike(
-            [short, long], lambda each, interval, y=y: each.counts(y, interval_ns=interval)
-        )
+    ys: tuple[Y, ...] = ("latency", "offset")
+    for y in ys:
+        one, two = counts_alike([short, long], partial(counted_by, y))
         assert (one.interval_ns, one.grid) == (two.interval_ns, two.grid)
         assert merge([one, two]).total == 200
 
@@ -183,6 +188,7 @@ def test_columns_apart_by_blanks_with_their_client(tmp_path: Path) -> None:
     assert found.summary().names("client") == [("host1", 2), ("host2", 1)]
     assert replace(found, where={"client": ["host1"]}).counts("latency").total == 2
     by = query(found, "io.ops[client]")
+    assert isinstance(by, Stack)
     assert (by.keys, by.totals) == (["host1", "host2"], [2, 1])
     ingest(found, tmp_path / "made")
     kept = query(Recording(tmp_path / "made"), "io.ops[client=host2]")
@@ -194,7 +200,9 @@ def test_columns_that_are_not_known_are_named(tmp_path: Path) -> None:
     found = Trace(tmp_path / "x.csv")
     said = "columns that no I/O has are skipped: weather, Moon"
     assert found.counts("latency").assumptions == (said,)
-    assert said in query(found, "io.ops").notes
+    answer = query(found, "io.ops")
+    assert isinstance(answer, Series)
+    assert said in answer.notes
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from hypothesis import strategies as st
 from iolab import _core
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
+from iolab.recording.base.grids import WITHOUT
 from iolab.recording.base.metadata import Begun
 from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments import sealing
-from iolab.recording.segments.maps import LEAST_WIDTH, MOST_BUCKETS, WITHOUT, offset_width
+from iolab.recording.segments.maps import LEAST_WIDTH, MOST_BUCKETS, offset_width
 from iolab.recording.write import writer as writing
 from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, rows_of, samples, unsealed
@@ -136,7 +138,7 @@ def _check_segment(
     time."""
     rows = table.to_pylist()
     width = offset_width(max((row["offset_bytes"] or 0 for row in rows), default=0))
-    index = {
+    index: dict[str, Callable[[dict[str, Any]], int | None]] = {
         "io.latency": lambda row: row["latency_bucket"],
         "io.offset": lambda row: (
             None if row["offset_bytes"] is None else row["offset_bytes"] // width

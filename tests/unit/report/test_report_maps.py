@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-import report_data
-from map_study import Study
 
 from iolab.errors import IolabError
 from iolab.recording.write.writer import RecordingWriter
@@ -17,6 +16,8 @@ from iolab.report.model.map_payload import MapCell, Maps
 from iolab.report.page.html import bundle_file, packed
 from iolab.report.sections import maps
 from iolab.report.sections.maps import nice_interval, run_maps
+from support import report_data
+from support.map_study import Study
 from support.recordings import events
 
 SECOND = 10**9
@@ -117,7 +118,8 @@ def test_a_recording_ahead_of_the_clock_that_told_the_window_is_read_where_the_r
     ) as writer:
         writer.append_events(events(500, start_ns=first + hour))
         writer.mark(run.id, first + hour, until + hour, "run")
-    run.plan.extra["recording"] = {"path": "recordings/watch", "mark": run.id, "ahead_ns": hour}
+    extra = cast(dict[str, Any], run.plan.extra)
+    extra["recording"] = {"path": "recordings/watch", "mark": run.id, "ahead_ns": hour}
     (cell,) = made(study).cells
     block = [
         each

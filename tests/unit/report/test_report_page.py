@@ -9,13 +9,14 @@ import hashlib
 import json
 import re
 import time
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from report_data import HandMade, invalid, run, seconds, suspect, sweep
 
+from iolab.compare.model import Comparison
 from iolab.errors import IolabError
 from iolab.report.assemble import assemble, told
 from iolab.report.build import build_report
@@ -23,8 +24,9 @@ from iolab.report.model.metric_selection import chosen_metrics
 from iolab.report.model.payload import Details, Payload
 from iolab.report.model.schema import SCHEMA_FILE, TYPES_FILE, write
 from iolab.report.page import html
-from iolab.results.evidence.model import Histogram
+from iolab.results.evidence.model import Histogram, Run
 from iolab.verdict import Level, Reason
+from support.report_data import HandMade, invalid, run, seconds, suspect, sweep
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script><!-- \N{PILE OF POO} & \"'"
@@ -147,7 +149,7 @@ def test_every_chart_finds_its_data(bundle: None) -> None:
         ),
     ],
 )
-def test_odd_results_make_a_page(runs: list, bundle: None) -> None:
+def test_odd_results_make_a_page(runs: list[Run], bundle: None) -> None:
     page = build_report(HandMade(runs))
     payload = Payload.model_validate(embedded(page, "iolab-report"))
     assert len(payload.runs.ids) == len(runs)
@@ -201,7 +203,7 @@ def test_a_script_that_would_end_its_element_is_refused(monkeypatch: pytest.Monk
 def test_a_page_that_was_not_built_is_said_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(html.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(resources, "files", lambda package: tmp_path)
     html.bundle_file.cache_clear()
     with pytest.raises(IolabError, match="has not been built") as caught:
         build_report(HandMade(sweep(blocks=1)))
@@ -255,14 +257,14 @@ def test_stalls_are_spans_and_environment_names_what_differs(bundle: None) -> No
 def test_percentiles_are_drawn_where_histograms_were_kept(bundle: None) -> None:
     runs = sweep(blocks=2, loads=(1, 4))
     kept = {
-        one.id: [
+        one.id: (
             Histogram(
                 "write.clat",
                 6,
                 np.array([100, 120, 140], np.uint32),
                 np.array([900, 90, 10], np.uint64),
-            )
-        ]
+            ),
+        )
         for one in runs
     }
     payload, _ = assemble(HandMade(runs, histograms=kept))
@@ -358,7 +360,7 @@ def test_what_has_no_table_is_named(bundle: None) -> None:
     assert payload.elsewhere == ["device.util[sda]", "device.util[sdb]", "write.ios"]
 
 
-def assemble_comparisons() -> list:
+def assemble_comparisons() -> list[Comparison]:
     from iolab.compare.compare import compare
 
     return [compare(sweep(blocks=1), name) for name in ("write.iops", "write.bw")]

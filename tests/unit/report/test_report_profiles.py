@@ -9,7 +9,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from report_data import HandMade, sweep
 
 from iolab.charts.export import export
 from iolab.charts.flame import flame_charts
@@ -20,6 +19,7 @@ from iolab.report.model.profile_payload import Profiles
 from iolab.report.sections.profiles import run_profiles
 from iolab.results.open.profiles import read_profiles
 from support.profiles import AFTER, BEFORE, add_profile
+from support.report_data import HandMade, sweep
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from report_data import seconds
 
 from iolab.report.sections.series import TimeBases, rounded, strips, thinned, without_devices
 from iolab.results.evidence.model import Series
+from support.report_data import seconds
 
 
 def test_series_are_grouped_by_quantity_with_devices_in_one_unit() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_data import invalid, run, suspect, sweep
 
 from iolab.compare.compare import compare
 from iolab.compare.model import Comparison
@@ -15,6 +14,7 @@ from iolab.report.words.credibility import reason_counts, verdict_sentences
 from iolab.report.words.summary import against_baseline, summarise
 from iolab.results.evidence.model import Run
 from iolab.verdict import Level
+from support.report_data import invalid, run, suspect, sweep
 
 
 def plain(text: str) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from report_data import HandMade, invalid, run, suspect, sweep
-
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
 from iolab.report.sections import environment
 from iolab.report.sections.tables import change_tone, outcome_cell, tables
 from iolab.report.words.phrases import probability_text
+from iolab.results.evidence.model import Run
+from support.report_data import HandMade, invalid, run, suspect, sweep
 
 
-def places(runs: list) -> dict[str, int]:
+def places(runs: list[Run]) -> dict[str, int]:
     return {one.id: place for place, one in enumerate(runs)}
 
 

@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from report_data import HandMade, run
-
 from iolab.report.sections.environment import environment
 from iolab.report.sections.target import MOST_STATES, target_part
 from iolab.report.sections.zfs_settings import settings
 from iolab.results.evidence.model import Run
+from support.report_data import HandMade, run
 
 DISK = {
     "size_bytes": 4 << 30,
@@ -126,7 +125,7 @@ def test_each_layout_is_shown_once_and_settings_beside_each_other(tmp_path: Path
 
 
 def test_only_what_is_not_as_usual_is_shown_beside_what_people_ask_about() -> None:
-    found = settings(pool("p", sync="always", volmode="default", mystery="7"), {"copies"})
+    found = settings(pool("p", sync="always", volmode="default", mystery="7"), {"copies": None})
     assert found == {
         "ashift, pool": "0",
         "autotrim, pool": "on",

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
-import report_data
 
 from iolab.report.build import build_report
 from iolab.report.model.map_payload import CellMaps, Maps
 from iolab.report.sections.environment import environment
 from iolab.report.sections.maps import run_maps
 from iolab.results.evidence.model import Run
+from support import report_data
 
 START, SECOND = 1_700_000_000, 10**9
 QUEUES = 10

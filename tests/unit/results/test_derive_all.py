@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -115,18 +116,18 @@ def test_what_was_read_already_is_checked_and_not_read_again(
 @pytest.mark.slow
 def test_a_killed_process_costs_no_run(items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deriving, "_may_fork", lambda: True)
-    here, kill = os.getpid(), deriving.derive
+    here = os.getpid()
 
     def dying(run_dir: Path, plan: RunPlan, **options: Any) -> Derived:
         if os.getpid() != here and plan.run == "0030":
             os.kill(os.getpid(), signal.SIGKILL)
-        return kill(run_dir, plan, **options)
+        return derive(run_dir, plan, **options)
 
     monkeypatch.setattr(deriving, "derive", dying)
     assert [told(one) for one in derive_all(items)] == reference(items)
 
 
 def test_no_process_is_forked_beside_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deriving.os, "cpu_count", lambda: 8)
-    monkeypatch.setattr(deriving.threading, "active_count", lambda: 2)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
     assert not deriving._may_fork()

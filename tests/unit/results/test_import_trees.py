@@ -14,9 +14,10 @@ import pytest
 
 from iolab.compare.compare import compare
 from iolab.errors import FormatError, ResultsError, UsageError
+from iolab.results.imports.account import Imported, account
 from iolab.results.imports.options import Told, split_by_options, telling_options
 from iolab.results.imports.places import Place, number_repetitions
-from iolab.results.imports.tree import Imported, account, import_files, import_tree
+from iolab.results.imports.tree import import_files, import_tree
 from iolab.results.open.results import Results
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output
@@ -372,9 +373,11 @@ def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_the
             tmp_path / f"out-named-{seed}",
             "{variant}/{iodepth:int}-{bs}-{repetition}.json",
         )
-        cells = compare(named.runs, "write.iops", baseline="one").cells
+        named_cells = compare(named.runs, "write.iops", baseline="one").cells
         assert [
-            (cell.change.value, cell.change.decided) for cell in cells if cell.change is not None
+            (cell.change.value, cell.change.decided)
+            for cell in named_cells
+            if cell.change is not None
         ] == [(change.value, change.decided) for change in changes]
     assert decided <= 1
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -203,7 +204,13 @@ def test_a_cache_that_tells_of_other_runs_or_of_nonsense_is_not_believed(results
     Results(results)
     listed = json.loads((results / LIST).read_text())
     del listed["sha256"]
-    for wrong in ({"files": 3}, {"files": {OBSERVATIONS: "x"}}, {"key": None}, {"files": {}}):
+    changes: tuple[dict[str, Any], ...] = (
+        {"files": 3},
+        {"files": {OBSERVATIONS: "x"}},
+        {"key": None},
+        {"files": {}},
+    )
+    for wrong in changes:
         (results / LIST).write_text(with_own_digest(json.dumps(listed | wrong, indent=1)))
         assert {run.verdict.level.value for run in Results(results).runs} == {"OK"}
     (results / OBSERVATIONS).write_bytes(b"PAR1 no table")

@@ -71,11 +71,15 @@ def test_the_result_beside_the_log_says_the_unit(
         if version != "fio-2.16"
         else result("fio-2.1").replace("fio-2.1", "fio-2.16")
     )
-    assert read(tmp_path, text, 5000) == (pytest.approx(seconds), [])
+    found, assumed = read(tmp_path, text, 5000)
+    assert found == pytest.approx(seconds)
+    assert assumed == []
 
 
 def test_terse_output_is_in_us_whatever_the_logs_are(tmp_path: Path) -> None:
-    assert read(tmp_path, TERSE.read_bytes(), 5000) == (pytest.approx(5e-6), [])
+    seconds, assumed = read(tmp_path, TERSE.read_bytes(), 5000)
+    assert seconds == pytest.approx(5e-6)
+    assert assumed == []
 
 
 def test_an_unknown_version_is_an_assumption_and_can_be_given(tmp_path: Path) -> None:
@@ -84,12 +88,14 @@ def test_an_unknown_version_is_an_assumption_and_can_be_given(tmp_path: Path) ->
     assert seconds == pytest.approx(5e-6)
     assert "taken as ns" in assumed[0]
     assert "--log-unit us" in assumed[0]
-    assert read(tmp_path, text, 5000, log_latency_unit="us") == (pytest.approx(5e-3), [])
-    assert read(tmp_path, text, 5000, log_latency_unit="ns") == (pytest.approx(5e-6), [])
-    assert read(tmp_path, result("fio-2.1.4"), 5000, log_latency_unit="ns") == (
-        pytest.approx(5e-6),
-        [],
-    )
+    for content, unit, expected in (
+        (text, "us", 5e-3),
+        (text, "ns", 5e-6),
+        (result("fio-2.1.4"), "ns", 5e-6),
+    ):
+        seconds, assumed = read(tmp_path, content, 5000, log_latency_unit=unit)
+        assert seconds == pytest.approx(expected)
+        assert assumed == []
 
 
 def test_values_that_no_ns_can_be_are_us(tmp_path: Path) -> None:
@@ -99,7 +105,9 @@ def test_values_that_no_ns_can_be_are_us(tmp_path: Path) -> None:
 
 
 def test_a_priority_says_ns(tmp_path: Path) -> None:
-    assert read(tmp_path, TERSE_2.read_bytes(), 5000, columns=6) == (pytest.approx(5e-6), [])
+    seconds, assumed = read(tmp_path, TERSE_2.read_bytes(), 5000, columns=6)
+    assert seconds == pytest.approx(5e-6)
+    assert assumed == []
     assert read(tmp_path, TERSE_2.read_bytes(), 5000, columns=5)[
         1
     ]  # an offset, of an old fio, or a priority

@@ -56,7 +56,7 @@ def results(tmp_path: Path) -> Path:
 
 def answers(directory: Path, capfd: pytest.CaptureFixture[str]) -> tuple[int, str, list[Any]]:
     """Exit code, what was said, and the documents of `show` and `compare`."""
-    documents = []
+    documents: list[Any] = []
     for words in (
         ["show", str(directory), "--format", "json"],
         ["compare", str(directory), "--format", "json"],

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import iolab
+from iolab.api import Opened
 from iolab.cli.main import run
 from iolab.errors import ResultsError
 from iolab.report.assemble import assemble
@@ -54,6 +55,22 @@ def test_a_path_may_be_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
+ODD_PLANS: tuple[dict[str, Any], ...] = (
+    {"host": 5},
+    {"jobs": "x"},
+    {"factors": []},
+    {"factors": {"a": []}},
+    {"runtime": [1]},
+    {"exit_code": "x"},
+    {"tools": {"fio": 3}},
+    {"extra": None},
+    {"command": [1]},
+    {"repetition": True},
+    {"block": 2**40},
+    {"window": [0, 10**400]},
+    {"window": [0, math.inf]},
+    {"more": 1},
+)
 
 
 @pytest.mark.parametrize(
@@ -64,25 +81,7 @@ PLAN = {"schema": 1, "run": "0002-ab", "variant": "old", "factors": {}}
         "",
         "[",
         "[" * 100_000,
-        *(
-            json.dumps(PLAN | wrong)
-            for wrong in (
-                {"host": 5},
-                {"jobs": "x"},
-                {"factors": []},
-                {"factors": {"a": []}},
-                {"runtime": [1]},
-                {"exit_code": "x"},
-                {"tools": {"fio": 3}},
-                {"extra": None},
-                {"command": [1]},
-                {"repetition": True},
-                {"block": 2**40},
-                {"window": [0, 10**400]},
-                {"window": [0, math.inf]},
-                {"more": 1},
-            )
-        ),
+        *(json.dumps(PLAN | wrong) for wrong in ODD_PLANS),
     ],
 )
 def test_a_run_that_was_killed_is_shown_each_time(
@@ -125,9 +124,11 @@ def test_a_run_that_was_killed_is_shown_each_time(
         assert "run.json" in printed
     [warning] = json.loads(printed)["warnings"][-1:]
     assert (warning["code"], opened.runs[1].id in warning["text"]) == ("unreadable-run", True)
+    again = iolab.open(out)
+    assert isinstance(again, Opened)
     [noted] = [
         warning
-        for warning in iolab.open(out).compare("write.iops").warnings
+        for warning in again.compare("write.iops").warnings
         if warning.code == "unreadable-run"
     ]
     assert "run.json" in noted.text

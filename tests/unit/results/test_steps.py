@@ -222,7 +222,7 @@ def test_a_mean_rate_lies_between_the_rates_it_is_of(
 ) -> None:
     ends = np.arange(1, len(values) + 1) * 0.25
     table = FioLogTable(
-        T0 + ends,
+        np.asarray(T0 + ends, dtype=np.float64),
         np.array(values),
         np.ones(len(values), np.int8),
         np.zeros(len(values), np.int64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,16 @@ def derived(
     *,
     read: bool = False,
     extra: dict[str, Any] | None = None,
-    **options: str,
+    options: Mapping[str, str] | None = None,
 ) -> Derived:
     entry = job()
     if read:
         entry["read"], entry["write"] = entry["write"], entry["read"]
     plan = dataclasses.replace(plan, extra={**plan.extra, **(extra or {})})
     write_run(
-        tmp_path, output(entry, **{"size": str(SIZE // 4), "numjobs": "4", **options}), plan=plan
+        tmp_path,
+        output(entry, **{"size": str(SIZE // 4), "numjobs": "4", **(options or {})}),
+        plan=plan,
     )
     (tmp_path / "environment.json").write_text(
         json.dumps({"fingerprint": {}, "facts": {"memory_bytes": 2**34}})
@@ -91,7 +94,7 @@ def test_the_time_is_that_of_the_longest_job_by_fio_s_own_milliseconds(tmp_path:
 def test_a_run_that_may_have_ended_otherwise_has_no_time(
     tmp_path: Path, plan: RunPlan, options: dict[str, str]
 ) -> None:
-    assert times(derived(tmp_path, plan, **options)) == {}
+    assert times(derived(tmp_path, plan, options=options)) == {}
 
 
 def test_a_foreign_run_that_only_its_size_could_end_has_one(tmp_path: Path) -> None:
@@ -116,7 +119,7 @@ def test_files_that_were_done_have_nothing_to_tell_of_their_limit_or_of_opening_
 
 def test_files_that_were_not_done_are_invalid(tmp_path: Path) -> None:
     plan = dataclasses.replace(PLAN, runtime=10.0, extra={"time_based": False, "files": 40})
-    assert codes(derived(tmp_path, plan, size="1t"))["runtime"] is Level.INVALID
+    assert codes(derived(tmp_path, plan, options={"size": "1t"}))["runtime"] is Level.INVALID
 
 
 @pytest.mark.parametrize(
@@ -149,6 +152,6 @@ def test_files_that_were_not_done_are_invalid(tmp_path: Path) -> None:
 def test_a_cold_cache_is_no_warm_one(
     tmp_path: Path, extra: dict[str, Any], options: dict[str, str], words: str | None
 ) -> None:
-    reasons = derived(tmp_path, read=True, extra=extra, **options).verdict.reasons
+    reasons = derived(tmp_path, read=True, extra=extra, options=options).verdict.reasons
     said = [reason.text for reason in reasons if reason.code == "fits-in-memory"]
     assert [text.partition(": ")[2] for text in said] == ([] if words is None else [words])

@@ -55,7 +55,7 @@ def test_nothing_is_said_of_what_is_not_known() -> None:
         "arcstats": log("arcstats", lines(hits=1), lines(hits=2)),
         "zil": log("zil", lines(zil_itx_count=1), lines(zil_itx_count=2)),
     }
-    assert values(**some) == {}
+    assert values(None, **some) == {}
     assert (
         values(arcstats=log("arcstats", lines(hits=1, misses=1), lines(hits=1, misses=1))) == {}
     )  # nobody asked

@@ -272,13 +272,12 @@ def test_the_hooks_own_words_are_in_the_reason(
 ) -> None:
     with_hooks(study, extra='[hooks.run]\nbefore = "x"\n', setup="[variants.synced]\n")
     fail(shell, "x")
-    shell.work = lambda command, directory: (
-        [
+
+    def complain(command: Sequence[str], directory: Path) -> None:
+        for path in (tmp_path / "out" / "runs").glob("*/hooks/01.err"):
             path.write_text("warming up\nno such pool\n")
-            for path in (tmp_path / "out" / "runs").glob("*/hooks/01.err")
-        ]
-        and None
-    )
+
+    shell.work = complain
     do()
     assert heard.runs[0][2].endswith("'x': exit code 3: no such pool")
 
@@ -310,7 +309,7 @@ def test_ctrl_c_twice_ends_a_hook_and_still_puts_things_back(
     with_hooks(study)
     stops = Interrupts()
     shell.seconds = 1000.0
-    host.clock.sleep = _pressing(host, stops, at=5.0)  # type: ignore[method-assign]
+    host.clock.sleep = _pressing(host, stops, at=5.0)  # type: ignore[method-assign, assignment]
     do(interrupts=stops)
     assert words(host) == ["study-before", "study-after"]
     assert len(host.ended) == 1
@@ -336,7 +335,7 @@ def test_ctrl_c_twice_in_a_runs_hook_interrupts_the_run(
     with_hooks(study, extra='[hooks.run]\nbefore = "x"\n', setup="[variants.synced]\n")
     stops = Interrupts()
     shell.seconds = 1000.0
-    host.clock.sleep = _pressing(host, stops, at=5.0)  # type: ignore[method-assign]
+    host.clock.sleep = _pressing(host, stops, at=5.0)  # type: ignore[method-assign, assignment]
     do(interrupts=stops)
     assert [status for _, status, _ in heard.runs] == ["interrupted"]
 

@@ -3,6 +3,7 @@ passes."""
 
 from __future__ import annotations
 
+from iolab.results.evidence.files import write_plan
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +59,7 @@ def _points(monkeypatch: pytest.MonkeyPatch, at: int, after: bool) -> Iterator[i
 
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "write_all", counted(Journal.write_all))
-        patch.setattr(execute, "write_plan", counted(execute.write_plan))
+        patch.setattr(execute, "write_plan", counted(write_plan))
         patch.setattr("iolab.run.runner.write_manifest", counted(write_manifest))
         yield from count
 

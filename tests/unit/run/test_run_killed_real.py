@@ -3,6 +3,7 @@ runs on."""
 
 from __future__ import annotations
 
+from typing import Any
 import contextlib
 import json
 import os
@@ -98,7 +99,7 @@ def test_killed_at_random_moments_a_study_still_comes_out_whole(
     )
     out = tmp_path / "out"
     moments = random.Random(21)
-    kills, finished = 0, set()
+    kills, finished = 0, set[Any]()
     done = False
     while not done:
         # Checking and the head take a few tenths of a second; a run, about half of one.

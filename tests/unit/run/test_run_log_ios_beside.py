@@ -202,7 +202,7 @@ def record(recorder: Beside, first_s: int, seconds: int) -> None:
 
 
 def total(recording: Recording, statistic: str, **asked: Any) -> int:
-    return cast(Any, query(recording, statistic, **asked)).total
+    return query(recording, statistic, **asked).total
 
 
 def fio_rows(recording: Recording) -> int:

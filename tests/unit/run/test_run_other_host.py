@@ -3,6 +3,7 @@ changed there. No time passes."""
 
 from __future__ import annotations
 
+from support.narrow import present
 import json
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,8 @@ def test_a_study_killed_before_its_first_line_knows_its_host(
         ):
             do(resume=True, host=other, clock=other.clock, force=force)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    assert other.started == other.removed == []
+    assert other.started == []
+    assert other.removed == []
     with pytest.raises(UsageError, match="holds results already"):
         do()
     do(resume=True)
@@ -153,7 +155,8 @@ def test_another_host_is_refused_before_anything_is_touched(
         ):
             do(resume=True, host=other, clock=other.clock, force=force)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    assert other.started == other.removed == []
+    assert other.started == []
+    assert other.removed == []
     do(resume=True)
     assert len(names(out)) == 8
     assert not (out / "scratch.made").exists()
@@ -206,7 +209,7 @@ def test_a_drift_within_a_study_is_seen_at_the_next_block(
         if directory.name.startswith("0002"):
             host.files["/sys/devices/pci/block/sda/queue/scheduler"] = "[none] mq-deadline\n"
 
-    work = host.programs["fio"].work
+    work = present(host.programs["fio"].work)
     assert work is not None
     host.programs["fio"].work = drifts
     out = do()

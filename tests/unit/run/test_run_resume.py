@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iolab.results.evidence.files import write_plan
 import json
 import os
 import threading
@@ -176,12 +177,10 @@ def test_fail_fast_stops_and_resume_goes_on_with_the_run_that_failed(
 def test_a_full_disk_under_the_results_ends_the_study_which_can_go_on(
     do: Do, host: FakeHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    real = execute.write_plan
-
     def full(directory: Path, plan: Any) -> None:
         if plan.run.startswith("0003"):
             raise OSError(28, "No space left on device", str(directory / "run.json"))
-        real(directory, plan)
+        write_plan(directory, plan)
 
     with monkeypatch.context() as patch:
         patch.setattr(execute, "write_plan", full)

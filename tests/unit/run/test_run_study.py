@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 import json
 import os
 import signal
@@ -225,10 +226,12 @@ def test_a_full_disk_fails_runs_and_keeps_what_was_measured(
 
 def test_one_interrupt_finishes_the_run_and_stops(do: Do, host: FakeHost, heard: Listener) -> None:
     stops = Interrupts(lambda: heard.noticed("stopping"))
-    host.programs["fio"].work = lambda command, directory: (
-        write_result(command, directory),
-        stops.press(),
-    )[0]
+
+    def work(command: Sequence[str], directory: Path) -> None:
+        write_result(command, directory)
+        stops.press()
+
+    host.programs["fio"].work = work
     out = do(interrupts=stops)
     assert heard.runs == [(1, "finished", "")]
     assert heard.notes == ["stopping"]

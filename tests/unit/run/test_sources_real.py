@@ -26,7 +26,8 @@ from iolab.results.evidence.model import Derived, RunPlan
 from iolab.run.study import run_study
 from iolab.sources.diskstats import DiskstatsOptions, DiskstatsSource
 from iolab.verdict import Level
-from iolab.workloads.fio import FioOptions, FioWorkload
+from iolab.workloads.fio import FioWorkload
+from iolab.workloads.fio_model import FioOptions
 from support.acting import study_text
 from support.recorded import MEMORY
 from support.waiting import PATIENCE, until
@@ -104,7 +105,7 @@ def striped(devices: list[str], group: Path, directory: Path) -> Derived:
     """Four seconds of writes over all devices in turn, watched, by a fio in the group."""
     names = [Path(device).name for device in devices]
     directory.mkdir()
-    source = DiskstatsSource(DiskstatsOptions(), LocalHost(), SystemClock(), names)
+    source = DiskstatsSource(DiskstatsOptions(devices=[]), LocalHost(), SystemClock(), names)
     fio = [
         "fio",
         "--name=stripe",

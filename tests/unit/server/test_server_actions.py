@@ -407,7 +407,7 @@ def test_limits_are_shown_and_set(keeping: TestClient) -> None:
     assert used == sum(each["bytes"] for each in answer.json()["kept"]) > 0
 
 
-LIMITS = {"recording": "rec", "bytes": None, "cpu_share": None, "retention": {}}
+LIMITS: dict[str, Any] = {"recording": "rec", "bytes": None, "cpu_share": None, "retention": {}}
 
 
 @pytest.mark.parametrize(

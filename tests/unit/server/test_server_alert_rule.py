@@ -4,6 +4,7 @@ day."""
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -37,10 +38,10 @@ def alert(**changes: Any) -> Alert:
 
 
 def told(
-    watched: Alert, values: list[float | None], during: list[bool] | None = None
+    watched: Alert, values: Sequence[float | None], during: list[bool] | None = None
 ) -> list[tuple[int, str]]:
     """(second at whose end it was said, what) for a value each second."""
-    standing, found = Standing(), []
+    standing, found = Standing(), list[tuple[int, str]]()
     for second, value in enumerate(values):
         reading = Reading(
             START + second * SECOND,

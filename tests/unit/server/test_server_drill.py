@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from support.recordings import START, unsealed
 
 
 @pytest.fixture(scope="module")
-def rows(recording: Path) -> list[dict[str, object]]:
+def rows(recording: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     held = Recording(recording)
@@ -25,7 +26,7 @@ def rows(recording: Path) -> list[dict[str, object]]:
     return [row for table in [*tables, unsealed(held)] for row in pa.table(table).to_pylist()]
 
 
-def test_shares_are_those_of_the_events(store: Store, rows: list[dict[str, object]]) -> None:
+def test_shares_are_those_of_the_events(store: Store, rows: list[dict[str, Any]]) -> None:
     found = who(
         store,
         {
@@ -45,8 +46,8 @@ def test_shares_are_those_of_the_events(store: Store, rows: list[dict[str, objec
         within = (
             START + 2 * 10**9 <= row["time_ns"] < START + 6 * 10**9
             and 50_000 <= (row["latency_ns"] or -1) < 10**6
-        )  # type: ignore[operator]
-        (inside if within else outside)[str(row["device"] or "unknown")] += row["count"]  # type: ignore[operator]
+        )
+        (inside if within else outside)[str(row["device"] or "unknown")] += row["count"]
     assert found.inside == inside.total() > 0
     assert found.outside == outside.total() > 0
     device = next(each for each in found.dimensions if each.field == "device")
@@ -76,7 +77,7 @@ def test_an_empty_rectangle_has_no_shares(store: Store) -> None:
     assert all(share.share_inside is None for each in found.dimensions for share in each.values)
 
 
-def test_the_tree_of_paths_adds_up(store: Store, rows: list[dict[str, object]]) -> None:
+def test_the_tree_of_paths_adds_up(store: Store, rows: list[dict[str, Any]]) -> None:
     found = hierarchy(store, {"recording": "rec", "statistic": "io.ops"})
     assert (
         found.total

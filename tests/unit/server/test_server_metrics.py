@@ -20,6 +20,7 @@ from iolab.server.http.app import application
 from iolab.server.prometheus import metrics, protobuf
 from iolab.server.prometheus.metrics import Exporter, prefers_protobuf
 from iolab.server.prometheus.prometheus_text import Family, Histogram, Sample, text
+from iolab.statistics.ask.query import query
 from support.recordings import SECOND, START, events
 
 SCRAPER = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.5"
@@ -39,7 +40,8 @@ def parsed(body: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
 
 def fields(data: bytes) -> list[tuple[int, Any]]:
     """(number, value) of a protobuf message; bytes stay bytes."""
-    found, place = [], 0
+    found: list[tuple[int, Any]] = []
+    place = 0
 
     def varint() -> int:
         nonlocal place
@@ -263,13 +265,13 @@ def test_a_growing_recording_is_counted_once(
 @pytest.mark.slow
 def test_all_of_a_scrape_is_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "is_live", lambda store, name: True)
-    asked, second = metrics.query, 20
+    second = 20
 
     def meanwhile(*args: Any, **more: Any) -> Any:
         nonlocal second
         writer.append_events(events(200, second, start_ns=START + second * SECOND, per_s=200))
         second += 1
-        return asked(*args, **more)
+        return query(*args, **more)
 
     with RecordingWriter.create(
         tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}

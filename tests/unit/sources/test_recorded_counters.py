@@ -11,6 +11,7 @@ import pytest
 
 from iolab.formats.core.tables import HostTable
 from iolab.formats.detect import read
+from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.results.open.results import Results
 from iolab.run.study import run_study
@@ -85,4 +86,5 @@ size = "1m"
     recording = Recording(tmp_path / "results/recordings/local")
     assert [mark["label"] for mark in recording.marks()] == [run.id]
     answer = query(recording, "cpu.utilization")
+    assert not isinstance(answer, HeatCounts)
     assert answer.covered_ns > 2 * 10**9

@@ -72,7 +72,7 @@ def test_real_iostat_leaves_whole_json_unless_it_is_killed(tmp_path: Path, kille
     if shutil.which("iostat") is None or device is None:
         pytest.skip("iostat or a block device is absent")
     source, clock = (
-        IostatSource(IostatOptions(), LocalHost(), SystemClock(), [device]),
+        IostatSource(IostatOptions(devices=[]), LocalHost(), SystemClock(), [device]),
         SystemClock(),
     )
     before = clock.monotonic()

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from kept_data import DAY, HOUR, START, add_segment, aged, io, make
 
 from iolab.recording.base.conditions import parse_where
 from iolab.recording.base.counts import HeatCounts, alike
@@ -24,6 +23,7 @@ from iolab.statistics.kept import manage
 from iolab.statistics.kept.storage_kind import BITS
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.tiers import heat as scanning
+from support.kept_data import DAY, HOUR, START, add_segment, aged, io, make
 
 MAPS = [
     "io.ops[process=fio][latency]",
@@ -90,9 +90,12 @@ def test_numbers_outlive_their_events(
 
 def test_a_window_of_what_is_gone(whole: Recording, tmp_path: Path) -> None:
     old = aged(whole.path, tmp_path / "old", 1)
-    ends = {"from_ns": START + 20 * SECOND, "until_ns": START + 70 * SECOND}
+    first, past = START + 20 * SECOND, START + 70 * SECOND
     for name in MAPS[:3]:
-        kept, scanned = (query(each, name, interval_ns=SECOND, **ends) for each in (old, whole))
+        kept, scanned = (
+            query(each, name, interval_ns=SECOND, from_ns=first, until_ns=past)
+            for each in (old, whole)
+        )
         assert isinstance(kept, HeatCounts)
         assert isinstance(scanned, HeatCounts)
         same_map(kept, scanned)
@@ -169,7 +172,7 @@ def test_a_plain_map_comes_from_what_was_kept_of_it(
             assert (
                 heat(old, y, where=parse_where(where), interval_ns=SECOND, **rest).events
                 < kept.events
-            )  # type: ignore[arg-type]
+            )
 
 
 @pytest.mark.slow

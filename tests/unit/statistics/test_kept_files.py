@@ -10,17 +10,27 @@ import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from kept_data import aged, make
 
 from iolab.errors import FormatError, IolabError, ResultsError
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import definitions, manage, recovery, state, tables
-from iolab.statistics.kept.paths import TIERS, File, chosen, files, folder_name, is_folder
+from iolab.statistics.kept import manage, recovery, tables
+from iolab.statistics.kept.paths import (
+    DEFINITIONS,
+    STATE,
+    TIERS,
+    File,
+    chosen,
+    files,
+    folder_name,
+    is_folder,
+)
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.intervals import SECOND
+from support.kept_data import aged, make
+from support.narrow import present
 
 NAME = "io.ops[process]"
 MAP = "io.ops[process=fio][latency]"
@@ -92,14 +102,14 @@ def test_any_reader_of_parquet_opens_them(tmp_path: Path) -> None:
     placed = np.asarray(table["index"]) != 2**32 - 1
     assert int(np.asarray(table["count"])[placed].sum()) == whole.total
     sql = f"SELECT sum(count)::BIGINT FROM '{place}/*.parquet' WHERE index <> 4294967295"
-    assert duckdb.sql(sql).fetchall() == [(whole.total,)]
+    assert present(duckdb.sql(sql)).fetchall() == [(whole.total,)]
     minutes = f"{path}/histograms/1m/{folder_name(NAME)}/*.parquet"
-    keys = duckdb.sql(f"SELECT DISTINCT key FROM '{minutes}' ORDER BY 1").fetchall()
+    keys = present(duckdb.sql(f"SELECT DISTINCT key FROM '{minutes}' ORDER BY 1")).fetchall()
     assert keys == [("cp",), ("db",), ("fio",)]
     growth = f"{path}/histograms/1h/{folder_name('io.utilization[device]')}/*.parquet"
     shares = dict(
-        duckdb.sql(
-            f"SELECT object, sum(amount) / sum(over) FROM '{growth}' GROUP BY object"
+        present(
+            duckdb.sql(f"SELECT object, sum(amount) / sum(over) FROM '{growth}' GROUP BY object")
         ).fetchall()
     )
     assert shares == pytest.approx({"sda": 0.5, "sdb": 1 / 3}, rel=1e-3)
@@ -122,11 +132,9 @@ def test_any_reader_of_parquet_opens_them(tmp_path: Path) -> None:
 def test_damaged_definitions_and_state(tmp_path: Path, damage: bytes) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=2)
-    for name in (definitions.DEFINITIONS, state.STATE):
+    for name in (DEFINITIONS, STATE):
         before = (path / name).read_bytes()
-        (path / name).write_bytes(
-            damage.replace(b"keep", b"kept") if name == state.STATE else damage
-        )
+        (path / name).write_bytes(damage.replace(b"keep", b"kept") if name == STATE else damage)
         with pytest.raises(ResultsError) as error:
             manage.listed(path)
         assert str(name) in str(error.value)

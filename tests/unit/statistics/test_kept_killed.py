@@ -11,10 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-import kept_data
 import numpy as np
 import pytest
-from kept_data import START, aged, make
 
 from iolab.recording.base import layout
 from iolab.recording.base.metadata import read_facts
@@ -23,10 +21,11 @@ from iolab.recording.write.retention import finish_dropping
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import compaction, definitions, manage, recovery, tables
-from iolab.statistics.kept import writer as keeper
+from iolab.statistics.kept import definitions, manage, paths, recovery, tables
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.intervals import SECOND
+from support import kept_data
+from support.kept_data import START, aged, make
 
 NAME = "io.ops[process]"
 
@@ -117,11 +116,11 @@ def test_what_a_merge_left_counts_once(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=4, seconds=10, step_s=1500, per_s=5)
     expected = counts(path)
-    tier, folder = compaction.TIERS[0], compaction.folder_name(NAME)
-    merged = compaction.files(path, tier, folder)[0]
+    tier, folder = paths.TIERS[0], paths.folder_name(NAME)
+    merged = paths.files(path, tier, folder)[0]
     assert merged.last > merged.first
     # the files that it was made of are there again
-    copy = compaction.path_of(path, tier, folder, merged.first, merged.first)
+    copy = paths.path_of(path, tier, folder, merged.first, merged.first)
     sums = tables.read(merged.path)
     tables.write(copy, [sums], NAME, "block")
     found = counts(aged(path, tmp_path / "old", 0).path)
@@ -136,7 +135,7 @@ def test_without_its_state_all_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "r"
     make(path, [NAME], segments=4, seconds=10, step_s=1500, per_s=5)
     expected = counts(path)
-    (path / keeper.DEFINITIONS).with_name("kept.json").unlink()
+    (path / paths.DEFINITIONS).with_name("kept.json").unlink()
     Keeper(path).look()
     assert np.array_equal(counts(aged(path, tmp_path / "old", 0).path).values, expected.values)
 

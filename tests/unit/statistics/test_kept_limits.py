@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_data import DAY, START, add_segment, make
 
 from iolab.errors import ResultsError, UsageError
 from iolab.recording.base.lock import take_lock
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.kept import definitions, manage
+from iolab.statistics.kept import manage
 from iolab.statistics.kept.limits import Wanted, limit, limits
-from iolab.statistics.kept.paths import TIERS
+from iolab.statistics.kept.paths import DEFINITIONS, TIERS
+from support.kept_data import DAY, START, add_segment, make
 
 NAMES = ["io.ops[process]", "io.ops[process=fio][latency]"]
 DAYS = {"1s": 7 * 86400, "1m": 14 * 86400, "1h": 90 * 86400}
@@ -29,7 +29,7 @@ def test_what_holds_unless_chosen(tmp_path: Path) -> None:
         "used_bytes": 0,
         "pending": False,
     }
-    assert not (tmp_path / "r" / definitions.DEFINITIONS).exists(), "to look changes nothing"
+    assert not (tmp_path / "r" / DEFINITIONS).exists(), "to look changes nothing"
     with pytest.raises(ResultsError, match="is not a recording"):
         limits(tmp_path)
 
@@ -147,7 +147,7 @@ def test_damaged_limits_are_told_and_nothing_goes(
 ) -> None:
     path = tmp_path / "r"
     make(path, NAMES, segments=2)
-    file = path / definitions.DEFINITIONS
+    file = path / DEFINITIONS
     data = json.loads(file.read_text())
     at = data
     for name in place[:-1]:

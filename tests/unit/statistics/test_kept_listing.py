@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kept_data import HOUR, START, make
 
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.listing import ADDING
 from iolab.statistics.language.intervals import SECOND
+from support.kept_data import HOUR, START, make
 
 NAME = "io.ops[process]"
 

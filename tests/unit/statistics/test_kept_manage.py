@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_data import HOUR, START, add_segment, aged, make
 
 from iolab.errors import ResultsError, UsageError
 from iolab.recording.base.counts import HeatCounts
@@ -18,11 +17,12 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept import definitions, manage, recovery, state
+from iolab.statistics.kept import definitions, manage, recovery
 from iolab.statistics.kept.budget import Budget
-from iolab.statistics.kept.paths import folder_name
+from iolab.statistics.kept.paths import STATE, folder_name
 from iolab.statistics.kept.writer import Keeper
 from iolab.statistics.language.intervals import SECOND
+from support.kept_data import HOUR, START, add_segment, aged, make
 
 NAME = "io.ops[process]"
 MAP = "io.ops[process=fio][latency]"
@@ -88,7 +88,7 @@ def test_a_pause_is_a_gap(tmp_path: Path) -> None:
     )
     assert isinstance(kept, Stack)
     assert isinstance(scanned, Stack)
-    left = np.isnan(kept.values).all(axis=0)
+    left = np.asarray(np.isnan(kept.values).all(axis=0))
     assert left.nonzero()[0].tolist() == list(range(21, 40))
     order = [scanned.keys.index(key) for key in kept.keys]
     assert np.array_equal(kept.values[:, ~left], scanned.values[order][:, ~left])
@@ -141,7 +141,7 @@ def test_what_is_recorded_is_left_to_its_recorder(tmp_path: Path) -> None:
     with take_lock(path):
         rows = manage.add(path, [NAME], wait_s=0.2)
         assert rows[0]["state"] == "pending"
-        assert not (path / state.STATE).exists()
+        assert not (path / STATE).exists()
     assert manage.resume(path)[0]["state"] == "waiting"
 
 

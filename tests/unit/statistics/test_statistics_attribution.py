@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from statistics_data import Event, recording_of, trace_of
 
 from iolab.cli.query_who import text
 from iolab.errors import UsageError
 from iolab.statistics.ask.attribution import Rectangle, Who, as_data, who
 from iolab.statistics.language.names import parse
+from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6
 

@@ -14,9 +14,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from kept_data import START as KEPT_START
-from kept_data import aged, io
-from statistics_data import Event, recording_of, trace_of
 
 from iolab import _core
 from iolab.errors import UsageError
@@ -34,6 +31,9 @@ from iolab.statistics.kept import manage
 from iolab.statistics.kept.paths import TIERS, files, folder_name
 from iolab.statistics.kept.storage_kind import BITS
 from iolab.statistics.language.names import parse
+from support.kept_data import START as KEPT_START
+from support.kept_data import aged, io
+from support.statistics_data import Event, recording_of, trace_of
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -254,11 +254,10 @@ def test_what_was_kept_says_what_the_events_said(
         scanned = scanned.coarser(steps=scanned.grid.bits - BITS)
     else:
         assert isinstance(kept.grid, Linear)
-        width = max(kept.grid.width, scanned.grid.width)
-        kept, scanned = (
-            each.coarser(steps=(width // each.grid.width).bit_length() - 1)
-            for each in (kept, scanned)
-        )  # type: ignore[union-attr]
+        kept_width, scanned_width = kept.grid.width, scanned.grid.width
+        width = max(kept_width, scanned_width)
+        kept = kept.coarser(steps=(width // kept_width).bit_length() - 1)
+        scanned = scanned.coarser(steps=(width // scanned_width).bit_length() - 1)
     assert cells(kept) == cells(scanned)
     assert (kept.weight, kept.events, kept.without_y) == (
         "bytes",

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from statistics_data import Event, recording_of, trace_of
 
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts
@@ -20,6 +19,7 @@ from iolab.statistics.ask.query import query
 from iolab.statistics.language.catalogue import CATALOGUE
 from iolab.statistics.language.fields import QUANTIZED
 from iolab.statistics.language.names import Between, parse
+from support.statistics_data import Event, recording_of, trace_of
 
 MS = 10**6
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from statistics_data import Event, recording_of, trace_of
 
 from iolab.clock import FakeClock
 from iolab.errors import FormatError, IolabError, UsageError
@@ -23,6 +22,7 @@ from iolab.statistics.engine.engine import Engine
 from iolab.statistics.tiers import over_time
 from support.recordings import events as events_of
 from support.recordings import unsealed
+from support.statistics_data import Event, recording_of, trace_of
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -88,13 +88,13 @@ def test_keys_add_up_and_what_is_unknown_can_be_asked_for(tmp_path: Path) -> Non
             "unknown": 250,
         }
         assert found.keys[0] == "fio"
-        assert query(events, "io.ops[process=unknown]").total == 250  # type: ignore[union-attr]
-        assert query(events, "io.ops[process=unknown,dd]").total == 500  # type: ignore[union-attr]
-        assert query(events, "io.ops[process!=fio]").total == 500, "what isn't known isn't fio"  # type: ignore[union-attr]
-        assert query(events, "io.ops[process!=fio,unknown]").total == 250  # type: ignore[union-attr]
-        assert query(events, "io.ops[process=fio][process!=fio]").total == 0  # type: ignore[union-attr]
+        assert query(events, "io.ops[process=unknown]").total == 250
+        assert query(events, "io.ops[process=unknown,dd]").total == 500
+        assert query(events, "io.ops[process!=fio]").total == 500, "what isn't known isn't fio"
+        assert query(events, "io.ops[process!=fio,unknown]").total == 250
+        assert query(events, "io.ops[process=fio][process!=fio]").total == 0
         moved = query(events, "io.bytes")
-        assert moved.total == 900 * 512  # type: ignore[union-attr]
+        assert moved.total == 900 * 512
         assert "100 I/Os without a size add nothing" in moved.notes  # type: ignore[union-attr]
 
 
@@ -102,8 +102,8 @@ def test_words_of_users_are_values_never_sql(tmp_path: Path) -> None:
     name = "x' OR 1=1 --"
     held = [Event(START + place, process=name if place < 3 else "fio") for place in range(10)]
     for events in both(held, tmp_path):
-        assert query(events, f'io.ops[process="{name}"]').total == 3  # type: ignore[union-attr]
-        assert query(events, 'io.ops[process="\'); DROP VIEW events; --"]').total == 0  # type: ignore[union-attr]
+        assert query(events, f'io.ops[process="{name}"]').total == 3
+        assert query(events, 'io.ops[process="\'); DROP VIEW events; --"]').total == 0
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_numbers_are_compared(tmp_path: Path, name: str) -> None:
         "io.ops[latency<0]": lambda e: False,
     }
     for events in both(held, tmp_path):
-        assert query(events, name).total == sum(map(meets[name], held)), name  # type: ignore[union-attr]
+        assert query(events, name).total == sum(map(meets[name], held)), name
         counted = query(events, f"{name}[latency]")
         assert counted.events + counted.without_y == sum(map(meets[name], held))  # type: ignore[union-attr]
 
@@ -239,7 +239,7 @@ def test_what_retention_removed_lives_on_in_maps(tmp_path: Path) -> None:
     kept = sum(sum(segment.sources.values()) for segment in recording.segments())
     whole = heat(recording, "latency", interval_ns=SECOND)
     assert (whole.events, whole.gaps) == (40, ())
-    assert query(recording, "io.ops", interval_ns=SECOND).total == 40  # type: ignore[union-attr]
+    assert query(recording, "io.ops", interval_ns=SECOND).total == 40
     some = query(recording, "io.ops[process]", interval_ns=SECOND)
     assert isinstance(some, Stack)
     assert some.total == kept < 40
@@ -296,12 +296,12 @@ def test_the_source_is_chosen_and_told(tmp_path: Path) -> None:
             )
             writer.seal()
     recording = Recording(tmp_path / "r")
-    totals = {name: query(recording, name).total for name in ("io.ops", "file.ops", "app.ops")}  # type: ignore[union-attr]
+    totals = {name: query(recording, name).total for name in ("io.ops", "file.ops", "app.ops")}
     assert totals == {"io.ops": 10, "file.ops": 20, "app.ops": 30}
-    assert query(recording, "io.ops").notes == (
-        "block events; --source fio or syscall for the others",
-    )  # type: ignore[union-attr]
-    assert query(recording, "io.ops", source="fio").total == 30  # type: ignore[union-attr]
+    answer = query(recording, "io.ops")
+    assert isinstance(answer, Series)
+    assert answer.notes == ("block events; --source fio or syscall for the others",)
+    assert query(recording, "io.ops", source="fio").total == 30
     assert heat(recording, "latency", source="syscall").events == 20
     with pytest.raises(UsageError, match="holds no events of 'zfs'; there are block, fio, syscall"):
         query(recording, "io.ops", source="zfs")
@@ -310,7 +310,7 @@ def test_the_source_is_chosen_and_told(tmp_path: Path) -> None:
 def test_what_a_trace_is_of(tmp_path: Path) -> None:
     log = tmp_path / "job_lat.1.log"
     log.write_text("".join(f"{place}, 100000, 0, 4096, 0, 0\n" for place in range(100)))
-    assert query(Trace(log), "app.ops[op]").total == 100  # type: ignore[union-attr]
+    assert query(Trace(log), "app.ops[op]").total == 100
     assert query(Trace(log), "io.ops").source == "fio"  # type: ignore[union-attr]
     with pytest.raises(UsageError, match="holds no events of syscall"):
         query(Trace(log), "file.ops[process]")
@@ -451,7 +451,7 @@ def test_memory_stays_flat_over_a_stream(tmp_path: Path) -> None:
                     for place in range(start, start + 1000)
                 )
             )
-    assert query(Trace(path), "io.ops[process]", columns=10).total == 1_200_000  # type: ignore[union-attr]
+    assert query(Trace(path), "io.ops[process]", columns=10).total == 1_200_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000, (
         "three times the events, no more memory"
     )
@@ -478,4 +478,5 @@ def test_a_share_of_calls_on_files_without_a_name_is_said_with_the_answer(tmp_pa
         ) as writer:
             writer.append_events(one.cast(EVENTS))
         found = query(Recording(tmp_path / str(lacking)), "file.ops[file]")
+        assert isinstance(found, Stack)
         assert tuple(each for each in found.notes if "unknown" in each) == note

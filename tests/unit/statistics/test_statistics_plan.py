@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_data import START, add_segment, aged, io, make
-from statistics_data import Event, recording_of, trace_of
 
 from iolab.cli.main import run
 from iolab.errors import UsageError
@@ -20,6 +18,8 @@ from iolab.statistics.ask.plan import Coverage, Part, Question, plan
 from iolab.statistics.ask.query import explain, query
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.language.names import parse
+from support.kept_data import START, add_segment, aged, io, make
+from support.statistics_data import Event, recording_of, trace_of
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from kept_data import START, aged, busy, io
 
 from iolab.recording.base.schema import SAMPLES
 from iolab.recording.read.recording import Recording
@@ -18,6 +17,7 @@ from iolab.statistics.ask.query import query
 from iolab.statistics.kept import manage
 from iolab.statistics.language.intervals import SECOND
 from support.clocks import SetClock
+from support.kept_data import START, aged, busy, io
 
 NAME = "io.utilization"
 PARTS = 30

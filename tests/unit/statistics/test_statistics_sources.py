@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kept_data import aged
 
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
@@ -15,6 +14,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.ask.available import availability, available
 from iolab.statistics.ask.query import query
 from iolab.statistics.language.catalogue import CATALOGUE
+from support.kept_data import aged
 from support.recordings import SECOND, START, events
 
 

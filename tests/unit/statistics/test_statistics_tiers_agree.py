@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
-from statistics_data import Event, recording_of, trace_of
 
 from iolab.errors import IolabError
 from iolab.recording.base.counts import HeatCounts
@@ -19,6 +18,7 @@ from iolab.recording.read.recording import Recording
 from iolab.statistics.ask.query import Windows, heat, query
 from iolab.statistics.language.conditions import filters_of
 from iolab.statistics.tiers.heat import heat_of
+from support.statistics_data import Event, recording_of, trace_of
 
 SECOND = 10**9
 START = 1_700_000_000 * SECOND
@@ -304,7 +304,7 @@ def test_series_of_default_maps_are_those_of_a_scan(
     found = query(many, name, interval_ns=SECOND)
     monkeypatch.setattr(module, "_map_files", lambda *_: None)
     expected = query(many, name, interval_ns=SECOND)
-    assert found.total == expected.total  # type: ignore[union-attr]
+    assert found.total == expected.total
     assert getattr(found, "keys", None) == getattr(expected, "keys", None)
     np.testing.assert_array_equal(found.values, expected.values)  # type: ignore[union-attr]
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as some
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts, merge
 from iolab.recording.base.grids import LogLinear
-from iolab.recording.base.intervals import joined
+from iolab.recording.base.intervals import joined, without
 from iolab.recording.base.loss_columns import of_columns
-from iolab.statistics.engine.coverage import gap_columns, lost_at, without
+from iolab.statistics.engine.coverage import gap_columns, lost_at
 from iolab.statistics.language.intervals import round_interval
 from iolab.statistics.language.times import parse_duration, parse_moment
 

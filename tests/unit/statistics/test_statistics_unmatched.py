@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 
 def notes_of(answer: Any) -> str:
-    return "; ".join(getattr(answer, "notes", None) or getattr(answer, "assumptions", ()))
+    notes: Sequence[str] = getattr(answer, "notes", ()) or getattr(answer, "assumptions", ())
+    return "; ".join(notes)
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_statistics_counters import NAN, Reading, disk, kept, same, series, stack
 
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.drill import next_breakdowns
 from iolab.statistics.language.names import parse
+from support.counters import NAN, Reading, disk, kept, same, series, stack
 
 
 def grown(steps: dict[str, int], thing: str = "", readings: int = 3) -> list[Reading]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import pytest
 from scipy import stats
-from simulated_studies import (
+
+from iolab.stats import pooling
+from support.simulated_studies import (
     ADVERSE,
     EQUAL,
     FOUR_NOISY,
@@ -16,8 +18,6 @@ from simulated_studies import (
     false_alarm_rate,
     share_found,
 )
-
-from iolab.stats import pooling
 
 pytestmark = pytest.mark.figures
 

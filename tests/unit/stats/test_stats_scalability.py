@@ -16,7 +16,7 @@ LEVELS = 2.0 ** np.arange(11)
 
 
 def law(n: np.ndarray, lam: float, sigma: float, kappa: float) -> np.ndarray:
-    return lam * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
+    return np.asarray(lam * n / (1 + sigma * (n - 1) + kappa * n * (n - 1)))
 
 
 def fitted(n: np.ndarray, x: np.ndarray) -> UslFit:
@@ -137,7 +137,7 @@ def test_no_search_of_scipy_finds_a_nearer_law(sigma: float, kappa: float) -> No
         found = fitted(LEVELS, x)
 
         def residuals(p: np.ndarray, x: np.ndarray = x) -> np.ndarray:
-            return np.log(law(LEVELS, np.exp(p[0]), p[1], p[2] / 1e6) / x)
+            return np.asarray(np.log(law(LEVELS, np.exp(p[0]), p[1], p[2] / 1e6) / x))
 
         near = [math.log(found.lam), found.sigma, found.kappa * 1e6]
         starts = [
@@ -162,7 +162,7 @@ def test_no_search_of_scipy_finds_a_nearer_law(sigma: float, kappa: float) -> No
         assert 0.5 * np.square(residuals(np.array(near))).sum() <= best.cost * (1 + 1e-6) + 1e-12
         assert found.lam == pytest.approx(math.exp(best.x[0]), rel=1e-4)
         assert found.throughput(300) == pytest.approx(
-            law(300, math.exp(best.x[0]), best.x[1], best.x[2] / 1e6), rel=1e-4
+            law(np.array(300.0), math.exp(best.x[0]), best.x[1], best.x[2] / 1e6), rel=1e-4
         )
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.stats.steady import steady
+from support.narrow import present
 
 
 def test_a_constant_rate_is_steady() -> None:
@@ -22,11 +23,11 @@ def test_a_constant_rate_is_steady() -> None:
 def test_bursts_every_five_seconds_are_steady_though_their_seconds_are_not() -> None:
     seconds = [180.0, 95, 80, 75, 70] * 24
     assert np.ptp(seconds) / np.mean(seconds) > 1
-    assert steady(seconds).ok
+    assert present(steady(seconds)).ok
 
 
 def test_a_rate_that_rises_is_not() -> None:
-    found = steady(np.linspace(50, 150, 60))
+    found = present(steady(np.linspace(50, 150, 60)))
     assert not found.ok
     assert found.slope_share == pytest.approx(0.8, abs=0.02)
     assert found.halves_ratio > 1.5
@@ -35,7 +36,7 @@ def test_a_rate_that_rises_is_not() -> None:
 def test_a_single_slow_fifth_breaks_the_range_alone() -> None:
     values = np.full(50, 100.0)
     values[20:30] = 70
-    found = steady(values)
+    found = present(steady(values))
     assert not found.ok
     assert found.range_share == pytest.approx(30 / 94)
     assert found.slope_share < 0.1
@@ -46,14 +47,15 @@ def test_a_single_slow_fifth_breaks_the_range_alone() -> None:
 )
 def test_the_slope_limit_is_ten_per_cent_over_the_rounds(drift: float, ok: bool) -> None:
     seconds = np.arange(60)
-    assert steady(100 * (1 + drift * (seconds - seconds.mean()) / 48)).ok is ok
+    found = present(steady(100 * (1 + drift * (seconds - seconds.mean()) / 48)))
+    assert found.ok is ok
 
 
 def test_seconds_of_which_nothing_is_known_are_left_out() -> None:
     values = np.linspace(8, 12, 40)
-    whole = steady(values)
+    whole = present(steady(values))
     values[[5, 14, 22, 31, 38]] = math.nan
-    found = steady(values)
+    found = present(steady(values))
     assert found.n == 35
     assert found.slope_share == pytest.approx(whole.slope_share, rel=0.02)
 
@@ -66,7 +68,7 @@ def test_too_little_to_say_anything(values: list[float]) -> None:
 
 
 def test_a_dead_first_half() -> None:
-    found = steady([0.0] * 30 + [10.0] * 30)
+    found = present(steady([0.0] * 30 + [10.0] * 30))
     assert not found.ok
     assert found.halves_ratio == math.inf
 

@@ -80,7 +80,7 @@ def test_a_block_holds_each_cell_of_each_variant_once_and_compares_close_togethe
         assert runs[0].cell.factors == runs[1].cell.factors
         assert [run.cell.variant for run in runs[:2]] == variant_order(study.variants, block)
     assert any(
-        plan.runs[at].cell.factors["numjobs"] > plan.runs[at + 2].cell.factors["numjobs"]
+        int(plan.runs[at].cell.factors["numjobs"]) > int(plan.runs[at + 2].cell.factors["numjobs"])
         for at in (0, 4)
     )
 

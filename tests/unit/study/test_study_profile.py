@@ -24,9 +24,9 @@ def loaded(
     return load_study(path, changes)
 
 
-def refused(tmp_path: Path, table: str, **more: str) -> list[str]:
+def refused(tmp_path: Path, table: str, *, runtime: str = "20s") -> list[str]:
     with pytest.raises(StudyProblems) as caught:
-        loaded(tmp_path, table, **more)
+        loaded(tmp_path, table, runtime=runtime)
     return [f"{each.key}: {each.wrong}; {each.allowed}" for each in caught.value.problems]
 
 

@@ -262,7 +262,7 @@ def test_refusals(tmp_path: Path) -> None:
         ({"devices": ["/dev/disk/by-id/none", "/dev/disk/by-id/no"]}, "is not a block device"),
     ):
         with pytest.raises(RunError, match=words):
-            make(zfs, tmp_path, **wrong).open(1)  # type: ignore[arg-type]
+            make(zfs, tmp_path, **wrong).open(1)
     zfs.machine.links["/dev/disk/by-path/pci-1"] = "/dev/vdb"
     with pytest.raises(RunError, match="names the same device as"):
         make(
@@ -452,10 +452,12 @@ def test_the_order_of_a_change_of_variant(tmp_path: Path, fresh: str) -> None:
             zfs.load(command[-1].removeprefix("use "))
 
     host.programs["sh"].work = shell
-    host.programs["fio"].work = lambda command, directory: (
-        zfs.said.append(["fio", zfs.loaded]),
-        write_result(command, directory),
-    )[0]
+
+    def fio(command: Sequence[str], directory: Path) -> None:
+        zfs.said.append(["fio", zfs.loaded])
+        write_result(command, directory)
+
+    host.programs["fio"].work = fio
     (tmp_path / "study.toml").write_text(STUDY.format(fresh=fresh, more=""))
     heard = Listener()
     run_study(

@@ -61,10 +61,11 @@ def test_every_i_o_lies_in_its_pixel_and_every_lit_pixel_has_as_many(
         assert entry[2] % given.step == entry[3] % given.step == 0
         assert entry[2] + entry[3] <= given.room
         column = math.floor((entry[0] / 1000 + 0.0005 - canvas.start) / canvas.slot)
+        extents = {2: entry[2], 3: entry[3]}
         row = next(
             row
             for row in range(canvas.bitmap.height)
-            if canvas.edges[row] <= entry[value] < canvas.edges[row + 1]
+            if canvas.edges[row] <= extents[value] < canvas.edges[row + 1]
         )
         seen[column, row] = seen.get((column, row), 0) + 1
     assert set(seen) <= set(canvas.bitmap.lit) | {

@@ -42,9 +42,14 @@ def drawn(tmp_path: Path, options: str) -> ReadBack:
     assert list((tmp_path / "target").iterdir()) == []
     canvas = drawn_in(run.evidence)
     (recording,) = (results / "recordings").iterdir()
-    buckets = {"buckets": 4096} if canvas.map == "offset" else {}
     found = read_back(
-        heat(Recording(recording), canvas.map, interval_ns=10_000_000, **buckets), canvas
+        heat(
+            Recording(recording),
+            canvas.map,
+            interval_ns=10_000_000,
+            buckets=4096 if canvas.map == "offset" else None,
+        ),
+        canvas,
     )
     print(f"picture in the {canvas.map} map: {found.words()}")
     return found

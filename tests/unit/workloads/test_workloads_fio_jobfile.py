@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio import FioOptions, FioWorkload
+from iolab.workloads.fio import FioWorkload
 from iolab.workloads.fio_jobfile import read_job_file
+from iolab.workloads.fio_model import FioOptions
 
 WRITE_TEST = """\
 ; seq_write test
@@ -49,7 +50,8 @@ def sections(load: FioWorkload) -> dict[str, dict[str, str]]:
         if line.startswith("["):
             current = found[line[1:-1]] = {}
         elif line:
-            current.update([line.split("=", 1)])
+            name, value = line.split("=", 1)
+            current[name] = value
     return found
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio import FioOptions, FioWorkload
+from iolab.workloads.fio import FioWorkload
+from iolab.workloads.fio_model import FioOptions
 from iolab.workloads.fio_sizes import as_fio_reads, as_meant, in_bytes
 
 
@@ -96,9 +98,9 @@ def test_steps_are_sizes_too() -> None:
 @pytest.mark.parametrize("base", [None, 1000])
 @pytest.mark.parametrize("size", ["4k", "4KiB", "4ki", "4kb", "4 k", "4 KiB", "4096", "1MiB"])
 def test_fio_reads_it_so(fio: str, tmp_path: Path, size: str, base: int | None) -> None:
-    given: dict[str, str | int] = {"bs": size, **({"kb_base": base} if base else {})}
+    given: dict[str, str | int | float | bool] = {"bs": size, **({"kb_base": base} if base else {})}
 
-    def read(options: dict[str, str | int]) -> str:
+    def read(options: Mapping[str, object]) -> str:
         lines = "".join(f"{name}={value}\n" for name, value in options.items())
         (tmp_path / "job").write_text(f"[a]\nioengine=null\nsize=8m\nnumber_ios=1\n{lines}")
         said = subprocess.run(

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from iolab.errors import RunError
 from iolab.hosts.base.target_path import Place
-from iolab.workloads.fio import FioOptions, FioWorkload
+from iolab.workloads.fio import FioWorkload
+from iolab.workloads.fio_model import FioOptions
 
 
 def workload(factor: str, levels: list[Any], every: Any = "10s", **given: Any) -> FioWorkload:

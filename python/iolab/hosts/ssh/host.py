@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -274,7 +274,7 @@ class SshHost:
             self._channel = None
         self._forget_directory()
 
-    def __enter__(self) -> SshHost:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from iolab import metrics
 from iolab.compare.model import Cell, Change, Comparison, Estimate
@@ -43,9 +44,11 @@ PROJECT_IOPS = (
     (7745.878208, 13808.625023, 24070.192418, 31476.871167),
 )
 
-Values = Mapping[
-    tuple[str, tuple[object, ...], tuple[object, ...], tuple[object, ...]], Sequence[float]
-]
+Levels = tuple[object, ...]
+Key = tuple[str, Levels, Levels, Levels]
+"""Variant, table, row, column."""
+Values = dict[Key, list[float]]
+"""Repetitions of each cell."""
 
 
 def comparison(
@@ -56,10 +59,10 @@ def comparison(
     cols: Sequence[str] = (),
     tables: Sequence[str] = (),
     unit: str = "",
-    levels: Mapping[tuple, Level] | None = None,
-    saturated: Sequence[tuple] = (),
-    left_out: Mapping[tuple, Sequence[float | None]] | None = None,
-    **more: object,
+    levels: Mapping[Key, Level] | None = None,
+    saturated: Sequence[Key] = (),
+    left_out: Mapping[Key, Sequence[float | None]] | None = None,
+    **more: Any,
 ) -> Comparison:
     """A comparison of (variant, table, row, col) to repetitions; the first variant is the baseline.
 
@@ -68,7 +71,9 @@ def comparison(
     found = metrics.of(metric, unit)
     levels, left_out = levels or {}, left_out or {}
     variants = tuple(dict.fromkeys(key[0] for key in values))
-    axes = [tuple(dict.fromkeys(key[place] for key in values)) for place in (1, 2, 3)]
+    axes: list[tuple[Levels, ...]] = [
+        tuple(dict.fromkeys(levels_of(key)[place] for key in values)) for place in range(3)
+    ]
     cells = []
     for table in axes[0]:
         for row in axes[1]:
@@ -114,10 +119,14 @@ def comparison(
     )
 
 
+def levels_of(key: Key) -> tuple[Levels, Levels, Levels]:
+    return key[1:]
+
+
 def published(metric: str = "write.iops") -> Comparison:
     """Both #447 tables: one number per cell, UNJUDGED; latency is what Little's law makes of the
     same rates."""
-    values = {}
+    values: Values = {}
     for row, (jobs, before, after) in enumerate(zip(JOBS, MASTER_IOPS, PROJECT_IOPS, strict=True)):
         for col, disks in enumerate(DISKS):
             for variant, table in (("master", before), ("project", after)):
@@ -134,11 +143,11 @@ def repeated(
     disks: Sequence[int] = (1, 8),
     metric: str = "write.iops",
     noise: float = 0.06,
-    **more: object,
+    **more: Any,
 ) -> Comparison:
     """A saturating curve per variant with lognormal noise over n repetitions."""
     chance = random.Random(7)
-    values = {}
+    values: Values = {}
     for place, variant in enumerate(variants):
         for count in disks:
             for jobs in JOBS:
@@ -203,8 +212,8 @@ def _change(base: Estimate | None, estimate: Estimate, kind: str) -> Change | No
 def runs_of(
     rates: Mapping[tuple[str, int, int, int], float],
     *,
-    suspect: Sequence[tuple] = (),
-    invalid: Sequence[tuple] = (),
+    suspect: Sequence[tuple[str, int, int, int]] = (),
+    invalid: Sequence[tuple[str, int, int, int]] = (),
 ) -> list[Run]:
     """Runs with throughput and latency (by Little's law) for (variant, disks, numjobs, repetition)
     to IOPS."""
@@ -227,13 +236,17 @@ def runs_of(
     return runs
 
 
-def saturating(repetitions: int = 5, disks: Sequence[int] = (1, 8), noise: float = 0.03) -> dict:
+def saturating(
+    repetitions: int = 5, disks: Sequence[int] = (1, 8), noise: float = 0.03
+) -> dict[tuple[str, int, int, int], float]:
     """Rates that flatten at a ceiling, as closed loops do: (variant, disks, numjobs, repetition) to
     IOPS."""
     chance = random.Random(3)
 
     def rate(jobs: int, ceiling: float) -> float:
-        return math.exp(chance.gauss(0, noise)) * min(jobs * 220, ceiling) * 0.97 ** (jobs / 256)
+        return float(
+            math.exp(chance.gauss(0, noise)) * min(jobs * 220, ceiling) * 0.97 ** (jobs / 256)
+        )
 
     return {
         (variant, count, jobs, n + 1): rate(jobs, 3000 * gain * count**0.5)

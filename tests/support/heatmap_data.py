@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ def counts(
     bits: int = 6,
     interval: int = 1000,
     width: int = 0,
-    **more: object,
+    **more: Any,
 ) -> HeatCounts:
     """Counts of events (time, value), on the grid, or on equal buckets of `width`."""
     events = list(events)
@@ -39,4 +40,4 @@ def counts(
         np.array([found[cell] for cell in cells], dtype=np.int64),
         events=len(events),
         **more,
-    )  # type: ignore[arg-type]
+    )

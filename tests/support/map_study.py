@@ -7,12 +7,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-import report_data
-
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.ingest import ingest_run
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.model import Run
+from support import report_data
 
 T0 = 1_700_000_000_000
 

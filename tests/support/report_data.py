@@ -32,7 +32,7 @@ class HandMade:
         runs: Sequence[Run],
         path: Path = Path("/nowhere"),
         series: Mapping[str, Sequence[Series]] | None = None,
-        histograms: Mapping[str, Sequence[Histogram]] | None = None,
+        histograms: Mapping[str, tuple[Histogram, ...]] | None = None,
         environment: dict[str, Any] | None = None,
         environments: dict[str, dict[str, Any]] | None = None,
         **manifest: Any,
@@ -63,7 +63,7 @@ class HandMade:
     def series(self, run_id: str) -> Sequence[Series]:
         return self._series.get(run_id, ())
 
-    def histograms(self, run_id: str) -> Sequence[Histogram]:
+    def histograms(self, run_id: str) -> tuple[Histogram, ...]:
         return self._histograms.get(run_id, ())
 
     def step_runs(self) -> list[Run]:

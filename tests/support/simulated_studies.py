@@ -1,7 +1,7 @@
 """Studies whose truth is known: what the comparison's rates and coverages are measured on.
 
 Run as a program it prints the tables of docs/method/comparison.md: `python
-tests/unit/stats/simulated_studies.py`.
+tests/support/simulated_studies.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from iolab.stats.blocks import MeanInterval, t_intervals
 from iolab.stats.multiple import benjamini_hochberg
+from support.narrow import present
 
 NOISE = 0.02
 """Relative standard deviation of one run."""
@@ -110,7 +111,7 @@ def coverage(
 ) -> NDArray[np.float64]:
     """Share of 95 % intervals that hold the truth (zero), per cell, shape (cells,)."""
     held = [
-        [each.low <= 0 <= each.high for each in found]
+        [present(each.low) <= 0 <= present(each.high) for each in found]
         for found in intervals(noise.studies(count, cells, blocks, seed))
     ]
     return np.asarray(np.mean(held, axis=0))
@@ -134,9 +135,9 @@ def _print_tables(count: int) -> None:
     print("coverage of 95 % intervals: mean, lowest cell (5 blocks, 6 blocks)")
     for noise in (EQUAL, HEAVY, FOUR_NOISY, HALF_NOISY, *ADVERSE):
         for blocks in (5, 6):
-            shares = coverage(noise, count, blocks)
+            covered = coverage(noise, count, blocks)
             print(
-                f"  {noise.name:42} {blocks} blocks  {shares.mean():6.1%}  {shares.min():6.1%}",
+                f"  {noise.name:42} {blocks} blocks  {covered.mean():6.1%}  {covered.min():6.1%}",
                 flush=True,
             )
 
