@@ -85,7 +85,11 @@ test: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every t
 test-all: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test at full depth, for a release or at night; a retried test is a failure
 	$(GATE) --deep check test
 
+# Rust is compiled once for all steps and all clones of a user, without link-time optimization.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/iolab
 .PHONY: gate
+gate: export CARGO_TARGET_DIR ?= $(CACHE)/cargo-$(shell sha256sum crates.lock | cut -c1-12)
+gate: export CARGO_PROFILE_RELEASE_LTO ?= off
 gate: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run what a change must pass: check, test, wheel and rig in one table
 	$(GATE) check test wheel rig
 

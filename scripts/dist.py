@@ -75,7 +75,7 @@ def _wheel(source: Path, output: Path, target: str, cross: dict[str, str]) -> Pa
         "build_wheel",
         output,
         MATURIN_PEP517_ARGS=f"--zig --compatibility {GLIBC}",
-        CARGO_TARGET_DIR=str(ROOT / "target" / target),
+        CARGO_TARGET_DIR=str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / target),
         **cross,
     )
 

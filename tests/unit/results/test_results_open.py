@@ -124,11 +124,11 @@ def test_a_run_that_was_killed_is_shown_each_time(
         assert "run.json" in printed
     [warning] = json.loads(printed)["warnings"][-1:]
     assert (warning["code"], opened.runs[1].id in warning["text"]) == ("unreadable-run", True)
-    again = iolab.open(out)
-    assert isinstance(again, Opened)
+    reopened = iolab.open(out)
+    assert isinstance(reopened, Opened)
     [noted] = [
         warning
-        for warning in again.compare("write.iops").warnings
+        for warning in reopened.compare("write.iops").warnings
         if warning.code == "unreadable-run"
     ]
     assert "run.json" in noted.text
