@@ -4,7 +4,7 @@ The recording (0.9 GB) and the log are made in a temporary directory and removed
 Each question to the recording is asked in a process of its own: what is counted is the time from
 opening the recording to the counts, with the loading of DuckDB; the interpreter's start and numpy's
 loading are not. CPU time is that of all threads. IOLAB_BENCH_EVENTS and IOLAB_BENCH_LINES make both
-shorter.
+shorter; IOLAB_BENCH_SEGMENTS (600 and 10000) are the sizes of recordings of many small segments.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from pairs import paired
 
 from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.schema import EVENTS
+from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.ask.query import query
 from iolab.statistics.engine.cells import bucket_of
 
 MILLIONS = max(1, int(os.environ.get("IOLAB_BENCH_EVENTS", "100000000")) // 1_000_000)
@@ -68,6 +70,17 @@ QUESTIONS = {
     "I/Os by process by a full scan": "total = query(recording, 'io.ops[process]').total",
 }
 
+SEGMENTS = tuple(map(int, os.environ.get("IOLAB_BENCH_SEGMENTS", "600 10000").split()))
+"""Recordings of so many small segments: what a question costs for each segment."""
+SMALL = 2000
+"""Rows of a small segment."""
+
+WARM = {
+    "I/Os over time": "io.ops",
+    "latency map": "io.ops[latency]",
+    "I/Os by process of the last 10 segments": "io.ops[process]",
+}
+
 DRILLED = min(MILLIONS, 50)
 """Millions of events in the window of a drill-down: the recording's last ones."""
 
@@ -92,43 +105,42 @@ def names(words: list[str], places: np.ndarray) -> pa.Array:
 def batch(
     number: int, chance: np.random.Generator, latencies: np.ndarray, buckets: np.ndarray
 ) -> pa.RecordBatch:
-    """A million I/Os of 8 KiB, 50 a millisecond, log-normal latencies, two operations, two
+    """I/Os of 8 KiB, 50 a millisecond, log-normal latencies, two operations, two
     processes."""
-    rows = np.arange(SEGMENT)
+    count = len(latencies)
+    rows = np.arange(count)
     turn = number * 7919
     made = {
-        "source": names(["block"], np.zeros(SEGMENT)),
-        "time_ns": pa.array(START_NS + (number * SEGMENT + rows) * 20_000),
+        "source": names(["block"], np.zeros(count)),
+        "time_ns": pa.array(START_NS + (number * count + rows) * 20_000),
         "latency_ns": pa.array(np.roll(latencies, turn)),
         "latency_bucket": pa.array(np.roll(buckets, turn)),
-        "offset_bytes": pa.array(chance.integers(0, 2**27, SEGMENT).astype(np.uint64) * 8192),
-        "size_bytes": pa.array(np.full(SEGMENT, 8192, np.uint64)),
+        "offset_bytes": pa.array(chance.integers(0, 2**27, count).astype(np.uint64) * 8192),
+        "size_bytes": pa.array(np.full(count, 8192, np.uint64)),
         "op": names(["read", "write"], rows % 2),
-        "device": names(["sda"], np.zeros(SEGMENT)),
+        "device": names(["sda"], np.zeros(count)),
         "process": names(["fio", "dd"], rows % 10 == 0),
-        "count": pa.array(np.ones(SEGMENT, np.uint64)),
+        "count": pa.array(np.ones(count, np.uint64)),
     }
     columns = [
         made[field.name]
         if field.name in made
-        else pa.DictionaryArray.from_arrays(
-            pa.nulls(SEGMENT, pa.int32()), pa.array([], pa.string())
-        )
+        else pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()), pa.array([], pa.string()))
         if pa.types.is_dictionary(field.type)
-        else pa.nulls(SEGMENT, field.type)
+        else pa.nulls(count, field.type)
         for field in EVENTS
     ]
     return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 
 
-def write_recording(directory: Path) -> None:
+def write_recording(directory: Path, segments: int = MILLIONS, rows: int = SEGMENT) -> None:
     chance = np.random.default_rng(1)
-    latencies = np.exp(chance.normal(11.5, 1, SEGMENT)).astype(np.uint64)
+    latencies = np.exp(chance.normal(11.5, 1, rows)).astype(np.uint64)
     buckets = bucket_of(latencies, LogLinear(6), shifted=False).astype(np.uint16)
     with RecordingWriter.create(
         directory, host="bench", clock="realtime", origin={"kind": "import"}, live=False
     ) as writer:
-        for number in range(MILLIONS):
+        for number in range(segments):
             writer.append_segment([batch(number, chance, latencies, buckets)])
 
 
@@ -160,6 +172,25 @@ def ask(directory: Path, name: str, question: str, rounds: int = 5) -> None:
     )
 
 
+def ask_warm(directory: Path, segments: int, rounds: int = 7) -> None:
+    """Questions in one process, as a service answers them: each was asked once before."""
+    recording = Recording(directory)
+    last_ns = START_NS + (segments - 10) * SMALL * 20_000
+    for name, question in WARM.items():
+        from_ns = last_ns if "last" in name else None
+        total, times, spent = query(recording, question, from_ns=from_ns).total, [], []
+        for _ in range(rounds):
+            start, used = time.perf_counter(), time.process_time()
+            query(recording, question, from_ns=from_ns)
+            times.append(1000 * (time.perf_counter() - start))
+            spent.append(1000 * (time.process_time() - used))
+        print(
+            f"{name}, {segments:,} segments, warm: median {statistics.median(times):.0f} ms (range {min(times):.0f} to "
+            f"{max(times):.0f}, {rounds} rounds), CPU {statistics.median(spent):.0f} ms, {total:,} I/Os counted",
+            flush=True,
+        )
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="iolab-bench-") as folder:
         log = Path(folder) / "plain_lat.1.log"
@@ -188,6 +219,10 @@ def main() -> None:
         )
         for name, question in QUESTIONS.items():
             ask(directory, name, question)
+        for segments in SEGMENTS:
+            small = Path(folder) / f"segments-{segments}"
+            write_recording(small, segments, SMALL)
+            ask_warm(small, segments)
         start_ns = START_NS + (MILLIONS - DRILLED) * SEGMENT * 20_000
         for name, question in DRILL_DOWN.items():
             ask(directory, name, question.replace("FROM", str(start_ns)))

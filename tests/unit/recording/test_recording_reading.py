@@ -69,7 +69,7 @@ def test_a_hot_file_that_vanishes_is_found_sealed(
     writer = create(tmp_path / "r")
     writer.append_events(events(10))
     recording = Recording(tmp_path / "r")
-    from iolab.recording.read import recording as module
+    from iolab.recording import catalogue as module
 
     sealed: list[bool] = []
 

@@ -74,7 +74,7 @@ def known_damage(path: Path, status: os.stat_result) -> str:
 def is_known_damaged(path: Path) -> bool:
     """Whether this process found a file damaged as it is now."""
     try:
-        return bool(known_damage(path, path.stat()))
+        return path in _damaged and bool(known_damage(path, path.stat()))
     except OSError:
         return False
 
@@ -116,10 +116,22 @@ def damages(parts: Sequence[Part]) -> list[tuple[Part, str]]:
 
 
 def _each(parts: Sequence[Part]) -> Iterable[str]:
-    if len(parts) < 2 or THREADS < 2:
-        return [_damage_or_gone(part) for part in parts]
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(_damage_or_gone, parts, chunksize=16))
+    unread = [part for part in parts if not _is_known_whole(part)]
+    if len(unread) < 2 or THREADS < 2:
+        words = [_damage_or_gone(part) for part in unread]
+    else:
+        with ThreadPoolExecutor(THREADS) as pool:
+            words = list(pool.map(_damage_or_gone, unread))
+    found = dict(zip(unread, words, strict=True))
+    return [found.get(part, "") for part in parts]
+
+
+def _is_known_whole(part: Part) -> bool:
+    """Whether this process read a file whole as it is now."""
+    try:
+        return _whole.get((part.path, part.crc32)) == _identity(part.path.stat())
+    except OSError:
+        return False
 
 
 def _damage_or_gone(part: Part) -> str:

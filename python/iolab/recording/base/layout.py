@@ -40,17 +40,17 @@ def is_recording(path: Path) -> bool:
 
 def hot_file(directory: Path, number: int, kind: Kind) -> Path:
     """The hot file of a segment."""
-    return directory / HOT / f"{number:06}.{kind}.arrows"
+    return directory / f"{HOT}/{number:06}.{kind}.arrows"
 
 
 def sealed_file(directory: Path, number: int, kind: Kind) -> Path:
     """The sealed file of a segment."""
-    return directory / kind / f"{number:06}.parquet"
+    return directory / f"{kind}/{number:06}.parquet"
 
 
 def map_file(directory: Path, number: int, name: str) -> Path:
     """The default map `name` (io.latency, io.offset, io.size) of a segment."""
-    return directory / MAPS / name / f"{number:06}.parquet"
+    return directory / f"{MAPS}/{name}/{number:06}.parquet"
 
 
 def hot_numbers(directory: Path, kind: Kind) -> list[int]:

@@ -16,16 +16,15 @@ from ..base.layout import (
     HOT,
     KINDS,
     LOSSES,
-    MARKS,
-    PROCESSES,
     SEGMENTS,
     sealed_numbers,
 )
 from ..base.lines import read_lines
 from ..base.lock import LOCK, Told, read
-from ..base.loss_log import noted
+from ..base.loss_log import Noted, noted
 from ..base.metadata import Facts
-from ..segments.segments import damaged_lines, unlisted
+from ..base.tail_reader import Numbered
+from ..segments.segments import segment_lines, unlisted
 
 
 @dataclass(frozen=True)
@@ -78,16 +77,26 @@ def was_killed(directory: Path, facts: Facts) -> bool:
     return is_open and not is_written(told_by_lock(directory, facts))
 
 
-def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
+def damaged_lists(
+    directory: Path,
+    facts: Facts,
+    *,
+    lock: Told | None = None,
+    segments: Numbered | None = None,
+    losses: Noted | None = None,
+) -> Iterator[Damage]:
     """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of
-    lines, and the list of segments."""
+    lines, and the list of segments. What was read of these already is passed."""
     if facts.is_damaged:
         yield Damage(
             FACTS,
             "damaged",
             "its checksum is not that of what was written: what it says may be wrong",
         )
-    told = told_by_lock(directory, facts)
+    told = told_by_lock(directory, facts) if lock is None else lock
+    segments = segment_lines(directory) if segments is None else segments
+    losses = noted(directory) if losses is None else losses
+    damaged = {SEGMENTS: segments.damaged, LOSSES: losses.damaged}
     if told.is_damaged:
         refused = refusal(directory / LOCK)
         yield Damage(
@@ -122,12 +131,12 @@ def damaged_lists(directory: Path, facts: Facts) -> Iterator[Damage]:
             continue
         if size < least and _is_still_told(directory, facts, name):
             yield Damage(name, "damaged", f"it has {size} bytes, {least} were written")
-        count = _damaged_lines(directory, name)
+        count = damaged[name] if name in damaged else read_lines(directory / name)[1]
         if count:
             yield Damage(
                 name, "damaged", f"{count} line{'' if count == 1 else 's'} can't be believed", True
             )
-    for path in unlisted(directory, facts.dropped_through):
+    for path in unlisted(directory, facts.dropped_through, segments.lines):
         yield Damage(str(path.relative_to(directory)), "unexpected", "no line lists it", True)
 
 
@@ -135,15 +144,6 @@ def _is_still_told(directory: Path, facts: Facts, name: str) -> bool:
     """Whether the lock still says more of a file than it has: it may have been written anew
     meanwhile."""
     return (_size(directory / name) or 0) < told_by_lock(directory, facts).sizes.get(name, 0)
-
-
-def _damaged_lines(directory: Path, name: str) -> int:
-    if name == SEGMENTS:
-        return damaged_lines(directory)
-    if name == LOSSES:
-        return noted(directory).damaged
-    assert name in (PROCESSES, MARKS)
-    return read_lines(directory / name)[1]
 
 
 def cut_hot_files(directory: Path, told: Told) -> dict[str, int]:

@@ -4,7 +4,7 @@ line tells."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +25,7 @@ from ..base.layout import (
     telling,
 )
 from ..base.lines import CRC, append_line
-from ..base.tail_reader import Growing
+from ..base.tail_reader import Growing, Numbered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -210,7 +210,10 @@ def _files_of(directory: Path, number: int) -> Iterator[tuple[str, Path]]:
 
 def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) -> Part:
     """A file of a segment as its line has it. name: "events", "samples", or that of a default map."""
-    path = dict(_files_of(directory, number))[name]
+    kind = _KIND_OF.get(name)
+    path = (
+        map_file(directory, number, name) if kind is None else sealed_file(directory, number, kind)
+    )
     sizes, digests = line.get("bytes"), line.get("digests")
     size = sizes.get(name) if isinstance(sizes, dict) else None
     crc = digests.get(name) if isinstance(digests, dict) else None
@@ -219,15 +222,18 @@ def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) ->
     )
 
 
+_KIND_OF: Mapping[str, Kind] = {kind: kind for kind in KINDS}
+
+
 def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
     """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was
     changed since is left out."""
     return _NOTED.lines(directory / SEGMENTS)
 
 
-def damaged_lines(directory: Path) -> int:
-    """How many lines of `segments.jsonl` are damaged."""
-    return _NOTED.of(directory / SEGMENTS).damaged
+def segment_lines(directory: Path) -> Numbered:
+    """Lines of `segments.jsonl` by number, as `noted_segments`, and how many are damaged."""
+    return _NOTED.of(directory / SEGMENTS)
 
 
 def _number(line: dict[str, Any]) -> int | None:
@@ -246,20 +252,36 @@ def sealed_facts(
     """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`,
     ascending, without those `known`.
 
-    From `segments.jsonl` where there is a line, else from the file; one that is damaged has
-    `damaged` in its facts, and in `lost` what its line says that it held. `bytes` is the file's
-    size, `crc32` what its checksum should be (None: nobody says).
+    As `facts_of_segments` of what `segments.jsonl` says now.
     """
-    noted = noted_segments(directory)
-    for number in sealed_numbers(directory / kind):
-        if number <= after or number in known:
-            continue
+    numbers = [
+        number
+        for number in sealed_numbers(directory / kind)
+        if number > after and number not in known
+    ]
+    return facts_of_segments(directory, kind, numbers, noted_segments(directory))
+
+
+def facts_of_segments(
+    directory: Path,
+    kind: Kind,
+    numbers: Iterable[int],
+    lines: Mapping[int, Mapping[str, Any]],
+) -> Iterator[tuple[int, Path, dict[str, Any]]]:
+    """(number, file, facts) of sealed segments of events or samples with these numbers; one that
+    vanished is left out.
+
+    The facts come from the segment's line, or from the file where there is none. A damaged one has
+    `damaged` in its facts, and in `lost` what its line says that it held. `bytes` is the size of
+    the file, `crc32` the checksum it should have (None: unknown).
+    """
+    for number in numbers:
         path = sealed_file(directory, number, kind)
         try:
             status = path.stat()
         except FileNotFoundError:
             continue
-        line = noted.get(number, {})
+        line = lines.get(number, {})
         told, part = (
             line if kind == "events" else line.get("samples", {}),
             part_of(directory, line, number, kind),
@@ -289,56 +311,37 @@ def sealed_facts(
             )
 
 
-def missing_segments(
-    directory: Path, kind: Kind, after: Callable[[], int]
-) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
-    """(number, file, facts) of sealed segments that a line lists and whose file is gone, ascending.
-    `after`: tells up to which number retention has removed them now."""
-    through, there = after(), set(sealed_numbers(directory / kind))
-    for number in sorted(noted_segments(directory).keys() - there):
-        if number <= through:
-            continue
-        path = sealed_file(directory, number, kind)
-        # it may have been sealed, or dropped, since it was looked for
-        line = noted_segments(directory).get(number, {})
-        facts = line if kind == "events" else line.get("samples", {})
-        held = (
-            isinstance(facts, dict)
-            and isinstance(facts.get("sources"), dict)
-            and isinstance(facts.get("first_ns"), int)
-        )
-        # an older iolab dropped what has a label without saying so
-        said = "digests" in line or line.get("label") is None
-        if held and said and not line.get("dropped") and not path.exists() and number > after():
-            yield number, path, facts
-
-
-def unlisted(directory: Path, after: int) -> list[Path]:
+def unlisted(
+    directory: Path, after: int, lines: Mapping[int, Mapping[str, Any]] | None = None
+) -> list[Path]:
     """Sealed files that no line lists, where lines list others; none of a segment that is just
-    being sealed."""
-    if not any("digests" in line for line in noted_segments(directory).values()):
+    being sealed. `lines`: of `segments.jsonl`, where they were read already."""
+    lines = noted_segments(directory) if lines is None else lines
+    if not any("digests" in line for line in lines.values()):
         return []
-    found = [
+    files = [
         (number, kind)
         for kind in KINDS
         for number in sealed_numbers(directory / kind)
         if number > after
-        and not _is_listed(directory, number, kind)
-        and not any(hot_file(directory, number, each).exists() for each in KINDS)
+        and not _is_listed(lines, number, kind)
+        and not any(hot_file(directory, number, other).exists() for other in KINDS)
     ]
+    if not files:
+        return []
     # one may have been sealed meanwhile
+    lines = noted_segments(directory)
     return [
-        sealed_file(directory, number, kind)
-        for number, kind in found
-        if not _is_listed(directory, number, kind) and sealed_file(directory, number, kind).exists()
+        path
+        for number, kind in files
+        if not _is_listed(lines, number, kind)
+        and (path := sealed_file(directory, number, kind)).exists()
     ]
 
 
-def _is_listed(directory: Path, number: int, kind: Kind) -> bool:
-    return (
-        part_of(directory, noted_segments(directory).get(number, {}), number, kind).bytes
-        is not None
-    )
+def _is_listed(lines: Mapping[int, Mapping[str, Any]], number: int, kind: Kind) -> bool:
+    sizes = lines.get(number, {}).get("bytes")
+    return isinstance(sizes, dict) and isinstance(sizes.get(kind), int)
 
 
 _NOTHING: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}

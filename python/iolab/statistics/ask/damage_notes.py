@@ -21,11 +21,18 @@ T = TypeVar("T")
 A = TypeVar("A", bound="Series | Stack | HeatCounts")
 
 
-def answered(events: Trace | Recording, ask: Callable[[], A]) -> A:
-    """An answer with what is damaged of its recording as a note."""
+def answered(events: Trace | Recording, ask: Callable[[Trace | Recording], A]) -> A:
+    """An answer with what is damaged of its recording as a note. `ask` gets the recording frozen,
+    so that all of an answer is of one moment; it is asked again, of a later moment, where a file
+    turns out to be damaged or was deleted meanwhile."""
     if not isinstance(events, Recording):
-        return ask()
-    return with_notes(again(ask), trouble(events))
+        return ask(events)
+
+    def answer() -> A:
+        frozen = events.frozen()
+        return with_notes(ask(frozen), trouble(frozen))
+
+    return again(answer)
 
 
 def trouble(recording: Recording) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ...errors import FormatError
 from ...files import map_regular
-from ...recording.segments.segments import noted_segments
 from ..engine.windows import Window
 from ..kept.answer import RollUps
 from ..kept.tables import about
@@ -45,9 +44,9 @@ def event_parts(window: Window, *, sealed: bool = True) -> list[Part]:
 
 def map_parts(window: Window, files: MapFiles) -> list[Part]:
     """Segment maps, and the events that are not sealed yet."""
-    noted = noted_segments(window.snap.place)
+    known = window.snap.recording.catalogue().segments.lines
     paths = [part.path for part, _ in files.paths]
-    lines = [noted[int(path.stem)] for path in paths]
+    lines = [known[int(path.stem)] for path in paths]
     return [
         _files_part(
             "segment maps", paths, [(line["first_ns"], line["last_ns"] + 1) for line in lines]

@@ -71,7 +71,7 @@ def heat(
     check_interval(interval_ns)
     filters = filters_of(where or {})
 
-    def ask() -> HeatCounts:
+    def ask(events: Trace | Recording) -> HeatCounts:
         found = (
             _kept_heat(
                 events, kind, filters, from_ns, until_ns, interval_ns, columns, source, weight
@@ -144,6 +144,7 @@ def told_unmatched(
     that did not occur."""
     kind = next(y for y in QUANTIZED if y == counts.y)
     asked = Statistic("io", "ops", tuple(filters_of(where)), kind)
+    events = events.frozen()
     # events as the map's, though counters could tell some of it
     chosen, _ = choose(snapshot(events).sources, None, source, events.path)
     found = with_unmatched(
@@ -172,7 +173,7 @@ def query(
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     check_interval(interval_ns)
 
-    def ask() -> Answer:
+    def ask(events: Trace | Recording) -> Answer:
         found = _answer(events, asked, from_ns, until_ns, interval_ns, columns, source, kept)
         if isinstance(events, Trace) and events.path == STDIN:
             return found
@@ -200,7 +201,12 @@ def explain(
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     check_interval(interval_ns)
     question = Question(asked, (from_ns, until_ns), interval_ns, columns, source)
-    return again(lambda: plan(question, _tiers(events, kept)))
+
+    def planned() -> Plan:
+        frozen = events.frozen() if isinstance(events, Recording) else events
+        return plan(question, _tiers(frozen, kept))
+
+    return again(planned)
 
 
 def _answer(

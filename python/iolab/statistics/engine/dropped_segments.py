@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...recording.base import layout
-from ...recording.segments.segments import damaged_lines, noted_segments
+from ...recording.base.tail_reader import Lines
 from .snapshot import Snapshot, Span
 
 FRESH_NS = 10**9
@@ -56,21 +56,22 @@ _guard = threading.Lock()
 
 def gone(snap: Snapshot) -> Gone:
     """What is known of them; those without a readable line count for nothing."""
-    through = snap.recording.facts.dropped_through
+    catalogue = snap.recording.catalogue()
+    through, lines = catalogue.facts.dropped_through, catalogue.segments
     folder = snap.place / layout.MAPS / "io.latency"
     try:
         status = folder.stat()
     except OSError:
-        return _made(snap.place, [])
+        return _made({}, [])
     # lines that can be believed again after a repair tell more
-    seen = (status.st_ino, status.st_mtime_ns, through, damaged_lines(snap.place))
+    seen = (status.st_ino, status.st_mtime_ns, through, lines.damaged)
     with _guard:
         held = _held.pop(folder, None)
         if held is None or held[0] != seen:
             held = (
                 seen,
                 _made(
-                    snap.place,
+                    lines.lines,
                     [number for number in layout.sealed_numbers(folder) if number <= through]
                     if through
                     else [],
@@ -83,12 +84,11 @@ def gone(snap: Snapshot) -> Gone:
         return held[1]
 
 
-def _made(place: Path, numbers: list[int]) -> Gone:
-    noted = noted_segments(place) if numbers else {}
+def _made(lines: Lines, numbers: list[int]) -> Gone:
     told = [
         (number, line["first_ns"], line["last_ns"], line.get("sources", {}))
         for number in numbers
-        if isinstance((line := noted.get(number, {})).get("first_ns"), int)
+        if isinstance((line := lines.get(number, {})).get("first_ns"), int)
         and isinstance(line.get("last_ns"), int)
     ]
     names = {source for *_, sources in told for source in sources}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import FormatError, IolabError
-from ...recording.base.checked_files import Part, check
+from ...recording.base.checked_files import DamagedError, Part, check
 from .signals import heeding
 
 if TYPE_CHECKING:
@@ -107,6 +107,8 @@ class Engine:
         self._errors = duckdb.Error
         self._memory = duckdb.OutOfMemoryException
         self._interrupt = duckdb.InterruptException
+        self._unreadable = duckdb.IOException
+        self._attached: list[Path] = []
         self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
             ":memory:",
             config={
@@ -148,6 +150,7 @@ class Engine:
         """Make Parquet files of one schema known as `name`, a word of this package. DamagedError
         where one is not what was written: DuckDB checks nothing itself."""
         check(parts)
+        self._attached += [part.path for part in parts]
         with self._telling():
             self._connection.read_parquet([self._plain(part.path) for part in parts]).create_view(
                 name
@@ -231,6 +234,10 @@ class Engine:
                 where=self.place,
                 hint="ask for less time, a longer interval, or fewer keys",
             )
+        if isinstance(error, self._unreadable):
+            deleted = next((path for path in self._attached if not path.exists()), None)
+            if deleted is not None:
+                return DamagedError("was deleted while it was read", where=deleted)
         return FormatError(f"can't be read: {words}", where=self.place)
 
 

@@ -27,7 +27,7 @@ class Snapshot:
     """What a recording held.
 
     Attributes:
-        recording: it. sealed: its sealed segments with events. hot: events that are not sealed yet,
+        recording: it, frozen. sealed: its sealed segments with events. hot: events that are not sealed yet,
         None where there are none. kind: what its rows are, where they are not events.
     """
 
@@ -108,9 +108,10 @@ def quiet(recording: Recording) -> set[str]:
 
 
 def snapshot(recording: Recording, kind: Kind = "events") -> Snapshot:
-    """The recording's events or samples now, though its writer goes on."""
-    sealed, hot = recording.snapshot(kind)
-    return Snapshot(recording, tuple(sealed), hot, kind)
+    """The recording's events or samples at one moment: now, or when it was frozen."""
+    frozen = recording.frozen()
+    sealed, hot = frozen.snapshot(kind)
+    return Snapshot(frozen, tuple(sealed), hot, kind)
 
 
 def choose(

@@ -11,7 +11,7 @@ import numpy as np
 from ...recording.base.checked_files import DamagedError, Part, damages, is_known_damaged
 from ...recording.base.counts import HeatCounts, Integers, Y
 from ...recording.base.grids import Grid, Linear, LogLinear
-from ...recording.segments.segments import noted_segments, part_of
+from ...recording.segments.segments import part_of
 from ..engine.cells import BUCKETS, Asked, bucket_of, cells_of, covering, lower_bounds, where
 from ..engine.dropped_segments import gone
 from ..engine.engine import Engine, whole
@@ -49,14 +49,15 @@ def files_of(window: Window, y: Y) -> MapFiles | None:
     """The maps that a window needs, None where one of a segment that is there is missing or
     damaged: its events can be asked. One of a segment that is gone is left out then; what is lost
     by that is told."""
-    noted = noted_segments(window.snap.place)
+    catalogue = window.snap.recording.catalogue()
+    lines, maps = catalogue.segments.lines, catalogue.maps[f"io.{y}"]
     found = []
     there = [segment.number for segment in window.segments()]
     older = gone(window.snap).within((window.first_ns, window.until_ns)) if window.earlier else []
     for number in (*there, *older):
-        part = part_of(window.snap.place, noted.get(number, {}), number, f"io.{y}")
-        width = noted.get(number, {}).get("offset_width") if y == "offset" else 1
-        if not isinstance(width, int) or not part.path.is_file():
+        part = part_of(window.snap.place, lines.get(number, {}), number, f"io.{y}")
+        width = lines.get(number, {}).get("offset_width") if y == "offset" else 1
+        if not isinstance(width, int) or number not in maps:
             if number in older and part.crc32 is not None:
                 continue
             return None

@@ -1,0 +1,513 @@
+"""What a recording's directory holds at one moment, read once for each question.
+
+The only place where a reader opens the metadata of a recording. A writer may append, seal and
+delete meanwhile: the catalogue is then read again, so that no segment is missing from it or listed
+twice, and nothing is called missing that was deleted in order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ResultsError
+from ..files import RefusedFileError, open_for_reading
+from .base.checked_files import known_damage
+from .base.layout import (
+    FACTS,
+    KINDS,
+    MAPS,
+    Kind,
+    hot_file,
+    hot_numbers,
+    sealed_file,
+    sealed_numbers,
+    telling,
+)
+from .base.lock import LOCK, Told, changed
+from .base.lock import read as read_lock
+from .base.loss_log import Noted, damage, is_time, noted
+from .base.metadata import Facts, read_facts
+from .base.tail_reader import Numbered
+from .read.damage import Damage, damaged_lists, is_written, told_by_lock
+from .segments.segments import (
+    MAP_NAMES,
+    Segment,
+    facts_of_segments,
+    part_of,
+    segment_lines,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .segments.hot import HotRead
+
+TRIES = 5
+"""Readings of a recording that changes during each of them; the last one counts."""
+
+BELIEVED_NS = 3600 * 10**9
+"""An older iolab tells by the time of change of its lock until when it recorded. Later than this
+after the last event it is the time of a copy."""
+
+HotCache = dict[Path, tuple[int, "HotRead"]]
+"""Hot files with the size that they had when they were read."""
+
+LostFile = tuple[int, Path, str, Mapping[str, Any]]
+"""Number of the segment, file, what is wrong with it, and what its line says it holds."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The metadata of a recording at one moment.
+
+    Attributes:
+        path: the recording. facts: of `recording.json`. lock: what the lock says. lock_changed_ns:
+        when an older iolab changed its lock last, None for any other. segments: lines of
+        `segments.jsonl`. losses: what is noted as lost. sealed: numbers, files and facts of sealed
+        segments by kind, ascending, without those that retention deleted. maps: numbers of default
+        maps by name. hot: hot files by kind and number.
+    """
+
+    path: Path
+    facts: Facts
+    lock: Told
+    lock_changed_ns: int | None
+    segments: Numbered
+    losses: Noted
+    sealed: Mapping[Kind, Sequence[tuple[int, Path, Mapping[str, Any]]]]
+    maps: Mapping[str, frozenset[int]]
+    hot: Mapping[Kind, Mapping[int, HotRead]]
+
+    @classmethod
+    def read(cls, path: Path, hot: HotCache | None = None) -> Catalogue:
+        """Read the catalogue of a recording. `hot`: hot files that were read before; it is updated.
+
+        ResultsError where there is no recording, or its metadata can't be read.
+        """
+        cache = {} if hot is None else hot
+        before: frozenset[Path] | None = None
+        for _ in range(TRIES):
+            identity = _identity(path)
+            catalogue, vanished = cls._read(path, cache)
+            absent = catalogue._absent()
+            if not vanished and identity == _identity(path) and absent in (frozenset(), before):
+                break
+            before = absent
+        return catalogue
+
+    @classmethod
+    def _read(cls, path: Path, cache: HotCache) -> tuple[Catalogue, bool]:
+        """The catalogue, and whether a sealed file vanished while it was read."""
+        with telling(path, "read the recording"):
+            facts = read_facts(path)
+        lock, changed_ns = _lock(path, facts)
+        # hot before sealed: what is sealed meanwhile is in both lists, not in neither
+        hot = {kind: _hot_files(path, kind, cache) for kind in KINDS}
+        current = {hot_file(path, number, kind) for kind in KINDS for number in hot[kind]}
+        for file in [file for file in cache if file not in current]:
+            del cache[file]
+        numbers = {
+            kind: [
+                number for number in sealed_numbers(path / kind) if number > facts.dropped_through
+            ]
+            for kind in KINDS
+        }
+        maps = {name: frozenset(sealed_numbers(path / MAPS / name)) for name in MAP_NAMES}
+        segments, losses = segment_lines(path), noted(path)
+        sealed = {
+            kind: list(facts_of_segments(path, kind, numbers[kind], segments.lines))
+            for kind in KINDS
+        }
+        catalogue = cls(path, facts, lock, changed_ns, segments, losses, sealed, maps, hot)
+        return catalogue, any(len(sealed[kind]) < len(numbers[kind]) for kind in KINDS)
+
+    def _absent(self) -> frozenset[Path]:
+        """Files that something lists and that were not found: of a recording that changes they may
+        have been deleted in order."""
+        return frozenset(
+            [path for kind in KINDS for _, path, _ in self._missing[kind]]
+            + [path for path, _ in self._missing_hot]
+        )
+
+    def segments_of(self, kind: Kind) -> list[Segment]:
+        """Sealed and hot segments of events or samples, ascending by number; without damaged sealed
+        files."""
+        return self._segments[kind]
+
+    def sealed_of(self, kind: Kind) -> list[Segment]:
+        """The sealed ones of `segments_of`."""
+        return [segment for segment in self._segments[kind] if segment.kind == "sealed"]
+
+    @cached_property
+    def _segments(self) -> Mapping[Kind, list[Segment]]:
+        return {kind: self._all_segments(kind) for kind in KINDS}
+
+    def _all_segments(self, kind: Kind) -> list[Segment]:
+        sealed = [
+            Segment(
+                number,
+                path,
+                "sealed",
+                facts["first_ns"],
+                facts["last_ns"],
+                {source: int(counts["events"]) for source, counts in facts["sources"].items()},
+                facts,
+            )
+            for number, path, facts in self.sealed[kind]
+            if facts["first_ns"] is not None
+        ]
+        numbers = {segment.number for segment in sealed}
+        hot = [
+            _hot_segment(number, hot_file(self.path, number, kind), read)
+            for number, read in self.hot[kind].items()
+            if number not in numbers
+        ]
+        return sorted(
+            [*sealed, *(segment for segment in hot if segment is not None)],
+            key=lambda segment: segment.number,
+        )
+
+    def hot_table(self, kind: Kind) -> pa.Table | None:
+        """Rows of hot segments that are not sealed yet; None where there are none."""
+        numbers = {segment.number for segment in self.sealed_of(kind)}
+        batches = [
+            batch
+            for number, read in self.hot[kind].items()
+            if number not in numbers
+            for batch in read.batches
+        ]
+        if not batches:
+            return None
+        import pyarrow as pa
+
+        return pa.Table.from_batches(batches)
+
+    def told_ns(self) -> int | None:
+        """Until when (ns) everything was in the recording, as its writer last said; None where it
+        did not."""
+        older = self.lock_changed_ns
+        if older is not None and older <= self._last_ns() + BELIEVED_NS:
+            return older
+        return self.lock.until_ns
+
+    def _last_ns(self) -> int:
+        return max(
+            (segment.last_ns for kind in KINDS for segment in self._segments[kind]), default=0
+        )
+
+    def lost_segments(self, kind: Kind) -> list[LostFile]:
+        """Sealed files that are damaged or missing."""
+        return self._lost_segments[kind]
+
+    @cached_property
+    def _lost_segments(self) -> Mapping[Kind, list[LostFile]]:
+        return {
+            kind: [
+                *(
+                    (number, path, str(facts["damaged"]), facts.get("lost") or {})
+                    for number, path, facts in self.sealed[kind]
+                    if "damaged" in facts
+                ),
+                *(
+                    (number, path, "it is missing", facts)
+                    for number, path, facts in self._missing[kind]
+                ),
+            ]
+            for kind in KINDS
+        }
+
+    @cached_property
+    def _missing(self) -> Mapping[Kind, list[tuple[int, Path, Mapping[str, Any]]]]:
+        return {kind: self._missing_of(kind) for kind in KINDS}
+
+    def _missing_of(self, kind: Kind) -> list[tuple[int, Path, Mapping[str, Any]]]:
+        """Sealed files that a line lists and that were not there, ascending, with their line."""
+        there = {number for number, _, _ in self.sealed[kind]}
+        through = self.facts.dropped_through
+        found = []
+        for number in sorted(self.segments.lines.keys() - there):
+            line = self.segments.lines[number]
+            facts = line if kind == "events" else line.get("samples", {})
+            if number <= through or line.get("dropped"):
+                continue
+            holds_rows = (
+                isinstance(facts, dict)
+                and isinstance(facts.get("sources"), dict)
+                and isinstance(facts.get("first_ns"), int)
+            )
+            # an older iolab deleted what has a label without a line that says so
+            is_told = "digests" in line or line.get("label") is None
+            path = sealed_file(self.path, number, kind)
+            # one that was sealed since the folder was listed is still in the list of hot files
+            if holds_rows and is_told and not path.exists():
+                found.append((number, path, facts))
+        return found
+
+    def lost_maps(self) -> list[LostFile]:
+        """Default maps, damaged or missing, of segments that retention deleted."""
+        return self._lost_maps
+
+    @cached_property
+    def _lost_maps(self) -> list[LostFile]:
+        until = (self.facts.dropped or {}).get("maps_until_ns") or -(2**62)
+        found: list[LostFile] = []
+        for number, line in self.segments.lines.items():
+            digests, last_ns = line.get("digests"), line.get("last_ns")
+            if (
+                number <= self.facts.dropped_through
+                and isinstance(digests, dict)
+                and digests.get("io.latency")
+                and isinstance(last_ns, int)
+                and last_ns > until
+            ):
+                found += [
+                    (number, path, words, line) for path, words in self._wrong_maps(number, line)
+                ]
+        if not found:
+            return []
+        # retention may have deleted them since
+        until = (read_facts(self.path).dropped or {}).get("maps_until_ns") or -(2**62)
+        return [lost for lost in found if lost[3]["last_ns"] > until]
+
+    def damaged_maps(self) -> list[tuple[Path, str]]:
+        """Default maps that are damaged or missing, with what is wrong. Where the events of such a
+        segment exist, these are read instead."""
+        lines = self.segments.lines
+        found = [
+            (number, path, words)
+            for number, _, _ in self.sealed["events"]
+            if number in lines
+            for path, words in self._wrong_maps(number, lines[number])
+        ]
+        if found:
+            # retention may have deleted them since
+            through = read_facts(self.path).dropped_through
+            found = [
+                each
+                for each in found
+                if each[0] > through and sealed_file(self.path, each[0], "events").exists()
+            ]
+        return [
+            *((path, words) for _, path, words, _ in self._lost_maps),
+            *((path, words) for _, path, words in found),
+        ]
+
+    def _wrong_maps(self, number: int, line: Mapping[str, Any]) -> list[tuple[Path, str]]:
+        found = []
+        for name in MAP_NAMES:
+            part = part_of(self.path, line, number, name)
+            if part.crc32 is None:
+                continue
+            try:
+                status = part.path.stat()
+            except FileNotFoundError:
+                found.append((part.path, "it is missing"))
+                continue
+            words = known_damage(part.path, status)
+            if not words and part.bytes != status.st_size:
+                words = f"it has {status.st_size} bytes, {part.bytes} were written"
+            if words:
+                found.append((part.path, words))
+        return found
+
+    def damaged_hot(self, kind: Kind) -> Mapping[int, str]:
+        """Hot files that are damaged, cut or missing, and not sealed, by number, with what is
+        wrong."""
+        return self._damaged_hot[kind]
+
+    @cached_property
+    def _damaged_hot(self) -> Mapping[Kind, Mapping[int, str]]:
+        found: dict[Kind, dict[int, str]] = {kind: {} for kind in KINDS}
+        for kind in KINDS:
+            for number, read in self.hot[kind].items():
+                least = self.lock.sizes.get(_hot_name(number, kind), 0)
+                if read.damaged or (read.dropped and not is_written(self.lock)):
+                    found[kind][number] = f"{read.dropped} bytes of it are damaged"
+                elif read.good < least:
+                    found[kind][number] = f"{read.good} bytes of it are whole, {least} were written"
+        if self._missing_hot:
+            # one that was sealed since is in the lock no more
+            sizes = told_by_lock(self.path, self.facts).sizes
+            for path, (number, kind) in self._missing_hot:
+                if _hot_name(number, kind) in sizes and not path.exists():
+                    found[kind][number] = "it is missing"
+        return {
+            kind: {
+                number: words
+                for number, words in found[kind].items()
+                if not sealed_file(self.path, number, kind).exists()
+            }
+            for kind in KINDS
+        }
+
+    @cached_property
+    def _missing_hot(self) -> list[tuple[Path, tuple[int, Kind]]]:
+        """Hot files that the lock lists and that were neither there nor sealed."""
+        found: list[tuple[Path, tuple[int, Kind]]] = []
+        for kind in KINDS:
+            sealed = {number for number, _, _ in self.sealed[kind]}
+            for name in self.lock.sizes:
+                if not name.endswith(f".{kind}.arrows"):
+                    continue
+                number = int(Path(name).name.split(".")[0])
+                if (
+                    number > self.facts.dropped_through
+                    and number not in sealed
+                    and number not in self.hot[kind]
+                ):
+                    found.append((self.path / name, (number, kind)))
+        return found
+
+    def damaged_lists(self) -> list[Damage]:
+        """What is wrong with `recording.json`, the lock, and the files of lines."""
+        return list(
+            damaged_lists(
+                self.path, self.facts, lock=self.lock, segments=self.segments, losses=self.losses
+            )
+        )
+
+    def unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
+        """Losses by damaged or missing files of events or samples; of a hot file from its last good
+        row on."""
+        return self._unreadable[kind]
+
+    @cached_property
+    def _unreadable(self) -> Mapping[Kind, list[Mapping[str, Any]]]:
+        return {kind: self._all_unreadable(kind) for kind in KINDS}
+
+    def _all_unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
+        found: list[Mapping[str, Any]] = []
+        unknown: dict[int, str] = {
+            number: f"hot {kind} {number:06}: {words}"
+            for number, words in self.damaged_hot(kind).items()
+        }
+        lost = [*self.lost_segments(kind), *(self._lost_maps if kind == "events" else ())]
+        for number, path, wrong, facts in lost:
+            words = f"{path.relative_to(self.path)}: {wrong}"
+            if facts.get("first_ns") is None or facts.get("last_ns") is None:
+                unknown[number] = words
+                continue
+            found += [
+                {
+                    "source": source,
+                    "kind": "damaged",
+                    "from_ns": counts.get("first_ns", facts["first_ns"]),
+                    "until_ns": counts.get("last_ns", facts["last_ns"]) + 1,
+                    "count": counts.get("events"),
+                    "words": words,
+                    "of": kind,
+                    "notes": 1,
+                }
+                for source, counts in facts["sources"].items()
+            ]
+        if unknown:
+            segments, told = self.segments_of(kind), self.told_ns()
+            for number, words in unknown.items():
+                first = max(
+                    (each.last_ns for each in segments if each.number <= number), default=None
+                )
+                until = min(
+                    (each.first_ns for each in segments if each.number > number), default=told
+                )
+                found.append({**damage(kind, first, until, None, words), "notes": 1})
+        return found
+
+    def span(self) -> tuple[int, int] | None:
+        """(first, last) time of an event in ns; of a sample where there are no events; None where
+        there is neither."""
+        for kind in KINDS:
+            lost = [
+                (loss["from_ns"], loss["until_ns"] - 1)
+                for loss in self.unreadable(kind)
+                if is_time(loss["from_ns"]) and is_time(loss["until_ns"])
+            ]
+            ends = [*((each.first_ns, each.last_ns) for each in self.segments_of(kind)), *lost]
+            if ends:
+                return min(first for first, _ in ends), max(last for _, last in ends)
+        return None
+
+
+def _identity(path: Path) -> tuple[int, int, int, int] | None:
+    """Which `recording.json` there is: it is replaced as a whole."""
+    try:
+        status = (path / FACTS).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _lock(path: Path, facts: Facts) -> tuple[Told, int | None]:
+    """What the lock says, and when an older iolab changed it; nothing where there is none."""
+    try:
+        descriptor = open_for_reading(path / LOCK)
+    except RefusedFileError:
+        return Told(is_damaged=True), None
+    except OSError:
+        return Told(), None
+    try:
+        return read_lock(descriptor, facts.is_signed), changed(descriptor, facts.is_signed)
+    except OSError:
+        return Told(is_damaged=True), None
+    finally:
+        os.close(descriptor)
+
+
+def _hot_name(number: int, kind: Kind) -> str:
+    return str(hot_file(Path(), number, kind))
+
+
+def _hot_files(path: Path, kind: Kind, cache: HotCache) -> dict[int, HotRead]:
+    """Hot files by number. One that vanishes meanwhile is sealed."""
+    found = {}
+    for number in hot_numbers(path, kind):
+        # not without a hot file: pyarrow takes its time to load
+        from .base.schema import schema_of
+        from .segments.hot import read_hot
+
+        file = hot_file(path, number, kind)
+        try:
+            with telling(file, "read what is hot"):
+                size = file.stat().st_size
+                cached = cache.get(file)
+                if cached is None or cached[0] != size:
+                    cached = cache[file] = (size, read_hot(file, schema_of(kind)))
+                found[number] = cached[1]
+        except ResultsError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+    return found
+
+
+def _hot_segment(number: int, path: Path, read: HotRead) -> Segment | None:
+    import pyarrow as pa
+
+    if not read.batches:
+        return None
+    table = pa.Table.from_batches(read.batches)
+    times = table.column("time_ns").to_numpy()
+    sources: dict[str, int] = {}
+    for batch in read.batches:
+        part = pa.Table.from_batches([batch])
+        part = (
+            part.select(["source", "count"])
+            if "count" in part.column_names
+            else part.select(["source"]).append_column(
+                "count", pa.array([1] * part.num_rows, pa.uint64())
+            )
+        )
+        for row in part.group_by("source").aggregate([("count", "sum")]).to_pylist():
+            sources[row["source"]] = sources.get(row["source"], 0) + row["count_sum"]
+    return Segment(
+        number,
+        path,
+        "hot",
+        int(times.min()),
+        int(times.max()),
+        sources,
+        {"rows": table.num_rows, "bytes": read.good},
+    )
