@@ -26,10 +26,11 @@ from support.fio_files import iostat, job, output
 def _put(
     place: Path, *, seed: int = 0, iops: float = 4000.0, jobs: int = 1, **options: str
 ) -> None:
-    """A result with its own end, as two executions never have the same."""
+    """A result with its own end, a minute after that of the seed before: executions of 10 s follow
+    each other."""
     place.parent.mkdir(parents=True, exist_ok=True)
     document = json.loads(output(job(jobs=jobs, iops=iops), **options))
-    document["timestamp_ms"] += seed * 1000
+    document["timestamp_ms"] += seed * 60_000
     place.write_text(json.dumps(document, indent=1), "utf-8")
 
 
@@ -331,6 +332,57 @@ def test_identical_arms_with_a_hidden_factor_decide_nothing(
         assert changes
         assert not [change for change in changes if change.decided]
         assert {change.pairs for change in changes} == {1}
+
+
+def _put_processes(tree: Path, threads: Sequence[int], *, apart_ms: int) -> None:
+    """Results of processes that fio ran side by side, a file for each."""
+    for minute, (variant, many) in enumerate(itertools.product(("old", "new"), threads)):
+        for index in range(many):
+            place = tree / variant / f"bs_4k_num_t_{many}_index_{index}.txt"
+            _put(place, seed=10 * minute, iops=1000.0 + index, bs="4k", rw="write")
+            document = json.loads(place.read_text("utf-8"))
+            document["timestamp_ms"] += index * apart_ms
+            place.write_text(json.dumps(document), "utf-8")
+
+
+@pytest.mark.parametrize("layout", [None, "{variant}/*_t_{threads:int}_index_{repetition:int}.txt"])
+def test_processes_that_ran_at_the_same_time_are_one_run(
+    tmp_path: Path, layout: str | None
+) -> None:
+    _put_processes(tmp_path / "tree", (1, 4), apart_ms=7)
+    found, results = _import(tmp_path / "tree", tmp_path / "out", layout)
+    assert (found.runs, len(found.files["results"])) == (4, 10)
+    if layout is None:
+        assert found.layouts == ("{variant}/bs_{bs}_num_t_{num_t:int}_index_{process:int}.txt",)
+        assert {run.plan.repetition for run in results.runs} == {1}
+        again, same = _import(tmp_path / "tree", tmp_path / "again", found.layouts)
+        assert [run.plan for run in same.runs] == [run.plan for run in results.runs]
+        assert dict(again.files) == dict(found.files)
+        threads = "num_t"
+    else:
+        threads = "threads"
+    for run in results.runs:
+        many = run.factors[threads]
+        assert run.value("write.iops") == sum(1000.0 + index for index in range(many))
+        assert run.value("littles_law") == pytest.approx(1, abs=0.01)
+        assert run.verdict.level is Level.OK
+    comparison = compare(results.runs, "write.iops", baseline="old")
+    changes = [cell.change for cell in comparison.cells if cell.change is not None]
+    assert [(change.pairs, change.decided) for change in changes] == [(1, False), (1, False)]
+    _accounted(found, tmp_path / "tree")
+
+
+def test_a_damaged_process_costs_the_run_and_repetitions_stay_repetitions(tmp_path: Path) -> None:
+    _put_processes(tmp_path / "tree", (3,), apart_ms=7)
+    damaged = tmp_path / "tree" / "old" / "bs_4k_num_t_3_index_1.txt"
+    damaged.write_text(damaged.read_text("utf-8")[:1000], "utf-8")
+    _put_processes(tmp_path / "apart", (3,), apart_ms=11_000)
+    layout = "{variant}/*_index_{process}.txt"
+    _, results = _import(tmp_path / "tree", tmp_path / "out", layout)
+    levels = [(run.variant, run.verdict.level) for run in results.runs]
+    assert sorted(levels) == [("new", Level.OK), ("old", Level.INVALID)]
+    _, apart = _import(tmp_path / "apart", tmp_path / "third")
+    assert sorted(run.plan.repetition for run in apart.runs) == [0, 0, 1, 1, 2, 2]
 
 
 def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_they_were_named(

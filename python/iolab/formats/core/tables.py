@@ -84,6 +84,7 @@ class FioJob:
         asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio
         searched for a depth (latency_target). is_steady: whether the steady state that
         `steadystate` asks for was reached, which ends the load; False where none was asked for.
+        process: which of several fio processes that ran at once; 0 for the results of one process.
     """
 
     name: str
@@ -101,6 +102,12 @@ class FioJob:
     deepest: int | None = None
     asked_depth: int | None = None
     is_steady: bool = False
+    process: int = 0
+
+    @property
+    def origin(self) -> tuple[str | None, int]:
+        """Host and process of fio that ran the job."""
+        return self.hostname, self.process
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from ... import _core
 from ...errors import UsageError
-from ..core.tables import FioDirection, FioJob, Latency
+from ..core.tables import FioDirection, FioJob, FioOutput, Latency
 
 _DEFAULT_PERCENTS = (
     1.0,
@@ -76,6 +77,28 @@ def pool_jobs(jobs: Iterable[FioJob]) -> FioJob:
         start_ns=min(starts, default=None),
         hostname=_shared([job.hostname for job in listed]),
         group=_shared([job.group for job in listed]),
+    )
+
+
+def join_processes(outputs: Sequence[FioOutput]) -> FioOutput:
+    """The results of fio processes that ran at once, as one result with the jobs of all.
+
+    Raises UsageError when there is none.
+    """
+    if not outputs:
+        raise UsageError("there is no result to join")
+    ends = [output.end_ns for output in outputs if output.end_ns is not None]
+    return replace(
+        outputs[0],
+        end_ns=max(ends, default=None),
+        jobs=tuple(
+            replace(job, process=process)
+            for process, output in enumerate(outputs)
+            for job in output.jobs
+        ),
+        all_clients=None,
+        global_options=_shared_options([output.global_options for output in outputs]),
+        assumptions=tuple(dict.fromkeys(text for output in outputs for text in output.assumptions)),
     )
 
 

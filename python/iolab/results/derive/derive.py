@@ -14,6 +14,7 @@ from ...errors import FormatError
 from ...formats.core.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ...formats.detect import detect
 from ...formats.fio.messages import NORMAL_OUTPUT, is_normal_output
+from ...formats.fio.pool import join_processes
 from ...verdict import Verdict
 from ..evidence.files import (
     OWN_FILES,
@@ -33,7 +34,7 @@ from ..facts.series import count, cut, device_series
 from ..gates.base import judge
 from ..gates.stall import moved_series, stalls
 from . import fio_metrics
-from .sections import Section, entries_of, find_section, own_logs
+from .sections import Section, entries_of, find_section, own_logs, processes_of
 from .steps import pool_run
 
 _FINEST = "diskstats.log"
@@ -50,6 +51,7 @@ class _Read:
 
     fio: FioOutput | None = None
     fio_file: str = ""
+    processes: dict[str, FioOutput] = field(default_factory=dict)
     devices: dict[str, DeviceSamples] = field(default_factory=dict)
     device_files: dict[str, str] = field(default_factory=dict)
     host: dict[str, HostTable] = field(default_factory=dict)
@@ -125,6 +127,7 @@ def derive(
         pooled=pooled,
         sections=apart,
         entries=entries,
+        processes=len(read.processes),
         is_over_time=isinstance(plan.extra.get("steps"), list),
         devices=devices,
         monitor_files=tuple(read.monitor_files),
@@ -186,7 +189,7 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             continue
         known = outputs.get(plan.files[path.name].sha256) if plan.files is not None else None
         if known is not None:
-            _take(read, path.name, known)
+            _take(read, path.name, known, plan)
             continue
         name = detect(data, path.name)
         if name is None and is_normal_output(data):
@@ -198,7 +201,12 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
         except FormatError as error:
             read.damaged.append(DamagedFile(path.name, error.message))
             continue
-        _take(read, path.name, table)
+        _take(read, path.name, table, plan)
+    processes = processes_of(plan)
+    if parts := [file for file in processes if file in read.processes]:
+        read.fio = join_processes([read.processes[file] for file in parts])
+        read.fio_file = parts[0]
+        read.assumptions += read.fio.assumptions
     if normal and read.fio is None:
         read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
     return read
@@ -219,8 +227,10 @@ def _may_be_empty(file: str, plan: RunPlan) -> bool:
     return match is not None and (match[1] == "slat" or plan.extra.get("time_based") is False)
 
 
-def _take(read: _Read, file: str, table: Any) -> None:
-    if isinstance(table, FioOutput):
+def _take(read: _Read, file: str, table: Any, plan: RunPlan) -> None:
+    if isinstance(table, FioOutput) and file in processes_of(plan):
+        read.processes[file] = table
+    elif isinstance(table, FioOutput):
         if read.fio is None:
             read.fio, read.fio_file = table, file
         else:

@@ -29,7 +29,8 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
     several = len(facts.fio.jobs) > 1
     first = facts.entries[0] if facts.entries else 0
     prefix = (
-        f"sum of {len(facts.fio.jobs)} jobs{f' from jobs[{first}]' if first else ''}: "
+        f"sum of {len(facts.fio.jobs)} jobs{f' from jobs[{first}]' if first else ''}"
+        f"{f' of {facts.processes} processes' if facts.processes else ''}: "
         if several
         else f"jobs[{first}]."
     )

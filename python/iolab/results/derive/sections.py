@@ -16,6 +16,9 @@ from ...formats.core.tables import FioJob, FioOutput
 from ...formats.fio.groups import FioGroup, groups_of
 from ..evidence.model import RunPlan
 
+PROCESSES = "processes"
+"""Key of a plan's `extra`: files of fio processes that ran at once, in their order."""
+
 _LOG = re.compile(r"(?P<prefix>.+)_(?P<kind>bw|iops|lat|clat|slat)(?:\.(?P<number>\d+))?\.log")
 _OPTIONS = {
     "bw": "write_bw_log",
@@ -51,9 +54,11 @@ def find_section(fio: FioOutput, plan: RunPlan) -> Section:
     the sections there are.
 
     A run that iolab made is one measurement whatever its groups: what it starts one after another
-    are the steps of its plan.
+    are the steps of its plan. So is a run of several processes of fio.
     """
     asked = plan.extra.get("section")
+    if processes_of(plan):
+        return Section()
     if not isinstance(asked, Mapping):
         return Section(groups_of(fio) if plan.status == "imported" else ())
     groups = groups_of(fio)
@@ -65,6 +70,12 @@ def find_section(fio: FioOutput, plan: RunPlan) -> Section:
             return Section(groups, group)
     there = ", ".join(group.name for group in groups) or "none"
     return Section(groups, None, f"it has no section '{name}': there are {there}")
+
+
+def processes_of(plan: RunPlan) -> tuple[str, ...]:
+    """Files of the fio processes that ran at once and are one run; empty for a run of one."""
+    names = plan.extra.get(PROCESSES)
+    return tuple(map(str, names)) if isinstance(names, list) else ()
 
 
 def entries_of(fio: FioOutput, group: FioGroup) -> tuple[int, ...]:

@@ -68,9 +68,9 @@ def concurrency_of(facts: RunFacts) -> Concurrency:
     jobs = [job for job in facts.fio.jobs if job.directions]
     if not jobs:
         return Concurrency(None, None, is_told=False)
-    names = Counter((job.hostname, job.group, job.name) for job in facts.fio.jobs)
+    names = Counter((job.origin, job.group, job.name) for job in facts.fio.jobs)
     layout = _depth_factor(facts)
-    entries = [_entry(job, layout, names[job.hostname, job.group, job.name]) for job in jobs]
+    entries = [_entry(job, layout, names[job.origin, job.group, job.name]) for job in jobs]
     has_threads, has_depth = (
         all(entry.has_threads for entry in entries),
         all(entry.has_depth for entry in entries),

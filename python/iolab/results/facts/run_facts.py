@@ -71,7 +71,8 @@ class RunFacts:
         pooled: the run's jobs as one: operation to its sums; None where there is no job, or
         `sections` ran one after another. sections: names of fio's sections where the result holds
         several and the run is none of them; else empty. entries: positions of the run's jobs in the
-        file, where it is a section of it; empty where they are all. is_over_time: whether `pooled`
+        file, where it is a section of it; empty where they are all. processes: how many results of fio
+        were joined, 0 where the run has one. is_over_time: whether `pooled`
         has the rates of a whole window in which jobs took turns, and isn't the sum of the entries.
         devices: name to samples, cut to the window, of those that sums over devices hold.
         monitor_files: files that a monitor wrote. monitors: what each of those files holds, a
@@ -92,6 +93,7 @@ class RunFacts:
     pooled: FioJob | None = None
     sections: tuple[str, ...] = ()
     entries: tuple[int, ...] = ()
+    processes: int = 0
     is_over_time: bool = False
     devices: Mapping[str, DeviceSamples] = field(default_factory=dict)
     monitor_files: tuple[str, ...] = ()
@@ -125,7 +127,7 @@ class RunFacts:
         if self.fio is None or not self.fio.jobs:
             return None
         echoed = self.options.get("numjobs", "")
-        hosts = len({job.hostname for job in self.fio.jobs})
+        hosts = len({job.origin for job in self.fio.jobs})
         return max(len(self.fio.jobs), int(echoed) * hosts if echoed.isdecimal() else 0)
 
     @cached_property
@@ -138,11 +140,11 @@ class RunFacts:
             or any(job.job_runtime is None for job in self.fio.jobs)
         ):
             return None
-        alike = Counter((job.hostname, job.group, job.name) for job in self.fio.jobs)
+        alike = Counter((job.origin, job.group, job.name) for job in self.fio.jobs)
         return (
             round(
                 sum(
-                    threads_of(job, seconds_of(job), alike[job.hostname, job.group, job.name])[0]
+                    threads_of(job, seconds_of(job), alike[job.origin, job.group, job.name])[0]
                     for job in self.fio.jobs
                 )
             )

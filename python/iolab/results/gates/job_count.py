@@ -28,7 +28,7 @@ class JobCountGate:
         entries = len(facts.fio.jobs)
         sections = facts.plan.extra.get("sections")
         if isinstance(sections, int):  # each has its own numjobs, and its own way to report
-            most = planned * sections * len({job.hostname for job in facts.fio.jobs})
+            most = planned * sections * len({job.origin for job in facts.fio.jobs})
             if not len({job.group for job in facts.fio.jobs}) <= entries <= most:
                 yield invalid(
                     "job-count",
@@ -38,8 +38,8 @@ class JobCountGate:
                 )
             return
         echoed = facts.options.get("numjobs", "")
-        hosts = len({job.hostname for job in facts.fio.jobs})
-        groups = len({(job.hostname, job.group) for job in facts.fio.jobs})
+        hosts = len({job.origin for job in facts.fio.jobs})
+        groups = len({(job.origin, job.group) for job in facts.fio.jobs})
         names = len({job.name for job in facts.fio.jobs})
         imported = facts.plan.status == "imported"
         speak, said = (suspect, "the layout says") if imported else (invalid, "planned were")

@@ -15,11 +15,12 @@ _TYPES = {
     "int": (r"[-+]?\d+", int),
     "float": (r"[-+]?(?:\d+\.?\d*|\.\d+)", float),
 }
-RESERVED = {"variant", "repetition", "block", "host"}
+RESERVED = {"variant", "repetition", "block", "host", "process"}
 """Names with a meaning of their own; every other name is a factor."""
 
-PLACES = ("repetition", "block", "host")
-"""Reserved names that say which of several equal runs one is, or where it ran."""
+PLACES = ("repetition", "block", "host", "process")
+"""Reserved names that say which of several equal runs a result is, where it ran, or which of several
+fio processes of one run it comes from."""
 
 
 @dataclass(frozen=True)

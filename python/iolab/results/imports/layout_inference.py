@@ -24,6 +24,7 @@ from .path_words import (
     key_of_word,
     words_of,
 )
+from .processes import clusters
 
 _OPTIONS = (
     "rw",
@@ -76,11 +77,13 @@ class Sample:
         name of the job, where fio echoed nothing.
         echoed: options that all jobs echo alike, where they differ from `options`: `numjobs` of one
         host of several.
+        window: realtime nanoseconds in which fio ran; None where the file doesn't say.
     """
 
     path: str
     options: Mapping[str, str] = field(default_factory=dict)
     echoed: Mapping[str, str] = field(default_factory=dict)
+    window: tuple[int, int] | None = None
 
     def agrees(self, name: str, text: str) -> bool | None:
         """Whether fio echoed that value of a field; None where it echoed none."""
@@ -635,10 +638,9 @@ def _name_known(shape: _Class) -> None:
 
 def _name_repetition(shape: _Class) -> None:
     """A number from 0 or 1 on at the end of a name, whose runs fio echoes the same options for,
-    counts repetitions."""
-    if any(column.name == "repetition" for column in shape.columns):
-        return
-    for columns in reversed(shape.levels):
+    counts repetitions; processes where those ran at the same time."""
+    has_repetition = any(column.name == "repetition" for column in shape.columns)
+    for columns in () if has_repetition else reversed(shape.levels):
         words = [column for column in columns if column.tokens[0].kind != "glue"]
         column = words[-1] if words else None
         if column is None or column.name or not column.varies or not column.is_number:
@@ -650,7 +652,19 @@ def _name_repetition(shape: _Class) -> None:
             and _same_options(shape, column)
         ):
             column.name, column.kind = "repetition", "int"
-            return
+            break
+    for column in shape.columns:
+        if column.name == "repetition" and _ran_at_once(shape, column):
+            column.name = "process"
+
+
+def _ran_at_once(shape: _Class, column: _Column) -> bool:
+    """Whether results that differ by that column alone ran at the same time."""
+    alike: dict[tuple[str, ...], list[tuple[int, int] | None]] = defaultdict(list)
+    for place, unit in enumerate(shape.units):
+        rest = tuple(other.values[place] for other in shape.columns if other is not column)
+        alike[rest].append(unit.sample.window)
+    return any(len(cluster) > 1 for windows in alike.values() for cluster in clusters(windows))
 
 
 def _same_options(shape: _Class, column: _Column) -> bool:

@@ -201,7 +201,7 @@ def identifier(words: list[str]) -> str | None:
     """A field's name made of a path's words; None where they name nothing."""
     telling = [word.lower() for word in words if word.lower() not in _DULL]
     name = re.sub(r"\W+", "_", "_".join(telling)).strip("_")
-    taken = name in ("variant", "repetition", "block", "host", "section")
+    taken = name in ("variant", "repetition", "block", "host", "section", "process")
     return (
         None if taken or not name.isidentifier() or not name.isascii() or len(name) > 40 else name
     )

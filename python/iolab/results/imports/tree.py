@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,12 @@ from ... import __version__
 from ...errors import FormatError, IolabError, ResultsError, UsageError
 from ...formats.fio.groups import FioGroup
 from ...untrusted_text import writable
+from ..derive.sections import PROCESSES
 from ..evidence.files import RUNS, write_plan
 from ..evidence.manifest import Manifest, write_manifest
 from ..evidence.model import RunPlan
 from .account import Imported, account
-from .layout import Layout, parse_layout
+from .layout import RESERVED, Layout, parse_layout
 from .layout_inference import Sample, infer_layouts
 from .options import (
     Told,
@@ -37,6 +38,7 @@ from .options import (
 from .own_results import copy_own_results, is_own_results
 from .path_words import is_baseline
 from .places import Place, number_repetitions
+from .processes import clusters, window_of
 from .reading import FioResult, Reading, folder_of, join_files, kind_of, options_of, read_source
 from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file
 
@@ -63,6 +65,12 @@ class _Run(Told):
     taken: _Taken = field(kw_only=True)
     group: FioGroup | None = None
     section: str | None = None
+    others: list[_Taken] = field(default_factory=list)
+
+    @property
+    def parts(self) -> list[_Taken]:
+        """The results of all processes that ran at once."""
+        return [self.taken, *self.others]
 
 
 def import_tree(
@@ -409,6 +417,7 @@ class _Import:
         self._differences(runs)
         runs = self._without_copies(runs)
         runs.sort(key=self._order)
+        runs = self._joined(runs)
         variants = list(dict.fromkeys(run.variant for run in runs))
         if baseline is not None and baseline not in variants:
             raise UsageError(
@@ -422,9 +431,10 @@ class _Import:
         self._count_results(runs)
         factors = list(dict.fromkeys(factor for plan in plans for factor in plan.factors))
         outputs = {
-            run.taken.result.digest: run.taken.result.output
+            part.result.digest: part.result.output
             for run in runs
-            if run.taken.result.output is not None
+            for part in run.parts
+            if part.result.output is not None
         }
         imported = Imported(
             len(runs),
@@ -503,11 +513,7 @@ class _Import:
             fields.get("variant", plan.variant if plan is not None else self._source.name)
         )
         factors = dict[str, object](plan.factors if plan is not None else {})
-        factors |= {
-            name: _plain(fields[name])
-            for name in fields
-            if name not in ("variant", "repetition", "block", "host")
-        }
+        factors |= {name: _plain(fields[name]) for name in fields if name not in RESERVED}
         host = str(fields.get("host", plan.host if plan is not None else "imported"))
         shown = {} if group is None or plan is not None else options_of(group)
         options = {
@@ -576,6 +582,51 @@ class _Import:
         self._count("copies", copies)
         return kept
 
+    def _joined(self, runs: Sequence[_Run]) -> list[_Run]:
+        """Runs of one cell and variant that ran at the same time as one run of several processes.
+
+        Where they have sections, each is a run, told apart by the factor `process`.
+        """
+        alike: dict[tuple[object, ...], list[_Run]] = {}
+        for run in runs:
+            is_own = run.taken.result.plan is not None
+            key = id(run) if is_own else (run.variant, run.host, _cell(run))
+            alike.setdefault((key,), []).append(run)
+        dropped: set[int] = set()
+        joined, apart = 0, 0
+        for members in alike.values():
+            windows = [_window(run) for run in members]
+            together_at = clusters(windows)
+            if all("process" in run.taken.fields for run in members) and (
+                sum(windows[cluster[0]] is not None for cluster in together_at) < 2
+            ):
+                # results that are damaged or don't say when they ran, of the only run there is
+                together_at = [list(range(len(members)))]
+            for together in together_at:
+                first, *others = _distinct([members[place] for place in together])
+                if not others:
+                    continue
+                if first.section is not None or any(run.group is not None for run in others):
+                    for number, run in enumerate([first, *others]):
+                        run.factors["process"] = number
+                    apart += 1 + len(others)
+                    continue
+                first.others = [run.taken for run in others]
+                dropped |= set(map(id, others))
+                joined += 1
+        if joined:
+            self._notes.append(
+                f"{joined + len(dropped)} results ran at the same time as others of their cell, so they are not "
+                f"repetitions: they are the processes of {joined} run{'s' if joined > 1 else ''}, with rates summed "
+                "and latencies pooled"
+            )
+        if apart:
+            self._notes.append(
+                f"{apart} sections ran at the same time as others of their cell, so they are not repetitions: "
+                "'process' became a factor"
+            )
+        return [run for run in runs if id(run) not in dropped]
+
     def _order(self, run: _Run) -> tuple[object, ...]:
         fields = run.taken.fields
         if not fields and run.taken.result.plan is not None:
@@ -639,7 +690,7 @@ class _Import:
                         block,
                         "imported",
                         run.host,
-                        jobs=jobs if isinstance(jobs, int) else None,
+                        jobs=self._jobs(run, jobs) if isinstance(jobs, int) else None,
                         extra=more,
                     )
                 )
@@ -661,6 +712,12 @@ class _Import:
                     )
                 )
         return plans
+
+    def _jobs(self, run: _Run, named: int) -> int:
+        """Jobs of all processes of a run, where its path names those of one or of all."""
+        echoed = [self._sample(part.result).options.get("numjobs", "1") for part in run.parts]
+        total = sum(int(text) if text.isdecimal() else 1 for text in echoed)
+        return named if named == total else named * len(run.parts)
 
     def _numbers(self, runs: Sequence[_Run], first: str, second: str) -> list[int]:
         places = []
@@ -693,7 +750,8 @@ class _Import:
             joined.setdefault(owner.path, []).append(file)
         by_result: dict[str, list[_Run]] = {}
         for run in runs:
-            by_result.setdefault(run.taken.result.path, []).append(run)
+            for part in run.parts:
+                by_result.setdefault(part.result.path, []).append(run)
         found: dict[int, list[SourceFile]] = {}
         for path, files in joined.items():
             for file in files:
@@ -716,11 +774,9 @@ class _Import:
         return found
 
     def _count_results(self, runs: Sequence[_Run]) -> None:
-        for result in dict.fromkeys(run.taken.result.path for run in runs):
-            damaged = next(
-                run.taken.result for run in runs if run.taken.result.path == result
-            ).damage
-            self._count("damaged" if damaged else "results", [result])
+        results = {part.result.path: part.result for run in runs for part in run.parts}
+        for path, result in results.items():
+            self._count("damaged" if result.damage else "results", [path])
 
     def _count(self, what: str, paths: Any) -> None:
         listed = list(paths)
@@ -746,7 +802,26 @@ def _sample_of(result: FioResult) -> Sample:
     }
     jobs = {job.options.get("numjobs") for group in result.groups for job in group.jobs}
     echoed = jobs.pop() if len(jobs) == 1 else None
-    return Sample(result.path, options, {} if echoed is None else {"numjobs": echoed})
+    return Sample(
+        result.path,
+        options,
+        {} if echoed is None else {"numjobs": echoed},
+        None if result.output is None else window_of(result.output, result.groups),
+    )
+
+
+def _window(run: _Run) -> tuple[int, int] | None:
+    result = run.taken.result
+    if run.group is not None:
+        return run.group.window
+    return None if result.output is None else window_of(result.output, result.groups)
+
+
+def _distinct(runs: Sequence[_Run]) -> list[_Run]:
+    """Runs without those of a copy, byte by byte, of another."""
+    return list({run.taken.result.digest or str(id(run)): run for run in reversed(runs)}.values())[
+        ::-1
+    ]
 
 
 def _plain(value: Any) -> object:
@@ -776,9 +851,7 @@ def _of_own(
     extra: dict[str, Any],
 ) -> RunPlan:
     """iolab's own plan of a run, under its new name."""
-    import dataclasses
-
-    return dataclasses.replace(
+    return replace(
         own,
         run=name,
         variant=run.variant,
@@ -802,7 +875,9 @@ def _put(
     run_dir.mkdir(parents=True)
     taken = {"run.json"}
     folder = run.taken.result.folder
-    for file in (run.taken.result.file, *files):
+    results = [part.result.file for part in run.parts]
+    names: list[str] = []
+    for file in (*results, *files):
         if file.path.rpartition("/")[2] == "run.json" and run.taken.result.plan is not None:
             continue
         below = (
@@ -810,8 +885,10 @@ def _put(
             if folder and file.path.startswith(f"{folder}/")
             else file.path.rpartition("/")[2]
         )
-        place = run_dir / free_name(below.replace("/", "-")[-180:], taken)
-        _share(file, place, how, placed)
+        names.append(free_name(below.replace("/", "-")[-180:], taken))
+        _share(file, run_dir / names[-1], how, placed)
+    if run.others:
+        plan = replace(plan, extra={**plan.extra, PROCESSES: names[: len(results)]})
     write_plan(run_dir, plan, durable=False)
 
 
