@@ -8,7 +8,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...formats.core.tables import FioJob
-from .run_facts import RunFacts, effective_depth, mean_latency, parts_of, seconds_of, threads_of
+from .run_facts import (
+    RunFacts,
+    effective_depth,
+    is_of_several_sections,
+    mean_latency,
+    parts_of,
+    seconds_of,
+    threads_of,
+)
 
 DEPTH_FACTORS = ("iodepth", "io_depth", "queue_depth", "queuedepth", "qdepth", "qd", "depth")
 """Factors of a layout that name how many I/Os a job keeps in flight."""
@@ -16,9 +24,6 @@ DEPTH_FACTORS = ("iodepth", "io_depth", "queue_depth", "queuedepth", "qdepth", "
 _ALONE = 0.05
 """Seconds a thread by which runtimes added up may differ from the longest times numjobs, where the
 entry has no thread of another job."""
-
-_PART_OF_A_THREAD = 0.1
-"""Threads by which runtimes added up may be more than numjobs."""
 
 _TICK = 0.002
 """Seconds by which fio's runtimes, in whole milliseconds, may be too short."""
@@ -146,7 +151,7 @@ def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
     depth = in_layout if asked is None else asked
     if depth is None and job.deepest == 1:
         depth = 1
-    is_mixed = _is_of_several_sections(job, most_threads)
+    is_mixed = is_of_several_sections(job)
     limits = (
         [2 * job.deepest - 1] if job.deepest is not None and job.deepest < _DEEPEST_CLASS else []
     )
@@ -165,15 +170,6 @@ def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
         depth is not None and _agrees(job, depth) and not is_mixed,
         is_mixed,
     )
-
-
-def _is_of_several_sections(job: FioJob, most_threads: float | None) -> bool:
-    """Whether more threads ran than the section that fio echoes has: the others have options of
-    their own, which group_reporting hides."""
-    if most_threads is None or not job.options:
-        return False
-    echoed = job.options.get("numjobs", "")
-    return most_threads > (int(echoed) if echoed.isdecimal() else 1) + _PART_OF_A_THREAD
 
 
 def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
