@@ -190,6 +190,22 @@ def test_group_reporting_of_two_sections() -> None:
     assert ENTRY_MAY_BE_SEVERAL in old.verdict.notes[0].text
 
 
+@pytest.mark.parametrize("last", [1, 128])
+def test_group_reporting_of_sections_of_unlike_depths_says_nothing_of_time_outside(
+    last: int,
+) -> None:
+    """129 I/Os in flight, and the echo of one section: it doesn't say 256, and not 2."""
+    depths = sorted((1, 128), key=lambda depth: depth == last)
+    threads = [
+        Thread(f"depth{depth}", "libaio", depth, 0.9995 * depth, 60, 1e-3, 1) for depth in depths
+    ]
+    derived = judged([entry(threads, numjobs=True)])
+    assert "time-outside-io" not in found(derived)
+    assert not [each for each in derived.observations if each.metric == "littles_law"]
+    if last == 128:
+        assert (derived.verdict.level, found(derived)) == (Level.OK, {})
+
+
 def test_clients_have_jobs_each() -> None:
     """numjobs is echoed for one host; entries there are of all."""
     ten = [

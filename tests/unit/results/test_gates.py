@@ -270,6 +270,46 @@ def test_an_imported_run_that_ended_early(
     assert reasons == ({"ended-by-size": Level.OK} if level is Level.OK else {"runtime": level})
 
 
+@pytest.mark.parametrize(
+    ("options", "level"),
+    [
+        ({"size": "317817000", "bs": "8k"}, Level.OK),  # 7,000 bytes more than whole blocks
+        ({"size": "50%"}, Level.SUSPECT),
+        ({"number_ios": "9700"}, Level.SUSPECT),
+        ({"size": "50%", "time_based": "1"}, Level.INVALID),
+        ({"size": "400m"}, Level.INVALID),
+    ],
+)
+@pytest.mark.parametrize("jobs", [None, 10])
+def test_an_imported_run_whose_size_was_done_is_not_invalid(
+    tmp_path: Path, options: dict[str, str], level: Level, jobs: int | None
+) -> None:
+    """Whatever the layout calls jobs."""
+    moved = {**job(runtime=9.7, jobs=1), "job_runtime": 9700}
+    plan = dataclasses.replace(FOREIGN, jobs=jobs)
+    result = derived(tmp_path, output(moved, runtime="10", **options), plan)
+    reasons = {reason.code: reason.level for reason in result.verdict.reasons}
+    reasons.pop("job-count", None)
+    assert reasons == ({"ended-by-size": Level.OK} if level is Level.OK else {"runtime": level})
+
+
+def test_sections_of_one_entry_have_sizes_of_their_own(tmp_path: Path) -> None:
+    """The entry of a group echoes the size of one."""
+    entry = {**job(runtime=9.7, jobs=2), "job_runtime": 19_400}
+    result = derived(tmp_path, output(entry, runtime="10", size="200m"), FOREIGN)
+    assert {reason.code: reason.level for reason in result.verdict.reasons} == {
+        "runtime": Level.SUSPECT
+    }
+    apart = [
+        {**job(runtime=9.7, jobs=1, iops=1000, name=name), "job options": {"size": size}}
+        for name, size in (("one", "75m"), ("two", "75m"), ("three", "70m"))
+    ]
+    result = derived(tmp_path / "apart", output(*apart, runtime="10"), FOREIGN)
+    assert {reason.code: reason.level for reason in result.verdict.reasons} == {
+        "ended-by-size": Level.OK
+    }
+
+
 @pytest.mark.parametrize("steady", [{"attained": 1}, {"attained": 0}, None, 3, {"attained": "1"}])
 def test_a_steady_state_may_end_a_run(tmp_path: Path, steady: object) -> None:
     entry = {**job(runtime=5.0), "steadystate": steady}

@@ -8,7 +8,15 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...formats.core.tables import FioJob
-from .run_facts import RunFacts, effective_depth, mean_latency, parts_of, seconds_of, threads_of
+from .run_facts import (
+    RunFacts,
+    effective_depth,
+    is_of_several_sections,
+    mean_latency,
+    parts_of,
+    seconds_of,
+    threads_of,
+)
 
 DEPTH_FACTORS = ("iodepth", "io_depth", "queue_depth", "queuedepth", "qdepth", "qd", "depth")
 """Factors of a layout that name how many I/Os a job keeps in flight."""
@@ -36,13 +44,15 @@ class Concurrency:
         most: more cannot have been in flight; None where the evidence doesn't rule out any number.
         is_told: whether jobs and depth are both said by the plan, the file or the layout, so that
         less in flight means time outside I/O. unknown: what the evidence doesn't say, in words;
-        empty where it says all.
+        empty where it says all. plausible: where an entry has jobs of several sections and the
+        depth of one, what the jobs hold if that depth is the largest; None elsewhere.
     """
 
     value: float | None
     most: float | None
     is_told: bool
     unknown: str = ""
+    plausible: float | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,7 @@ class _Entry:
     most_depth: float | None
     has_threads: bool
     has_depth: bool
+    is_mixed: bool
 
 
 def concurrency_of(facts: RunFacts) -> Concurrency:
@@ -94,9 +105,12 @@ def concurrency_of(facts: RunFacts) -> Concurrency:
         if any(entry.most_threads is None for entry in entries)
         else DEPTH_UNKNOWN
     )
+    is_mixed = any(entry.is_mixed for entry in entries)
+    plausible = value if is_mixed else None
+    is_told = has_threads and has_depth
     if most < math.inf:
-        return Concurrency(value if has_depth else None, most, has_threads and has_depth)
-    return Concurrency(value if has_depth else None, None, has_threads and has_depth, unknown)
+        return Concurrency(value if has_depth else None, most, is_told, plausible=plausible)
+    return Concurrency(value if has_depth else None, None, is_told, unknown, plausible)
 
 
 def in_flight(facts: RunFacts) -> tuple[float, float] | None:
@@ -137,6 +151,7 @@ def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
     depth = in_layout if asked is None else asked
     if depth is None and job.deepest == 1:
         depth = 1
+    is_mixed = is_of_several_sections(job)
     limits = (
         [2 * job.deepest - 1] if job.deepest is not None and job.deepest < _DEEPEST_CLASS else []
     )
@@ -152,7 +167,8 @@ def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
         most_threads,
         min(limits, default=None),
         has_threads,
-        depth is not None and _agrees(job, depth),
+        depth is not None and _agrees(job, depth) and not is_mixed,
+        is_mixed,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -202,9 +202,34 @@ class RunFacts:
 
     @cached_property
     def asked_bytes(self) -> int | None:
-        """Bytes that the jobs were to move in all when bounded by size; None where unknown."""
-        size = self._option(parse_fio_size, "io_size", "size")
-        return None if size is None or self.jobs is None else int(size) * self.jobs
+        """Bytes that the jobs were to move in all when bounded by size; None where unknown.
+
+        Of an imported run each entry has its own size and threads: what a layout calls jobs may be
+        something else.
+        """
+        if self.plan.status != "imported" or self.fio is None:
+            size = self._option(parse_fio_size, "io_size", "size")
+            return None if size is None or self.jobs is None else int(size) * self.jobs
+        alike = Counter((job.origin, job.group, job.name) for job in self.fio.jobs)
+        total = 0
+        for job in self.fio.jobs:
+            size = _parsed(
+                {**self.fio.global_options, **job.options}, parse_fio_size, "io_size", "size"
+            )
+            if size is None or is_of_several_sections(job):
+                return None
+            threads, _, is_told = threads_of(
+                job, seconds_of(job), alike[job.origin, job.group, job.name]
+            )
+            if not is_told and not job.options and self.plan.jobs is not None:
+                threads = self.plan.jobs / len(self.fio.jobs)
+            total += round(size * threads)
+        return total or None
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Whether fio echoed a bound of size or number besides the runtime."""
+        return any(name in self.options for name in ("size", "io_size", "number_ios"))
 
     @cached_property
     def ended_by_size(self) -> bool:
@@ -237,16 +262,8 @@ class RunFacts:
         )
         return int(size) if "filename" in self.options and not apart else int(size) * self.jobs
 
-    def _option(self, parse: object, *names: str) -> float | None:
-        for name in names:
-            text = self.options.get(name)
-            if text is None:
-                continue
-            try:
-                return float(parse(text))  # type: ignore[operator]
-            except UsageError:
-                return None
-        return None
+    def _option(self, parse: Callable[[str], float], *names: str) -> float | None:
+        return _parsed(self.options, parse, *names)
 
     @property
     def directions(self) -> Mapping[str, FioDirection]:
@@ -273,6 +290,25 @@ class RunFacts:
     def cpu(self) -> float:
         """User plus system share of one CPU that a job took on average."""
         return 0.0 if self.pooled is None else self.pooled.user_cpu + self.pooled.system_cpu
+
+
+def _parsed(options: Mapping[str, str], parse: Callable[[str], float], *names: str) -> float | None:
+    """The first of some options that is there, parsed; None without it, or where it isn't such."""
+    text = next((options[name] for name in names if name in options), None)
+    try:
+        return None if text is None else float(parse(text))
+    except UsageError:
+        return None
+
+
+def is_of_several_sections(job: FioJob) -> bool:
+    """Whether more threads ran in an entry than the section that fio echoes has: the others have
+    options of their own, which group_reporting hides."""
+    seconds = seconds_of(job)
+    if job.job_runtime is None or not job.options or seconds <= 0:
+        return False
+    echoed = job.options.get("numjobs", "")
+    return job.job_runtime / seconds > (int(echoed) if echoed.isdecimal() else 1) + _ONE - 1
 
 
 def parts_of(directions: Mapping[str, FioDirection]) -> Mapping[str, FioDirection]:

@@ -72,6 +72,12 @@ class LittlesLawGate:
         concurrency = concurrency_of(facts)
         if concurrency.most and inside > HIGH * concurrency.most:
             reason = concurrency_reason(inside, concurrency.most, latency, cpu_bound=True)
+        elif (
+            concurrency.value is None
+            and concurrency.plausible is not None
+            and inside <= HIGH * concurrency.plausible
+        ):
+            reason = None
         elif concurrency.value is None or inside > HIGH * concurrency.value:
             reason = _unknown(inside, concurrency)
         else:

@@ -14,6 +14,9 @@ LONG = 1.05
 SLACK = 1.0
 """Seconds over the asked runtime that never matter: fio checks the time between I/Os."""
 
+DONE = 0.98
+"""Share of its size that a load has moved which ends by it: whole blocks fit, and no part of one."""
+
 BEYOND = 1.05
 """A load that ends by its size moves that size; one that moved more than this share of it did not
 end by its size."""
@@ -24,7 +27,8 @@ class RuntimeGate:
     reached by then), SUSPECT above 105 % and a second; of a set of files INVALID where it wasn't
     done within the runtime.
 
-    Whether an imported run was `time_based` is mostly unknown (fio echoes no flag): SUSPECT where
+    An imported run whose size can't be computed (a percentage, several sections in one entry) is
+    SUSPECT. Whether an imported run was `time_based` is mostly unknown (fio echoes no flag): SUSPECT where
     it ended early and moved more than a load would that ends by its size.
 
     An interrupted fio writes a healthy-looking rate over a shortened runtime; a straggler stretches
@@ -60,7 +64,11 @@ class RuntimeGate:
                     seconds=ran,
                     asked_seconds=asked,
                 )
-            elif not time_based and facts.asked_bytes is not None and moved >= facts.asked_bytes:
+            elif (
+                not time_based
+                and facts.asked_bytes is not None
+                and moved >= DONE * facts.asked_bytes
+            ):
                 most = facts.asked_bytes * _passes(facts)
                 if facts.plan.status == "imported" and moved > BEYOND * most:
                     yield suspect(
@@ -79,6 +87,18 @@ class RuntimeGate:
                         seconds=ran,
                         asked_seconds=asked,
                     )
+            elif (
+                not time_based
+                and facts.plan.status == "imported"
+                and facts.asked_bytes is None
+                and facts.is_bounded
+            ):
+                yield suspect(
+                    "runtime",
+                    f"the load ended early, after {times}; whether its size was done is unknown",
+                    seconds=ran,
+                    asked_seconds=asked,
+                )
             else:
                 yield invalid(
                     "runtime",
