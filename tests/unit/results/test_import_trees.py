@@ -235,6 +235,34 @@ def test_what_no_layout_matches_is_counted_with_the_layout_that_would(tmp_path: 
     assert len(rest.runs) == 4
 
 
+def test_files_of_others_next_to_a_result_cost_nothing(tmp_path: Path) -> None:
+    """Output of other tools, an iostat that printed nothing, a list of devices, a script."""
+    tree = tmp_path / "tree"
+    for place in ("a", "b"):
+        _put(tree / place / "fio.json", seed=ord(place))
+    texts = {
+        "a/iostat.txt": "Linux 5.10.0 (box) \t01/02/24 \t_x86_64_\t(8 CPU)\n\n",
+        "a/devices.json": "sda\nsdb\n",
+        "a/job.fio": "[job]\nrw=write\n",
+        "a/plot.py": 'for job in data[\'jobs\']:\n    print(job["jobname"], {"jobname": 1})\n',
+        "a/other/compile-output.json": "hello\nworld\n",
+        "a/other/tool-output.json": 'hello\n{"a": 3}\n',
+        "a/logs/job_bw.1.log": "1000, 100, 1, 4096\n",
+        **{f"a/src/{number}.c": "int x;\n" for number in range(199)},
+        **{f"b/{number}.c": "int x;\n" for number in range(199)},
+    }
+    for path, text in texts.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text)
+    found, results = _import(tree, tmp_path / "out")
+    assert found.runs == 2
+    assert {run.verdict.level for run in results.runs} == {Level.OK}
+    kept = ["a/devices.json", "a/iostat.txt", "a/job.fio", "a/logs/job_bw.1.log", "a/plot.py"]
+    assert sorted(found.files["evidence"]) == kept
+    assert found.layouts == ("{variant}",)
+    _accounted(found, tree)
+
+
 def test_a_file_that_is_empty_or_without_jobs_costs_its_run_alone(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     for depth in (1, 2, 4, 8):

@@ -14,7 +14,8 @@ from .document import read_documents
 from .latency import finite
 
 _ALL_CLIENTS = "All clients"
-_FIO = re.compile(rb'"(?:fio version|client_stats|jobname)"')
+_KEY = re.compile(rb'"(?:fio version|client_stats|jobname)"\s*:')
+_BRACE = re.compile(rb"^[ \t]*\{", re.MULTILINE)
 
 
 class FioJson:
@@ -28,9 +29,11 @@ class FioJson:
     name = "fio-json"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at fio's own keys; None while nothing but text that may stand before the JSON is
-        seen."""
-        if _FIO.search(head.replace(b"\0", b"")):
+        """Yes at fio's own keys after a brace that begins a line, as scripts name the keys too; None
+        for nothing but text, which fio may write before its JSON."""
+        text = head.replace(b"\0", b"")
+        brace = _BRACE.search(text.removeprefix(b"\xef\xbb\xbf"))
+        if brace is not None and _KEY.search(text, brace.start()):
             return True
         if looks_binary(head):
             return False

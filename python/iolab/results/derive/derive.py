@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ... import registry
@@ -199,7 +199,10 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
         try:
             table = registry.load("format", name)().read(data, path.name)
         except FormatError as error:
-            read.damaged.append(DamagedFile(path.name, error.message))
+            if _is_of_others(path.name, plan):
+                read.assumptions.append(f"{path.name} is left out: {error.message}")
+            else:
+                read.damaged.append(DamagedFile(path.name, error.message))
             continue
         _take(read, path.name, table, plan)
     processes = processes_of(plan)
@@ -210,6 +213,18 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
     if normal and read.fio is None:
         read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
     return read
+
+
+def _is_of_others(file: str, plan: RunPlan) -> bool:
+    """Whether a file is only next to the result of an imported run, which isn't worth less where
+    that file can't be read."""
+    source = plan.extra.get("imported_from")
+    return (
+        plan.status == "imported"
+        and isinstance(source, str)
+        and file != PurePosixPath(source).name
+        and file not in processes_of(plan)
+    )
 
 
 def _note_altered(read: _Read, file: str, reason: str, *, is_evidence: bool = True) -> None:

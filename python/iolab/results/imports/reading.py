@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,9 @@ from .source import Source, SourceFile
 Key = TypeVar("Key")
 
 FIO_FORMATS = ("fio-json", "fio-terse")
+
+MOST_UNKNOWN = 32
+"""Files of no known format that count as one result's, such as job files and notes."""
 
 _HEAD = 65536
 _MAX_RESULT = 1 << 30
@@ -236,8 +240,9 @@ def join_files(
 ) -> tuple[dict[str, list[SourceFile]], list[SourceFile]]:
     """Files by the path of the result that they belong to, and those that belong to none.
 
-    A folder's only result has all of the folder's files, and of folders below that have no result.
-    Among several, a file belongs to the one whose echoed log prefix, name or values its own name
+    A folder's only result has the folder's files, and readings and logs of folders below that have
+    no result. Of files in no known format it has none where they are more than `MOST_UNKNOWN`: then
+    the folder isn't the result's. Among several, a file belongs to the one whose echoed log prefix, name or values its own name
     begins with or holds.
     """
     by_folder: dict[str, list[FioResult]] = {}
@@ -246,6 +251,14 @@ def join_files(
     joined: dict[str, list[SourceFile]] = {}
     left = []
     indices = {folder: _Index(group) for folder, group in by_folder.items() if len(group) > 1}
+    neighbours = Counter(folder_of(file.path) for file in others if not is_fio_log(file.path))
+    crowded = {
+        folder
+        for folder, many in neighbours.items()
+        if many > MOST_UNKNOWN
+        and sum(folder_of(file.path) == folder and not _is_reading(file) for file in others)
+        > MOST_UNKNOWN
+    }
     for file in others:
         folder = folder_of(file.path)
         while folder and folder not in by_folder:
@@ -255,7 +268,7 @@ def join_files(
         if below and not folder:
             group = []  # a result at the root says nothing of other folders
         owner = (
-            group[0]
+            (group[0] if (folder not in crowded and not below) or _is_reading(file) else None)
             if len(group) == 1
             else indices[folder].owner(file.path.rpartition("/")[2])
             if group
@@ -266,6 +279,11 @@ def join_files(
         else:
             joined.setdefault(owner.path, []).append(file)
     return joined, left
+
+
+def _is_reading(file: SourceFile) -> bool:
+    """Whether a file has readings or a log, by its content."""
+    return kind_of(file) not in (None, "trace")
 
 
 class _Index:
