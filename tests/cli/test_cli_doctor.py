@@ -309,3 +309,21 @@ def test_a_user_is_sent_to_sudo_and_low_limits_are_named(monkeypatch: pytest.Mon
     assert found["open files"]["remedy"] == "ulimit -n 4096"
     assert "as root" in found["tracefs"]["remedy"]
     assert not found["room"]["ok"]
+
+
+def test_a_tracefs_that_a_user_may_not_search_is_not_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tracefs is mounted with mode 0700, so that a user can't look for its events."""
+    (tmp_path / "tracing/events").mkdir(parents=True)
+    (tmp_path / "tracing").chmod(0)
+    monkeypatch.setattr(doctor_checks, "_TRACEFS", (str(tmp_path / "tracing"),))
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        result = doctor_checks._tracefs(LocalHost())
+    finally:
+        os.seteuid(before)
+    assert (result["name"], result["ok"]) == ("tracefs", False)
+    assert "root" in result["remedy"]

@@ -151,7 +151,8 @@ def _machines(host: Host) -> dict[str, Any]:
 
 
 def _tracefs(host: Host) -> dict[str, Any]:
-    place = next((path for path in _TRACEFS if Path(path, "events").is_dir()), None)
+    # Path.is_dir raises where a user may not search the directory above, which has mode 0700
+    place = next((path for path in _TRACEFS if os.path.isdir(f"{path}/events")), None)  # noqa: PTH112
     if place:
         return check("tracefs", True, place)
     if os.geteuid() == 0:
@@ -163,7 +164,7 @@ def _tracefs(host: Host) -> dict[str, Any]:
             "a kernel with CONFIG_FTRACE and CONFIG_BLK_DEV_IO_TRACE: recording needs it",
         )
     return check(
-        "tracefs", False, "not to be seen by this user", "look as root: only recording needs it"
+        "tracefs", False, "not visible to this user", "run as root: only recording needs it"
     )
 
 
