@@ -31,9 +31,9 @@ def tree(tmp_path: Path) -> Path:
         folder = place / variant / f"run{repetition}"
         folder.mkdir(parents=True, exist_ok=True)
         entry = job(jobs=1, iops=1000.0 * depth + number, latency_ns=1e6)
-        text = output(entry, rw="write", ioengine="libaio", iodepth=str(depth))
-        end = f'"timestamp_ms": {1700000000000 + 60_000 * number}'  # one run after another
-        (folder / f"qd{depth}.json").write_text(text.replace('"timestamp_ms": 1700000000000', end))
+        (folder / f"qd{depth}.json").write_text(
+            output(entry, rw="write", ioengine="libaio", iodepth=str(depth))
+        )
         (folder / "iostat.txt").write_text(iostat([(800.0, 50.0)] * 10))
     (place / "README.md").write_text("about\n")
     return place
