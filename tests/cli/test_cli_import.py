@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from iolab import open as open_path
 from iolab.api import Opened
@@ -139,6 +140,27 @@ def test_a_unit_of_logs_is_recorded(
     opened = open_path(tmp_path / "out")
     assert isinstance(opened, Opened)
     assert {one.plan.extra["log_latency_unit"] for one in opened.runs} == {"us"}
+
+
+@pytest.mark.parametrize(("unit", "expected_ns"), [("us", 400_000_000), ("ns", 400_000)])
+def test_the_unit_of_a_latency_log_holds_for_the_recording(
+    tmp_path: Path, unit: str, expected_ns: int
+) -> None:
+    log = tmp_path / "fio_lat.1.log"
+    log.write_text("".join(f"{ms}, 400000, 0, 4096\n" for ms in range(1000, 3000, 500)))
+    recording = tmp_path / "recording"
+    assert run(["import", str(log), "--log-unit", unit, "-o", str(recording)]) == 0
+    segment = parquet.read_table(next(recording.rglob("events/*.parquet")))
+    assert segment.column("latency_ns").to_pylist() == [expected_ns] * 4
+
+
+def test_the_unit_of_a_log_that_has_no_latency_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "fio_bw.1.log"
+    log.write_text("".join(f"{ms}, 400000, 0, 4096\n" for ms in range(1000, 3000, 500)))
+    assert run(["import", str(log), "--log-unit", "us", "-o", str(tmp_path / "out")]) == 2
+    assert "--log-unit" in capsys.readouterr().err
 
 
 def test_a_bound_of_an_archive_is_a_size(

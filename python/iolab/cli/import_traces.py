@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .output import say
+
+if TYPE_CHECKING:
+    from ..recording.read.trace import Trace
 
 
 def are_traces(paths: Sequence[Path], described: bool) -> bool:
@@ -19,8 +24,33 @@ def are_traces(paths: Sequence[Path], described: bool) -> bool:
     )
 
 
+LATENCY_LOGS = {"ns": "fio-lat", "us": "fio-lat-us"}
+"""Formats of fio's latency logs by their unit, as `--log-unit` names it."""
+
+
+def _in_unit(trace: Trace, unit: str) -> Trace:
+    """A latency log of fio in that unit; UsageError for another trace."""
+    from ..errors import UsageError
+    from ..recording.read.trace import STDIN
+
+    found = None if trace.path == STDIN and trace.format is None else trace.detect()
+    if found not in (None, *LATENCY_LOGS.values()) or trace.columns is not None:
+        raise UsageError(
+            "--log-unit is the unit of fio's latency logs, and this is not one",
+            where=trace.path,
+            hint="--columns states the unit of a CSV column, such as latency:us",
+        )
+    return replace(trace, format=LATENCY_LOGS[unit])
+
+
 def import_traces(
-    paths: Sequence[Path], output: Path, *, kind: str | None, columns: str | None, host: str
+    paths: Sequence[Path],
+    output: Path,
+    *,
+    kind: str | None,
+    columns: str | None,
+    host: str,
+    log_unit: str | None = None,
 ) -> None:
     """Import each into the recording at `output`, and say what came of it."""
     from ..errors import UsageError
@@ -31,7 +61,11 @@ def import_traces(
     if paths.count(STDIN) > 1:
         raise UsageError("standard input can be read only once", where="import")
     started = time.monotonic()
-    done = ingest([Trace(path, kind, columns) for path in paths], output, host=host)
+    traces = [
+        _in_unit(Trace(path, kind, columns), log_unit) if log_unit else Trace(path, kind, columns)
+        for path in paths
+    ]
+    done = ingest(traces, output, host=host)
     taken = time.monotonic() - started
     say(f"imported {ios(done.events)} into {output} in {taken:.1f} s")
     for count, words in (

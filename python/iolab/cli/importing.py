@@ -111,7 +111,7 @@ def command(
         described = kind not in (None, "json") or columns is not None
         if not any(map(is_archive, sources)) and are_traces(sources, described=described):
             _refuse_devices(devices)
-            import_traces(sources, output, kind=kind, columns=columns, host=host)
+            import_traces(sources, output, kind=kind, columns=columns, host=host, log_unit=log_unit)
             return
     for wrong, flag in (
         (kind not in (None, "json"), "--format"),

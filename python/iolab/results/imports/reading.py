@@ -186,7 +186,7 @@ def _read(file: SourceFile, format_name: str, plan: RunPlan | None) -> FioResult
 
 def options_of(group: FioGroup) -> dict[str, str]:
     """What fio echoed of a group, options in which its jobs differ with each value, and how many
-    jobs it had; the job's name where fio echoed nothing."""
+    jobs each host had (`numjobs`); the job's name where fio echoed nothing."""
     names = dict.fromkeys(name for job in group.jobs for name in job.options)
     found = {
         name: "+".join(sorted({job.options.get(name, "absent") for job in group.jobs}))
@@ -194,13 +194,16 @@ def options_of(group: FioGroup) -> dict[str, str]:
     }
     if not found:
         return {"section": group.name}
-    jobs = max(_jobs(group.jobs), len(group.jobs))
+    hosts: dict[str | None, list[FioJob]] = {}
+    for job in group.jobs:
+        hosts.setdefault(job.hostname, []).append(job)
+    jobs = max(max(_jobs(own), len(own)) for own in hosts.values())
     return {**found, "numjobs": str(jobs)} if jobs > 1 or "numjobs" in found else found
 
 
 def _jobs(jobs: Sequence[FioJob]) -> int:
-    """Jobs that the echo names: each name's `numjobs` on each host once, as clones echo the same."""
-    echoed = {(job.name, job.hostname): job.options.get("numjobs", "1") for job in jobs}
+    """Jobs of one host that the echo names: each name's `numjobs` once, as clones echo the same."""
+    echoed = {job.name: job.options.get("numjobs", "1") for job in jobs}
     return sum(int(text) if text.isdecimal() else 1 for text in echoed.values())
 
 
