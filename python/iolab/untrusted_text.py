@@ -1,9 +1,14 @@
-"""Text of others, who may have written anything: as UTF-8 can express it, as a terminal may have
-it, and as JSON tells it."""
+"""Text from other people's files, which may contain anything, escaped for where it is written: UTF-8,
+a terminal, JSON, HTML and XML, Markdown.
+
+Everywhere the same characters are escaped, those that `str.isprintable` refuses: control characters
+(ESC, C1), controls of the writing direction (U+202E), and what is not assigned.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from html import escape
@@ -22,15 +27,60 @@ def visible(text: str) -> str:
     )
 
 
+def visible_lines(text: str) -> str:
+    """`visible` text of several lines."""
+    return text if text.isprintable() else "\n".join(map(visible, text.split("\n")))
+
+
 def visible_json(document: str) -> str:
-    """A JSON document as a terminal may have it: what is not printable in its texts appears as `\\u009b`, and means the same."""
+    """A JSON document for a terminal: what is not printable in its texts appears as `\\u009b`, which
+    has the same meaning in JSON."""
     return "\n".join(
-        line if line.isprintable() else "".join(map(_spelt, line)) for line in document.split("\n")
+        line if line.isprintable() else "".join(map(_json_char, line))
+        for line in document.split("\n")
     )
 
 
-def _spelt(char: str) -> str:
+def _json_char(char: str) -> str:
     return char if char.isprintable() else json.dumps(char)[1:-1]
+
+
+_IN_JSON = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|[^\x20-\x7e]+")
+_KEPT_IN_JSON = {r"\n", r"\r", r"\t", r"\"", r"\\", r"\/"}
+
+
+def page_json(document: str) -> str:
+    """A JSON document for a page, which shows its texts: what is not printable in them is replaced by
+    what `visible` shows. Line ends and tabs stay.
+
+    `document` is JSON on one line that writes characters beyond ASCII as they are.
+    """
+
+    def escaped(match: re.Match[str]) -> str:
+        text = match[0]
+        if text in _KEPT_IN_JSON or (text.isprintable() and text[0] != "\\"):
+            return text
+        return json.dumps(visible(json.loads(f'"{text}"')), ensure_ascii=False)[1:-1]
+
+    return _IN_JSON.sub(escaped, document)
+
+
+def html(text: str) -> str:
+    """Text within HTML or XML, attributes in quotes included."""
+    return escape(visible(text))
+
+
+_IN_MARKDOWN = re.compile(
+    r"[\\`*|~$]|<|&|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])",
+)
+"""What could start code, emphasis, a cell, markup, an entity or a link. An underscore within a word
+starts nothing."""
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
+
+
+def markdown(text: str) -> str:
+    """Text within a line or a cell of Markdown: it is shown as it is, and is never markup."""
+    return _IN_MARKDOWN.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), visible(text))
 
 
 def parsed(data: bytes | str, *, shared: bool = False) -> Any:
@@ -69,10 +119,8 @@ def html_table(
     how many are left out."""
 
     def line(cells: Sequence[str], tag: str) -> str:
-        return (
-            "<tr>" + "".join(f"<{tag}>{escape(visible(cell))}</{tag}>" for cell in cells) + "</tr>"
-        )
+        return "<tr>" + "".join(f"<{tag}>{html(cell)}</{tag}>" for cell in cells) + "</tr>"
 
     left = f"<p>{len(rows) - most} more rows</p>" if len(rows) > most else ""
     body = "".join(line(row, "td") for row in rows[:most])
-    return f"<table><caption>{escape(visible(caption))}</caption><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{left}"
+    return f"<table><caption>{html(caption)}</caption><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>{left}"

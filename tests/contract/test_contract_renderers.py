@@ -49,5 +49,8 @@ def test_it_writes_every_comparison(renderer: str, name: str) -> None:
     assert isinstance(text, str)
     assert text == render(COMPARISONS[name])
     assert text.encode("utf-8")
+    if renderer == "markdown":
+        assert "<" not in text
+        assert all(line.isprintable() for line in text.split("\n"))
     if name == "with a change":
         assert "project" in text

@@ -27,6 +27,10 @@ afterEach(() => {
 	sheet.value = EMPTY;
 });
 
+it("the message of an error has no control characters", () => {
+	expect(messageOf(new Error("no device sda\u202e\u001b[2J"))).toBe("no device sda\\u202e\\x1b[2J");
+});
+
 describe("a service that is not reached", () => {
 	it("is said once, in words of the page's own", async () => {
 		vi.stubGlobal("fetch", async () => {

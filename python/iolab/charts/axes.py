@@ -23,14 +23,14 @@ WIDE = 8.0
 
 NUMBER = (
     "abs(datum.value) < 10000 ? format(datum.value, '.6~g') : "
-    "replace(format(datum.value, ',.12~g'), regexp(',', 'g'), '\u2009')"
+    "replace(format(datum.value, ',.12~g'), regexp(',', 'g'), '\\u2009')"
 )
 """Vega expression of a tick's label: digits, grouped by thin spaces from 10 000 on, never an
 exponent."""
 
 CHANGE = (
     "(datum.value > 1 ? '+' : datum.value < 1 ? '−' : '') + "
-    "replace(format(abs(datum.value - 1) * 100, ',.6~r'), regexp(',', 'g'), '\u2009')"
+    "replace(format(abs(datum.value - 1) * 100, ',.6~r'), regexp(',', 'g'), '\\u2009')"
 )
 """Vega expression that writes a ratio as the change it is, in per cent."""
 

@@ -8,12 +8,11 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
 from ..compare.profile_words import percent, points, sampled, spent
 from ..compare.profiles import CellProfiles, Part, change
 from ..heatmap.theme import FONT
-from ..untrusted_text import visible
+from ..untrusted_text import html, visible
 from .model import slug
 
 WIDTH, ROW, MARGIN, HEAD = 1200, 16, 12, 62
@@ -61,25 +60,25 @@ class FlameChart:
         height = HEAD + (deepest + 1) * ROW + 34
         lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
-            f'aria-label={quoteattr(visible(self.title))} font-family={quoteattr(FONT)} font-size="11" fill="#1d232b">',
-            f"<title>{_safe(self.title)}</title><desc>{_safe(self.caption)}</desc>",
+            f'aria-label="{html(self.title)}" font-family="{html(FONT)}" font-size="11" fill="#1d232b">',
+            f"<title>{html(self.title)}</title><desc>{html(self.caption)}</desc>",
             f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-            f'<text x="{MARGIN}" y="22" font-size="15" font-weight="600">{_safe(self.title)}</text>',
-            f'<text x="{MARGIN}" y="42" fill="#5c6672">{_safe(self.caption)}</text>',
+            f'<text x="{MARGIN}" y="22" font-size="15" font-weight="600">{html(self.title)}</text>',
+            f'<text x="{MARGIN}" y="42" fill="#5c6672">{html(self.caption)}</text>',
         ]
         for one in placed:
             y = HEAD + (deepest - one.depth) * ROW
             x, width = MARGIN + one.start * (WIDTH - 2 * MARGIN), one.width * (WIDTH - 2 * MARGIN)
             label = _label(visible(self.parts[one.place].name), x, y, width, self.fills[one.place])
             lines.append(
-                f'<g><title>{_safe(self.tips[one.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
+                f'<g><title>{html(self.tips[one.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
                 f'height="{ROW - 1}" rx="1.5" fill="{self.fills[one.place]}"/>{label}</g>'
             )
         x = float(MARGIN)
         for fill, words in self.legend:
             lines.append(
                 f'<rect x="{x:.1f}" y="{height - 22}" width="14" height="12" fill="{fill}"/>'
-                f'<text x="{x + 19:.1f}" y="{height - 12}">{_safe(words)}</text>'
+                f'<text x="{x + 19:.1f}" y="{height - 12}">{html(words)}</text>'
             )
             x += 38 + _LETTER * len(visible(words))
         return "\n".join([*lines, "</svg>", ""])
@@ -223,15 +222,10 @@ def _who(part: Part) -> str:
     return "" if part.parent is None else " (kernel)" if part.kernel else " (user)"
 
 
-def _safe(text: str) -> str:
-    """As XML may have it: names of processes hold any character."""
-    return escape(visible(text))
-
-
 def _label(name: str, x: float, y: float, width: float, fill: str) -> str:
     room = int((width - 6) / _LETTER)
     if room < 3:
         return ""
     text = name if len(name) <= room else f"{name[: room - 1]}…"
     colour = ' fill="#ffffff"' if fill in STRONG else ""
-    return f'<text x="{x + 3:.2f}" y="{y + ROW - 4.5}"{colour}>{escape(text)}</text>'
+    return f'<text x="{x + 3:.2f}" y="{y + ROW - 4.5}"{colour}>{html(text)}</text>'

@@ -237,7 +237,7 @@ def _marks(tails: Sequence[Tail], confidence: float) -> list[str]:
         return ["no latency histogram here"]
     said = [
         f"{one.variant}: {one.count:,} I/Os of {one.repetitions} {'run' if one.repetitions == 1 else 'runs'}".replace(
-            ",", "\u2009"
+            ",", " "
         )
         for one in tails
     ]

@@ -9,12 +9,11 @@ import struct
 import zlib
 from collections.abc import Mapping
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 import vl_convert
 
 from .. import __version__
-from ..untrusted_text import visible
+from ..untrusted_text import html, visible_lines
 
 _VEGA_LITE = "6.4"
 
@@ -26,9 +25,9 @@ def to_svg(spec: Mapping[str, Any], title: str, caption: str) -> str:
     )
     start = svg.index("<svg") + 4
     end = svg.index(">", start) + 1
-    words = f"<title>{escape(visible(title))}</title><desc>{escape(visible(caption))}</desc>"
+    words = f"<title>{html(title)}</title><desc>{html(caption)}</desc>"
     words += f"<metadata>iolab {__version__}</metadata>"
-    return f'{svg[:start]} role="img" aria-label={quoteattr(visible(title))}{svg[start:end]}{words}{svg[end:]}'
+    return f'{svg[:start]} role="img" aria-label="{html(title)}"{svg[start:end]}{words}{svg[end:]}'
 
 
 def to_png(spec: Mapping[str, Any], title: str, caption: str, scale: float) -> bytes:
@@ -44,10 +43,10 @@ def to_png(spec: Mapping[str, Any], title: str, caption: str, scale: float) -> b
 
 
 def _drawable(spec: Any) -> Any:
-    """The same with names of others spelt: vl-convert ends the process where a text holds a control
+    """The same with texts escaped: vl-convert ends the process where a text contains a control
     character."""
     if isinstance(spec, str):
-        return spec if spec.isprintable() else "\n".join(map(visible, spec.split("\n")))
+        return visible_lines(spec)
     if isinstance(spec, dict):
         return {_drawable(name): _drawable(each) for name, each in spec.items()}
     return [_drawable(each) for each in spec] if isinstance(spec, list | tuple) else spec

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from ..untrusted_text import visible, visible_json, writable
+from ..untrusted_text import visible, visible_json, visible_lines, writable
 
 _READ_BY_PEOPLE = ("text", "markdown", "benchstat")
 """Formats that spell what others named wherever they go."""
@@ -34,7 +34,7 @@ def tell_as(style: str, text: str) -> None:
     if style == "json":
         text = visible_json(text)
     elif style in _READ_BY_PEOPLE or (sys.stdout is not None and sys.stdout.isatty()):
-        text = "\n".join(map(visible, text.split("\n")))
+        text = visible_lines(text)
     # click would leave out what looks like a colour
     click.echo(writable(text), nl=False, color=True)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
+from ..untrusted_text import html
 from . import ticks, words
 from .figure import Layout, Panel
 from .legend import legend_text
@@ -39,8 +39,8 @@ def svg(panels: Sequence[Panel], title: str, theme: Theme) -> str:
     return "".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img" '
-            f'font-family="{escape(FONT)}" font-size="11" fill="{theme.text}">',
-            f"<title>{escape(title)}</title><desc>{escape('; '.join(panel.heading for panel in panels))}</desc>",
+            f'font-family="{html(FONT)}" font-size="11" fill="{theme.text}">',
+            f"<title>{html(title)}</title><desc>{html('; '.join(panel.heading for panel in panels))}</desc>",
             f'<rect width="100%" height="100%" fill="{theme.background}"/>',
             *body,
             "</svg>\n",
@@ -60,7 +60,7 @@ def svg_png(document: str, title: str, scale: float = 2) -> bytes:
 def _panel(panel: Panel, theme: Theme, top: int) -> str:
     data = base64.b64encode(png(draw(panel, theme, WIDTH * _PIXELS, HEIGHT * _PIXELS))).decode()
     parts = [
-        f'<text x="{_LEFT}" y="{top - 12}" font-size="13" font-weight="600">{escape(_title(panel))}</text>',
+        f'<text x="{_LEFT}" y="{top - 12}" font-size="13" font-weight="600">{html(_title(panel))}</text>',
         f'<image x="{_LEFT}" y="{top}" width="{WIDTH}" height="{HEIGHT}" preserveAspectRatio="none" image-rendering="optimizeSpeed" '
         f'style="image-rendering:pixelated" href="data:image/png;base64,{data}"/>',
         f'<rect x="{_LEFT}" y="{top}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="{theme.faint}"/>',
@@ -71,7 +71,7 @@ def _panel(panel: Panel, theme: Theme, top: int) -> str:
     ]
     for number, line in enumerate(_lines(panel)):
         y = top + HEIGHT + _strip_height(panel) + _GAP - 8 + _LINE * number
-        parts.append(f'<text x="{_LEFT}" y="{y}" fill="{theme.faint}">{escape(line)}</text>')
+        parts.append(f'<text x="{_LEFT}" y="{y}" fill="{theme.faint}">{html(line)}</text>')
     return "".join(parts)
 
 
@@ -124,13 +124,13 @@ def _axes(panel: Panel, theme: Theme, top: int) -> str:
         y = top + HEIGHT * (1 - float(frame.position(np.array([tick.value]))[0]))
         marks.append(
             f'<path d="M{_LEFT - 5} {y:.1f}h5" stroke="{theme.faint}"/>'
-            f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{escape(tick.label)}</text>'
+            f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{html(tick.label)}</text>'
         )
     for tick in ticks.linear_ticks(0, panel.span_ns, 11, "ns"):
         x = _LEFT + WIDTH * tick.value / panel.span_ns
         marks.append(
             f'<path d="M{x:.1f} {foot}v5" stroke="{theme.faint}"/>'
-            f'<text x="{x:.1f}" y="{foot + 17}" text-anchor="middle">{escape(tick.label)}</text>'
+            f'<text x="{x:.1f}" y="{foot + 17}" text-anchor="middle">{html(tick.label)}</text>'
         )
     return "".join(marks)
 
@@ -146,7 +146,7 @@ def _overlays(panel: Panel, theme: Theme, top: int) -> str:
             f'<path d="{path}" fill="none" stroke="{theme.background}" stroke-width="3.4" stroke-opacity="0.7"/>',
             f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>',
             f'<path d="M{x - 22} {y}h18" stroke="{colour}" stroke-width="2"{dash}/>'
-            f'<text x="{x}" y="{y + 4}">{name}</text>',
+            f'<text x="{x}" y="{y + 4}">{html(name)}</text>',
         ]
     return "".join(parts)
 
@@ -183,5 +183,5 @@ def _legend(panel: Panel, theme: Theme, top: int) -> str:
     ]
     for place, level in zip((0.0, 0.5, 1.0), levels, strict=True):
         y = foot - tall * place + 4 - (4 if place == 0 else 0)
-        parts.append(f'<text x="{x + 16}" y="{y:.1f}">{escape(legend_text(panel, level))}</text>')
+        parts.append(f'<text x="{x + 16}" y="{y:.1f}">{html(legend_text(panel, level))}</text>')
     return "".join(parts)

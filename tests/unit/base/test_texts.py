@@ -5,10 +5,20 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
-from iolab.untrusted_text import parsed, visible, visible_json, writable
+from iolab.untrusted_text import (
+    html,
+    markdown,
+    page_json,
+    parsed,
+    visible,
+    visible_json,
+    visible_lines,
+    writable,
+)
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=30))
@@ -19,6 +29,44 @@ def test_a_terminal_gets_nothing_that_it_obeys(text: str) -> None:
     assert all(line.isprintable() for line in visible_json(document).split("\n"))
     assert json.loads(visible_json(document)) == json.loads(document)
     assert writable(text).encode().decode() == writable(text)
+
+
+@given(st.text(max_size=30))
+@example('bl\x1b[32mock\x9b2J\u202e \\u202e \\ "\r\n\t\u2028\0é😀')
+def test_a_page_gets_texts_as_they_are_shown(text: str) -> None:
+    document = json.dumps({text: [text]}, ensure_ascii=False)
+    shown = json.loads(page_json(document))
+    kept = {"\n": "\n", "\r": "\r", "\t": "\t"}
+    escaped = "".join(kept.get(char, visible(char)) for char in text)
+    assert shown == {escaped: [escaped]}
+    assert page_json(page_json(document)) == page_json(document)
+
+
+@given(st.text(max_size=30))
+def test_html_holds_no_markup_and_no_control_character(text: str) -> None:
+    assert html(text).isprintable()
+    assert not set(html(text)) & {"<", ">", '"', "'"}
+    assert all(line.isprintable() for line in visible_lines(text).split("\n"))
+
+
+PUNCTUATION = "<>&\\`*_[]()|~$!#:/;=\"'"
+
+
+@given(st.text(st.sampled_from(f"{PUNCTUATION}ab1 \n\x1b\u202e"), max_size=30))
+@example("<img src=x onerror=alert(1)>")
+@example("![x](http://example.com/x.png) [x](javascript:alert(1)) <http://example.com>")
+@example("**a** __b__ *c* _d_ ~~e~~ `f` &lt; a_b")
+def test_markdown_shows_the_text_and_has_no_markup(text: str) -> None:
+    reader = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+    for line in (f"### x{markdown(text)}x", f"| a |\n|---|\n| x{markdown(text)}x |"):
+        parts = [
+            part
+            for token in reader.parse(line)
+            if token.type == "inline"
+            for part in token.children or ()
+        ]
+        assert {part.type for part in parts} <= {"text", "text_special"}
+        assert "".join(part.content for part in parts).removeprefix("a") == f"x{visible(text)}x"
 
 
 def test_what_is_no_json_is_told_in_one_way() -> None:

@@ -142,7 +142,7 @@ def test_percentiles_pool_repetitions_and_stop_where_too_few_lie_beyond() -> Non
     assert max(fast.percents) == 50
     drawn = rows(chart, "line", group="slow")
     assert drawn[-1]["x"] == pytest.approx(200)
-    assert "2\u2009000 I/Os of 2 runs" in chart.caption
+    assert "2 000 I/Os of 2 runs" in chart.caption
     assert rows(chart, "band", group="slow")
     assert not rows(chart, "band", group="fast")
     table = list(csv.DictReader(io.StringIO(chart.to_csv())))

@@ -163,6 +163,30 @@ def test_a_baseline_that_has_no_run_gives_way(bundle: None) -> None:
     assert [variant.name for variant in payload.variants if variant.baseline] == ["master"]
 
 
+def test_a_page_holds_no_control_character_of_names(bundle: None) -> None:
+    evil = "bl\x1b[32mock\x9b2J\u202e"
+    runs = [
+        run(
+            1,
+            evil,
+            {evil: evil},
+            {"write.iops": 1.0},
+            reasons=[suspect(text=evil)],
+            extra={"job": f"[global]\n# {evil}\n"},
+        ),
+        run(2, "b", {evil: "x"}, {"write.iops": 2.0}),
+    ]
+    series = {entry.id: seconds() for entry in runs}
+    page = build_report(
+        HandMade(runs, series=series, name=evil, description=evil, reproduce=[evil])
+    )
+    assert all(line.isprintable() for line in page.split("\n"))
+    for name in ("iolab-report", "iolab-details"):
+        texts = json.dumps(embedded(page, name), ensure_ascii=False, indent=1)
+        assert all(line.isprintable() for line in texts.split("\n")), name
+        assert "bl\\\\x1b[32mock\\\\x9b2J\\\\u202e" in texts
+
+
 def test_nothing_in_the_results_can_break_out_of_the_page(bundle: None) -> None:
     runs = [
         run(

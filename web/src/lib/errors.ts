@@ -1,3 +1,5 @@
+import { visible } from "./names";
+
 /** What is said where the service was not reached; a page that says so in more words leaves it out. */
 export const UNREACHED = "The service is not reached.";
 
@@ -5,5 +7,5 @@ export const UNREACHED = "The service is not reached.";
 export const besides = (words: readonly (string | false)[]): string[] =>
 	words.filter((each): each is string => Boolean(each) && each !== UNREACHED);
 
-/** What went wrong, in words. */
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** The message of an error, as a page shows it: it may contain names from other people's files. */
+export const messageOf = (error: unknown): string => visible(error instanceof Error ? error.message : String(error));

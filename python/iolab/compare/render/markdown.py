@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...untrusted_text import markdown
 from ..axes import axis_text
 from ..model import Comparison, Key
 from .words import (
@@ -26,18 +27,18 @@ class MarkdownRenderer:
     def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
         """Heading, tables, notes."""
         scale = scale_for(comparison, precision)
-        lines = [f"### {escaped(title_text(comparison, scale))}"]
+        lines = [f"### {markdown(title_text(comparison, scale))}"]
         for table in comparison.table_levels:
             for variant in comparison.variants[1:] or comparison.variants:
                 heading = axis_text(comparison.tables, table)
                 lines += [
                     "",
-                    *([f"#### {escaped(heading)}", ""] if heading else []),
+                    *([f"#### {markdown(heading)}", ""] if heading else []),
                     *_table(comparison, table, variant, precision),
                 ]
         closing = closing_lines(comparison)
         if closing:
-            lines += ["", *(f"{escaped(line)}  " for line in closing)]
+            lines += ["", *(f"{markdown(line)}  " for line in closing)]
         return "\n".join(lines) + "\n"
 
 
@@ -50,7 +51,7 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
         if single
         else [*names, comparison.baseline, variant, "change", "interval", "test"]
     )
-    lines = [f"| {' | '.join(map(escaped, heads))} |", f"|{'|'.join(['---:'] * len(heads))}|"]
+    lines = [f"| {' | '.join(map(markdown, heads))} |", f"|{'|'.join(['---:'] * len(heads))}|"]
     for col in comparison.col_levels:
         for row in comparison.row_levels:
             base = comparison.cell(table, row, col, comparison.baseline)
@@ -73,7 +74,7 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
                 ]
             )
             fields = [*(key_text((level,)) for level in (*row, *col)), *rest]
-            lines.append(f"| {' | '.join(map(escaped, fields))} |")
+            lines.append(f"| {' | '.join(map(markdown, fields))} |")
     for summary in comparison.summaries:
         if summary.table == table and summary.variant == variant and not single:
             place = axis_text(comparison.cols, summary.col)
@@ -90,10 +91,5 @@ def _table(comparison: Comparison, table: Key, variant: str, precision: int | No
                 interval_text(summary.change, comparison, precision),
                 "",
             ]
-            lines.append(f"| {' | '.join(map(escaped, fields))} |")
+            lines.append(f"| {' | '.join(map(markdown, fields))} |")
     return lines
-
-
-def escaped(text: str) -> str:
-    """Text that stays as it is within a table of Markdown."""
-    return text.replace("|", "\\|").replace("~", "\\~")

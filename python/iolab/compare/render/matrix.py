@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from ...errors import UsageError
 from ...metrics import joint_title
+from ...untrusted_text import markdown
 from ..axes import axis_text
 from ..model import Cell, Comparison, Key
 from .grids import beside, grid
 from .json import as_json
-from .markdown import escaped
 from .words import cell_scale, closing_lines, key_text, mark, marks
 
 FORMATS = ("text", "markdown", "csv", "json")
@@ -119,24 +119,24 @@ def _notes(first: Comparison, second: Comparison) -> list[str]:
 
 
 def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
-    lines = [f"### {escaped(_title(first, second))}"]
+    lines = [f"### {markdown(_title(first, second))}"]
     for table in first.table_levels:
         for variant in first.variants:
             heading = " ".join(part for part in (axis_text(first.tables, table), variant) if part)
             lines += [
                 "",
-                f"#### {escaped(heading)}",
+                f"#### {markdown(heading)}",
                 "",
-                f"| {' | '.join(map(escaped, _heads(first, second)))} |",
+                f"| {' | '.join(map(markdown, _heads(first, second)))} |",
                 f"|{'|'.join(['---:'] * (1 + len(first.col_levels)))}|",
             ]
             lines += [
-                f"| {' | '.join(map(escaped, row))} |"
+                f"| {' | '.join(map(markdown, row))} |"
                 for row in _body(first, table, variant, field)
             ]
     notes = _notes(first, second)
     return (
-        "\n".join([*lines, *([""] if notes else []), *(f"{escaped(note)}  " for note in notes)])
+        "\n".join([*lines, *([""] if notes else []), *(f"{markdown(note)}  " for note in notes)])
         + "\n"
     )
 

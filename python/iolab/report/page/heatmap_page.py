@@ -4,14 +4,14 @@ asks them."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from ...heatmap import words
 from ...heatmap.figure import Named
 from ...heatmap.model import View
 from ...heatmap.theme import DARK, LIGHT
 from ...heatmap.wire import HeatMapPage, colours, group_of
-from . import html
+from ...untrusted_text import html
+from .html import page
 
 
 def build(
@@ -38,7 +38,7 @@ def build(
         dark=colours(DARK),
         groups=[group_of(view, maps, percentiles) for view, maps in groups],
     )
-    return html.page(
+    return page(
         "heatmap", title, document.generator, {"iolab-heatmap": document}, _without_script(document)
     )
 
@@ -46,8 +46,8 @@ def build(
 def _without_script(document: HeatMapPage) -> str:
     """Title and counts for readers whose browser runs no scripts."""
     lines = [
-        f"<p>{escape(group.title)} of {escape(each.label)}: {escape(words.ios(each.events))}.</p>"
+        f"<p>{html(group.title)} of {html(each.label)}: {html(words.ios(each.events))}.</p>"
         for group in document.groups
         for each in group.maps
     ]
-    return f"<main><h1>{escape(document.title)}</h1><p>The maps need JavaScript.</p>{''.join(lines)}</main>"
+    return f"<main><h1>{html(document.title)}</h1><p>The maps need JavaScript.</p>{''.join(lines)}</main>"

@@ -8,12 +8,12 @@ import gzip
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from html import escape
 from importlib import resources
 
 from ...documents import Model
 from ...errors import IolabError
 from ...heatmap import words
+from ...untrusted_text import html, page_json
 from ..model.map_payload import Maps, RunMap
 from ..model.payload import Details, Payload
 from ..model.profile_payload import Profiles
@@ -85,8 +85,8 @@ def standing(
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             '<meta name="referrer" content="no-referrer">',
-            f'<meta name="generator" content="{escape(generator)}">',
-            f"<title>{escape(title)}</title>",
+            f'<meta name="generator" content="{html(generator)}">',
+            f"<title>{html(title)}</title>",
             f'<link rel="icon" href="{ICON}">',
             f"<style>{style}</style>",
             "</head>",
@@ -123,8 +123,10 @@ def json_element(name: str, text: str) -> str:
 
 
 def packed(document: Model) -> str:
-    """A document as gzip in base64: no letter of it can end a script element or start a tag."""
-    return base64.b64encode(gzip.compress(document.model_dump_json().encode(), 6, mtime=0)).decode()
+    """A document as gzip in base64, so that no character of it can end a script element or start a
+    tag; its texts are escaped as the page shows them (`page_json`)."""
+    content = page_json(document.model_dump_json()).encode()
+    return base64.b64encode(gzip.compress(content, 6, mtime=0)).decode()
 
 
 def _embedded(name: str, document: Model) -> str:
@@ -134,11 +136,11 @@ def _embedded(name: str, document: Model) -> str:
 def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | None) -> str:
     """Title and summary for readers whose browser runs no scripts."""
     parts = [
-        f"<main><h1>{escape(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"
+        f"<main><h1>{html(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"
     ]
     for part in payload.summary:
-        items = "".join(f"<li>{escape(sentence.text)}</li>" for sentence in part.sentences)
-        parts.append(f"<h2>{escape(part.title)}</h2><ul>{items}</ul>")
+        items = "".join(f"<li>{html(sentence.text)}</li>" for sentence in part.sentences)
+        parts.append(f"<h2>{html(part.title)}</h2><ul>{items}</ul>")
     if maps is not None and maps.cells:
         lines = dict.fromkeys(
             _map_line(payload, cell.title, part.of[place], each.events)
@@ -151,7 +153,7 @@ def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | No
         )
     if profiles is not None and profiles.cells:
         said = "".join(
-            f"<li>{escape(f'{one.variant} {cell.title}'.strip())}: {escape(one.sampled)}; {escape(one.spent)}</li>"
+            f"<li>{html(f'{one.variant} {cell.title}'.strip())}: {html(one.sampled)}; {html(one.spent)}</li>"
             for cell in profiles.cells
             for one in cell.profiles
         )
@@ -164,4 +166,4 @@ def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | No
 def _map_line(payload: Payload, cell: str, one: RunMap, events: int) -> str:
     where = f", {cell}" if cell else ""
     seen = " at the block layer" if one.seen == "block" else ""
-    return f"<li>run {escape(payload.runs.ids[one.run])} ({escape(one.variant + where)}): {escape(words.ios(events))}{seen}</li>"
+    return f"<li>run {html(payload.runs.ids[one.run])} ({html(one.variant + where)}): {html(words.ios(events))}{seen}</li>"

@@ -11,7 +11,7 @@ import { numberTicks } from "../../canvas/numbers";
 import { Beside } from "../../canvas/paired-series";
 import { quantity, UNITS } from "../../canvas/ticks";
 import type { Change, Changes as ChangesAnswer, Difference } from "../../generated/api";
-import { breakdownOf } from "../../lib/names";
+import { breakdownOf, visible } from "../../lib/names";
 import { choose, Swatch, walk } from "../graph/list";
 import { differenceOf, stateOf } from "../graph/state";
 import { TimeGraph } from "../graph/time-graph";
@@ -165,7 +165,7 @@ function ChangeList({ spec, found }: { spec: GraphSpec; found: ChangesAnswer }) 
 						aria-selected={spec.highlights.includes(each.key)}
 						class="value change"
 						tabIndex={i === 0 ? 0 : -1}
-						title={`${each.key}: ${changeTitle(each, found.unit)}`}
+						title={`${visible(each.key)}: ${changeTitle(each, found.unit)}`}
 						onClick={(event) => choose(spec, each.key, event.shiftKey || event.ctrlKey || event.metaKey)}
 					>
 						<Swatch colour={shown(each.key) ? colourIn(spec, each.key) : ""} />
@@ -189,7 +189,7 @@ const allOf = ({ keys, adds_up }: ChangesAnswer): string =>
 function ChangeWords({ name, change, unit }: { name: string; change: Change; unit: string }) {
 	return (
 		<>
-			<span class="name">{name}</span>
+			<span class="name">{visible(name)}</span>
 			<span class="number">{rate(change.mean, unit)}</span>
 			<span class="number by">{changeWords(change)}</span>
 		</>

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { sheet, whole } from "../../api/worksheet";
 import type { Mark } from "../../generated/api";
+import { visible } from "../../lib/names";
 import { markLink, markSpan, marks } from "../marks";
 import { Head } from "../pages/parts";
 import { showSpan } from "../time-navigation";
@@ -31,7 +32,7 @@ function List() {
 				onInput={(event) => setTyped(event.currentTarget.value)}
 			/>
 			{found.length === 0 ? (
-				<p class="quiet">Nothing is marked in {sheet.value.recording}. Runs of a study mark their time.</p>
+				<p class="quiet">Nothing is marked in {visible(sheet.value.recording)}. Runs of a study mark their time.</p>
 			) : (
 				<div class="table">
 					<table>
@@ -48,10 +49,10 @@ function List() {
 												opened.value = "";
 											}}
 										>
-											{each.label}
+											{visible(each.label)}
 										</button>
 									</th>
-									<td>{each.kind}</td>
+									<td>{visible(each.kind)}</td>
 									<td>{momentWords(each.from_ns, 1e9, whole.value.from)}</td>
 									<td>{each.until_ns === null ? "still" : lengthWords(each.until_ns - each.from_ns)}</td>
 									<td>{markLink(each) && <a href={markLink(each) ?? ""}>open</a>}</td>

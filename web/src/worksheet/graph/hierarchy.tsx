@@ -194,7 +194,7 @@ function Twig({ branch, depth, ...shown }: Shown & { branch: Branch; depth: numb
 					class="fold"
 					disabled={!inner}
 					aria-expanded={inner ? open : undefined}
-					aria-label={`${open ? "Close" : "Open"} ${branch.name}`}
+					aria-label={`${open ? "Close" : "Open"} ${visible(branch.name)}`}
 					onClick={() => setOpen(!open)}
 				>
 					{inner ? (open ? "▾" : "▸") : "·"}

@@ -60,7 +60,7 @@ export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" })
 		<div
 			class="graph-menu"
 			role="menu"
-			aria-label={`${title}: what next`}
+			aria-label={`${visible(title)}: what next`}
 			tabIndex={-1}
 			ref={home}
 			onKeyDown={(event) => walk(event, close)}

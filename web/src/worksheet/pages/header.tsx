@@ -1,6 +1,7 @@
 import { unreachable } from "../../api/answer-cache";
 import { behind, facts, recordings, sheet, tick } from "../../api/worksheet";
 import { quantity } from "../../canvas/ticks";
+import { visible } from "../../lib/names";
 import { theme, toggleTheme } from "../../lib/theme";
 import { opened } from "../dialogs/dialogs";
 import { thousands } from "../graph/values";
@@ -19,7 +20,7 @@ export function Header() {
 	return (
 		<header class="top">
 			<h1>iolab</h1>
-			{offline.value ? <span class="quiet">{sheet.value.recording}, saved to a file</span> : <Recording />}
+			{offline.value ? <span class="quiet">{visible(sheet.value.recording)}, saved to a file</span> : <Recording />}
 			{!offline.value && (
 				<nav aria-label="Pages">
 					{VIEWS.map((each) => (
@@ -75,7 +76,7 @@ function Recording() {
 			>
 				{recordings.value.map((each) => (
 					<option key={each.name} value={each.name}>
-						{each.name}
+						{visible(each.name)}
 						{each.live ? " (live)" : ""}
 					</option>
 				))}
@@ -104,5 +105,5 @@ function status(): string {
 	if (now?.live && behind.value > 0)
 		words.push(`begun again after the clock was set back: ${quantity(behind.value, "ns")} before the end`);
 	if (now) words.push(...Object.entries(now.suspended).map(([source, why]) => `${source} is suspended: ${why}`));
-	return words.filter(Boolean).join(" · ");
+	return visible(words.filter(Boolean).join(" · "));
 }

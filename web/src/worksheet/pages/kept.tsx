@@ -4,6 +4,7 @@ import { add, sheet } from "../../api/worksheet";
 import { quantity } from "../../canvas/ticks";
 import type { KeepPrune, Kept, KeptFacts } from "../../generated/api";
 import { besides, messageOf } from "../../lib/errors";
+import { visible } from "../../lib/names";
 import { type Limits, LimitsForm, stays, TIERS } from "../dialogs/kept-limits";
 import { view } from "../session";
 import { lengthWords, momentWords } from "../times";
@@ -94,7 +95,7 @@ export function KeptPage() {
 	const { kept, limits } = found ?? { kept: null, limits: null };
 	return (
 		<div class="page" ref={home}>
-			<h2>Kept statistics of {recording}</h2>
+			<h2>Kept statistics of {visible(recording)}</h2>
 			<p class="quiet">
 				Events are kept within the recording's budget; what stands here outlives them
 				{limits && `: ${TIERS.map(({ tier, name }) => `by the ${name} for ${stays(limits, tier)}`).join(", ")}`}.
@@ -158,7 +159,7 @@ function Row({ found, act }: { found: KeptFacts; act: Act }) {
 							if (add(statistic)) view.value = "worksheet";
 						}}
 					>
-						{statistic}
+						{visible(statistic)}
 					</button>
 				</th>
 				<td title={found.why}>{[found.state, found.why].filter(Boolean).join(": ")}</td>

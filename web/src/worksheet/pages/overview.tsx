@@ -1,5 +1,6 @@
 import { useRef } from "preact/hooks";
 import { type Span, sheet, time, whole } from "../../api/worksheet";
+import { visible } from "../../lib/names";
 import { markSpan, marks } from "../marks";
 import { showSpan } from "../time-navigation";
 import { lengthOf, moved, spanWords } from "../times";
@@ -60,8 +61,8 @@ export function Overview() {
 						class="mark"
 						tabIndex={-1}
 						style={place(span)}
-						title={`${mark.label}: show its time`}
-						aria-label={mark.label}
+						title={`${visible(mark.label)}: show its time`}
+						aria-label={visible(mark.label)}
 						onClick={() => showSpan(span)}
 					/>
 				);
