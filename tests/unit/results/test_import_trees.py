@@ -199,6 +199,42 @@ def test_fio_decides_between_layouts_and_a_given_one_that_contradicts_it_is_note
     assert sum("contradicts" in note for note in found.notes) == 2
 
 
+@pytest.mark.parametrize("layout", [None, "{variant}/{repetition}.json", "{variant}/*.json"])
+def test_arms_whose_files_are_in_another_order_keep_their_pairs(
+    tmp_path: Path, layout: str | None
+) -> None:
+    for number, (variant, place) in enumerate(itertools.product(("old", "new"), range(14))):
+        depth = 1 + (place if variant == "old" else 13 - place)
+        _put(
+            tmp_path / "tree" / variant / f"{place + 1}.json",
+            seed=number,
+            iops=1000.0 * depth,
+            iodepth=str(depth),
+            rw="write",
+        )
+    _, results = _import(tmp_path / "tree", tmp_path / "out", layout)
+    comparison = compare(results.runs, "write.iops", baseline="old")
+    changes = [cell.change for cell in comparison.cells if cell.change is not None]
+    assert [change.pairs for change in changes] == [1] * 14
+    assert all(change.value == pytest.approx(0) for change in changes)
+
+
+def test_a_tree_without_a_result_names_the_command_for_what_it_has(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "iostat.txt").write_text(iostat([(800.0, 50.0)] * 10))
+    with pytest.raises(UsageError) as of_readings:
+        import_tree(tree, None, tmp_path / "out")
+    assert "iostat.txt" in str(of_readings.value)
+    (tree / "slow.txt").write_text(
+        "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES  LAT(ms)\n"
+        + "".join(f"0.{number:06} fio 7 sda W {8 * number} 4096 1.20\n" for number in range(9))
+    )
+    with pytest.raises(UsageError) as of_a_trace:
+        import_tree(tree, None, tmp_path / "out")
+    assert f"iolab import {tree / 'slow.txt'} -o DIR" in of_a_trace.value.hint
+
+
 def test_folders_without_a_result_and_the_root_are_no_runs(tmp_path: Path) -> None:
     for variant in ("before", "after"):
         _put(tmp_path / "tree" / variant / "fio.json", seed=len(variant))
@@ -369,7 +405,7 @@ def _put_processes(tree: Path, threads: Sequence[int], *, apart_ms: int) -> None
             place = tree / variant / f"bs_4k_num_t_{many}_index_{index}.txt"
             _put(place, seed=10 * minute, iops=1000.0 + index, bs="4k", rw="write")
             document = json.loads(place.read_text("utf-8"))
-            document["timestamp_ms"] += index * apart_ms
+            document["timestamp_ms"] = 1700000000000 + 600_000 * minute + apart_ms * index
             place.write_text(json.dumps(document), "utf-8")
 
 

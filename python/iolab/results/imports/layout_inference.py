@@ -155,6 +155,7 @@ class _Column:
         is_field: it is one though its text is the same in all of this class.
         is_key: it names the field next to it.
         contradicts: what its key names, where fio echoed other values.
+        is_order: it numbers the files of an arm, and means nothing else.
         is_crowded: it has more texts than a comparison has variants.
     """
 
@@ -167,6 +168,7 @@ class _Column:
     is_key: bool = False
     contradicts: str = ""
     is_crowded: bool = False
+    is_order: bool = False
 
     @property
     def values(self) -> list[str]:
@@ -683,6 +685,9 @@ def _same_options(shape: _Class, column: _Column) -> bool:
 def _name_rest(classes: list[_Class]) -> None:
     """What is left: one column of text is the variant, the others are factors named by the words
     beside them, else by their place."""
+    for shape in classes:
+        for column in shape.columns:
+            column.is_order = _counts_files(shape, column)
     _open_constant_levels(classes)
     _open_constant_words(classes)
     choices: dict[tuple[int, int], list[tuple[_Class, _Column]]] = defaultdict(list)
@@ -724,7 +729,38 @@ def _name_rest(classes: list[_Class]) -> None:
 
 
 def _is_open(column: _Column) -> bool:
-    return column.tokens[0].kind != "glue" and (column.varies or column.is_field)
+    return (
+        column.tokens[0].kind != "glue"
+        and (column.varies or column.is_field)
+        and not column.is_order
+    )
+
+
+def _counts_files(shape: _Class, column: _Column) -> bool:
+    """Whether a number says in which order fio ran: it stands for other values of an option in each
+    arm, though all arms have the same values."""
+    if column.name is not None or not column.varies or not column.is_number:
+        return False
+    arms: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place in range(len(shape.units)):
+        rest = tuple(other.values[place] for other in shape.columns if other is not column)
+        arms[rest].append(place)
+    for option in _OPTIONS:
+        values = [
+            {column.values[place]: shape.units[place].sample.options.get(option) for place in arm}
+            for arm in arms.values()
+        ]
+        if (
+            len(values) > 1
+            and all(
+                len(set(arm.values())) == len(arm) > 1 and None not in arm.values()
+                for arm in values
+            )
+            and len({frozenset(arm.values()) for arm in values}) == 1
+            and any(arm != values[0] for arm in values)
+        ):
+            return True
+    return False
 
 
 def _open_constant_levels(classes: list[_Class]) -> None:

@@ -64,6 +64,9 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
             }
         for at in members:
             found[at] = numbers[places[at].variant, names[at]]
+    if _are_single_and_apart(places, found):
+        found = [1] * len(places)
+        by_order += 1
     _part_twins(places, found)
     notes = []
     if by_order:
@@ -76,6 +79,19 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
             f"repetitions of the variants have no names in common: they are paired in the order of their names{more}"
         )
     return found, notes
+
+
+def _are_single_and_apart(places: Sequence[Place], numbers: Sequence[int]) -> bool:
+    """Whether each cell has one run of each variant, and the numbers of no two variants are equal:
+    they count the files, and pair nothing."""
+    cells: dict[Hashable, dict[str, int]] = defaultdict(dict)
+    for place, number in zip(places, numbers, strict=True):
+        if place.variant in cells[place.cell]:
+            return False
+        cells[place.cell][place.variant] = number
+    pairs = [list(arms.values()) for arms in cells.values() if len(arms) > 1]
+    apart = sum(len(set(arms)) == len(arms) for arms in pairs)
+    return len(pairs) > 1 and 2 * apart > len(pairs)
 
 
 def _part_twins(places: Sequence[Place], found: list[int]) -> None:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import os
 import re
+import shlex
 import shutil
 import tempfile
 import time
@@ -40,10 +41,21 @@ from .path_words import is_baseline
 from .places import Place, number_repetitions
 from .processes import clusters, window_of
 from .reading import FioResult, Reading, folder_of, join_files, kind_of, options_of, read_source
-from .source import MAX_BYTES, Source, SourceFile, free_name, open_source, put_file
+from .source import (
+    MAX_BYTES,
+    Source,
+    SourceFile,
+    free_name,
+    is_archive,
+    open_source,
+    put_file,
+)
 
 CONCURRENCY = ("numjobs", "jobs", "threads")
 """Factors that name how many jobs ran at once."""
+
+_MOST_LOOKED_AT = 200
+"""Files that are looked at to name what a source has where it has no fio result."""
 
 SECTION = "section"
 """The factor that tells the sections of one fio result apart."""
@@ -371,6 +383,21 @@ class _Import:
                 where=self._where,
                 hint="run fio with --output-format=json",
             )
+        kinds = {file.path: kind_of(file) for file in self._source.files[:_MOST_LOOKED_AT]}
+        trace = next((path for path, name in kinds.items() if name == "trace"), None)
+        if trace is not None:
+            return kind(
+                f"has no fio result; {trace} is a trace of I/O",
+                where=self._where,
+                hint=f"iolab import {self._command_path(trace)} -o DIR makes a recording of it",
+            )
+        reading = next((path for path, name in kinds.items() if name is not None), None)
+        if reading is not None:
+            return kind(
+                f"has no fio result; {reading} is {kinds[reading]}, which counts next to the result of its load",
+                where=self._where,
+                hint="put fio's JSON output into the same folder, then iolab import FOLDER -o DIR",
+            )
         skipped = sum(map(len, self._source.skipped.values()))
         more = (
             f" ({skipped} more were skipped: {', '.join(self._source.skipped)})" if skipped else ""
@@ -381,6 +408,12 @@ class _Import:
             where=self._where,
             hint="results are fio's JSON or terse output; traces of I/O are imported as files of their own",
         )
+
+    def _command_path(self, path: str) -> str:
+        """A file of a directory as a command line names it."""
+        if not self._where.is_dir():
+            return path if is_archive(self._where) else shlex.quote(str(self._where))
+        return shlex.quote(str(self._where / f"{self._source.prefix}{path}"))
 
     def _matches_nothing(self, unmatched: Sequence[FioResult], level: str) -> UsageError:
         texts = ", ".join(f"'{layout.text}'" for layout in self._layouts)
