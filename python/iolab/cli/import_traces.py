@@ -33,8 +33,8 @@ def _in_unit(trace: Trace, unit: str) -> Trace:
     from ..errors import UsageError
     from ..recording.read.trace import STDIN
 
-    found = None if trace.path == STDIN and trace.format is None else trace.detect()
-    if found not in (None, *LATENCY_LOGS.values()) or trace.columns is not None:
+    format_name = None if trace.path == STDIN and trace.format is None else trace.detect()
+    if format_name not in (None, *LATENCY_LOGS.values()) or trace.columns is not None:
         raise UsageError(
             "--log-unit is the unit of fio's latency logs, and this is not one",
             where=trace.path,

@@ -213,7 +213,7 @@ class RunFacts:
         alike = Counter((job.origin, job.group, job.name) for job in self.fio.jobs)
         total = 0
         for job in self.fio.jobs:
-            size = _parsed(
+            size = _parse_option(
                 {**self.fio.global_options, **job.options}, parse_fio_size, "io_size", "size"
             )
             if size is None or is_of_several_sections(job):
@@ -263,7 +263,7 @@ class RunFacts:
         return int(size) if "filename" in self.options and not apart else int(size) * self.jobs
 
     def _option(self, parse: Callable[[str], float], *names: str) -> float | None:
-        return _parsed(self.options, parse, *names)
+        return _parse_option(self.options, parse, *names)
 
     @property
     def directions(self) -> Mapping[str, FioDirection]:
@@ -292,7 +292,9 @@ class RunFacts:
         return 0.0 if self.pooled is None else self.pooled.user_cpu + self.pooled.system_cpu
 
 
-def _parsed(options: Mapping[str, str], parse: Callable[[str], float], *names: str) -> float | None:
+def _parse_option(
+    options: Mapping[str, str], parse: Callable[[str], float], *names: str
+) -> float | None:
     """The first of some options that is there, parsed; None without it, or where it isn't such."""
     text = next((options[name] for name in names if name in options), None)
     try:

@@ -15,7 +15,7 @@ SLACK = 1.0
 """Seconds over the asked runtime that never matter: fio checks the time between I/Os."""
 
 DONE = 0.98
-"""Share of its size that a load has moved which ends by it: whole blocks fit, and no part of one."""
+"""Share of its size that a load which ended by it moves at least: only whole blocks are moved."""
 
 BEYOND = 1.05
 """A load that ends by its size moves that size; one that moved more than this share of it did not
@@ -27,9 +27,10 @@ class RuntimeGate:
     reached by then), SUSPECT above 105 % and a second; of a set of files INVALID where it wasn't
     done within the runtime.
 
-    An imported run whose size can't be computed (a percentage, several sections in one entry) is
-    SUSPECT. Whether an imported run was `time_based` is mostly unknown (fio echoes no flag): SUSPECT where
-    it ended early and moved more than a load would that ends by its size.
+    An imported run that may have ended by a size which can't be computed (a percentage, several
+    sections in one entry) is SUSPECT. Whether an imported run was `time_based` is mostly unknown
+    (fio echoes no flag): SUSPECT where it ended early and moved more than a load would that ends by
+    its size.
 
     An interrupted fio writes a healthy-looking rate over a shortened runtime; a straggler stretches
     the runtime of its group, and with it dilutes the rate (total I/Os over the longest job's time).

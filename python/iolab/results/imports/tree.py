@@ -285,9 +285,9 @@ class _Import:
 
     def _note_contradictions(self) -> None:
         contradicting: dict[str, list[_Taken]] = {}
-        for taken in self._taken:
-            for name in self._contradictions(taken):
-                contradicting.setdefault(name, []).append(taken)
+        for match in self._taken:
+            for name in self._contradictions(match):
+                contradicting.setdefault(name, []).append(match)
         for name, results in contradicting.items():
             first = results[0]
             echo = self._sample(first.result).echo(name)
@@ -336,26 +336,26 @@ class _Import:
         the first that matches."""
         path = f"{level}{result.path}"
         folder, _, name = path.rpartition("/")
-        first: _Taken | None = None
+        fallback: _Taken | None = None
         for layout in self._layouts:
             if folder and (fields := layout.match(folder)) is not None:
-                taken = _Taken(result, fields, f"{layout.rest(folder)}\0{name}")
-                if len(self._layouts) == 1 or not self._contradictions(taken):
-                    return taken
-                first = first or taken
+                match = _Taken(result, fields, f"{layout.rest(folder)}\0{name}")
+                if len(self._layouts) == 1 or not self._contradictions(match):
+                    return match
+                fallback = fallback or match
         for layout in self._layouts:
             if (fields := layout.match(path)) is not None:
-                taken = _Taken(result, fields, layout.rest(path))
-                if len(self._layouts) == 1 or not self._contradictions(taken):
-                    return taken
-                first = first or taken
-        return first
+                match = _Taken(result, fields, layout.rest(path))
+                if len(self._layouts) == 1 or not self._contradictions(match):
+                    return match
+                fallback = fallback or match
+        return fallback
 
-    def _contradictions(self, taken: _Taken) -> list[str]:
+    def _contradictions(self, match: _Taken) -> list[str]:
         """Fields of a path that are options of which fio echoed other values."""
-        sample = self._sample(taken.result)
+        sample = self._sample(match.result)
         return [
-            name for name, value in taken.fields.items() if sample.agrees(name, str(value)) is False
+            name for name, value in match.fields.items() if sample.agrees(name, str(value)) is False
         ]
 
     def _empty_folders(self, level: str) -> tuple[str, ...]:
@@ -450,7 +450,7 @@ class _Import:
         self._differences(runs)
         runs = self._without_copies(runs)
         runs.sort(key=self._order)
-        runs = self._joined(runs)
+        runs = self._join_processes(runs)
         variants = list(dict.fromkeys(run.variant for run in runs))
         if baseline is not None and baseline not in variants:
             raise UsageError(
@@ -615,10 +615,10 @@ class _Import:
         self._count("copies", copies)
         return kept
 
-    def _joined(self, runs: Sequence[_Run]) -> list[_Run]:
+    def _join_processes(self, runs: Sequence[_Run]) -> list[_Run]:
         """Runs of one cell and variant that ran at the same time as one run of several processes.
 
-        Where they have sections, each is a run, told apart by the factor `process`.
+        Where they have sections, each is a run, distinguished by the factor `process`.
         """
         alike: dict[tuple[object, ...], list[_Run]] = {}
         for run in runs:
