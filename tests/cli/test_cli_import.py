@@ -154,6 +154,15 @@ def test_the_unit_of_a_latency_log_holds_for_the_recording(
     assert segment.column("latency_ns").to_pylist() == [expected_ns] * 4
 
 
+def test_columns_that_no_event_has_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "trace.csv"
+    table.write_text("time_us,latency_us,colour,size_bytes\n1,10,red,4096\n2,20,blue,4096\n")
+    _, err = _done(capsys, "import", table, "-o", tmp_path / "out")
+    assert any(line.startswith("note: ") and "colour" in line for line in err.splitlines())
+
+
 def test_the_unit_of_a_log_that_has_no_latency_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,8 @@ def import_traces(
     done = ingest(traces, output, host=host)
     taken = time.monotonic() - started
     say(f"imported {ios(done.events)} into {output} in {taken:.1f} s")
+    for text in done.assumptions:
+        say(f"note: {text}")
     for count, words in (
         (done.lost, "records lost, says the tracer"),
         (done.damaged, "damaged lines or records left out"),

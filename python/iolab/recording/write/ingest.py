@@ -30,7 +30,7 @@ ROWS = 2**20
 @dataclass(frozen=True)
 class Ingested:
     """What came of one trace: events (I/Os), rows, damaged lines, records lost, starts or
-    completions unpaired, and its span in ns (None: it had no events)."""
+    completions unpaired, its span in ns (None: it had no events), and what its reader assumed."""
 
     events: int = 0
     rows: int = 0
@@ -38,6 +38,7 @@ class Ingested:
     lost: int = 0
     unpaired: int = 0
     span: tuple[int, int] | None = None
+    assumptions: tuple[str, ...] = ()
 
     def __add__(self, other: Ingested) -> Ingested:
         spans = [span for span in (self.span, other.span) if span is not None]
@@ -48,6 +49,7 @@ class Ingested:
             self.lost + other.lost,
             self.unpaired + other.unpaired,
             (min(each[0] for each in spans), max(each[1] for each in spans)) if spans else None,
+            tuple(dict.fromkeys((*self.assumptions, *other.assumptions))),
         )
 
 
@@ -263,6 +265,7 @@ class _Reading:
             damaged=int(raw["damaged"]),
             lost=int(raw["losses"]),
             unpaired=int(raw["unpaired"]),
+            assumptions=tuple(raw["assumptions"]),
         )
         if batch.num_rows:
             times, counts = batch.column("time_ns").to_numpy(), batch.column("count").to_numpy()
