@@ -156,7 +156,8 @@ def test_segments_sealed_during_a_question(tmp_path: Path, monkeypatch: pytest.M
     writer = RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"})
     writer.append_events(events(ROWS))
     total = sum(events(ROWS).column("count").to_pylist())
-    really, sealed = Catalogue.read.__func__, []  # type: ignore[attr-defined]
+    sealed: list[bool] = []
+    really = Catalogue.read.__func__  # type: ignore[attr-defined]
 
     def read(cls: type[Catalogue], *arguments: Any) -> Catalogue:
         found: Catalogue = really(cls, *arguments)
