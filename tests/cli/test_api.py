@@ -109,7 +109,7 @@ def test_queries_work_where_the_progress_bar_can_not_be_set(
             self._inner = connect(*args, **kwargs)  # type: ignore[arg-type]
 
         def execute(self, sql: str, *args: object) -> object:
-            if sql.upper().startswith("SET") and "enable_progress_bar" in sql:
+            if sql.upper().startswith("SET") and "progress_bar" in sql:
                 raise duckdb.InvalidInputException(refused)
             return self._inner.execute(sql, *args)
 

@@ -12,7 +12,8 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -61,6 +62,29 @@ def redraw(text: str) -> None:
     with speaking():
         sys.stderr.write(f"\r\033[K{visible(text)}")
         sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def steps(every_s: float = 5.0) -> Iterator[Callable[[str], None]]:
+    """Progress of work of several steps, as a function that is called when one begins: drawn in
+    one line of a terminal, else a line to stderr when `every_s` seconds have passed since the
+    last."""
+    drawn = sys.stderr is not None and sys.stderr.isatty()
+    last = time.monotonic()
+
+    def begin(step: str) -> None:
+        nonlocal last
+        if drawn:
+            redraw(step)
+        elif time.monotonic() - last >= every_s:
+            last = time.monotonic()
+            say(step)
+
+    try:
+        yield begin
+    finally:
+        if drawn:
+            redraw("")
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Literal
 import click
 
 from .options import PATH, open_results, results_argument
-from .output import say
+from .output import say, steps
 
 
 @click.command("report")
@@ -97,7 +97,8 @@ def command(
     from ..report.build import build_report
 
     target = output or (path / "report.html" if path.is_dir() else Path(f"{path.stem}.report.html"))
-    html = build_report(results, target.parent, rated, beside, lines)
+    with steps() as progress:
+        html = build_report(results, target.parent, rated, beside, lines, progress)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, html)
     say(f"wrote {target} ({len(html.encode()) / 1e6:.1f} MB)")

@@ -78,6 +78,7 @@ def compare(
         (place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
         for place in places
         for variant in others
+        if (*place, base) in arms or (*place, variant) in arms
     }
     changes, planned = _changes(pairings, metric, confidence, alpha)
     cells, footnotes = [], dict[str, str]()
@@ -175,12 +176,11 @@ def _changes(
     family of its own: it tests the test."""
     found: dict[tuple[Place, str], Change] = {}
     bases: dict[tuple[Place, str], planning.Basis] = {}
-    for variant in dict.fromkeys(variant for _, variant in pairings):
-        keys = [
-            key
-            for key, pairing in pairings.items()
-            if key[1] == variant and len(pairing.differences)
-        ]
+    by_variant: dict[str, list[tuple[Place, str]]] = {}
+    for key, pairing in pairings.items():
+        if len(pairing.differences):
+            by_variant.setdefault(key[1], []).append(key)
+    for keys in by_variant.values():
         intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
         for key, interval in zip(keys, intervals, strict=True):
             pairing = pairings[key]

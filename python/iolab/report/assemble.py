@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from ..verdict import Level
 from .model.datasets import Datasets
 from .model.metric_selection import chosen_metrics
 from .model.payload import Details, LevelCount, Payload, Section, VariantInfo
-from .model.source import Source
+from .model.source import Progress, Shown, Source
+from .model.variant_selection import select
 from .sections import environment
 from .sections.metric_sections import metric_section
 from .sections.published_comparison import beside_sections
@@ -52,6 +54,7 @@ def assemble(
     references: Sequence[Reference] = (),
     published: Published | None = None,
     lines: str | None = None,
+    progress: Progress | None = None,
 ) -> tuple[Payload, Details]:
     """Everything that the page is given.
 
@@ -62,25 +65,35 @@ def assemble(
         published: numbers that the cells are held beside.
         lines: the factor whose levels are lines over the load, with a panel per variant; None: the
         variants are the lines.
+        progress: called with each step that begins.
     """
+    begin = progress or (lambda _: None)
     runs = results.runs
     places = {run.id: place for place, run in enumerate(runs)}
     leading, further = chosen_metrics(results.metrics(), runs)
-    comparisons = _comparisons(results, leading)
+    comparisons = _comparisons(results, leading, begin)
+    selection = select(comparisons)
+    if selection is not None:
+        # the others are listed as metrics without a section
+        comparisons, further = [selection.of(comparison) for comparison in comparisons], []
+    drawn: Source = results if selection is None else Shown(results, selection.variants)
     datasets = Datasets()
-    sections = [
-        metric_section(comparison, places, datasets, charts=True, lines=lines)
-        for comparison in comparisons
-    ]
-    sections += view_sections(results, comparisons, datasets, references)
+    sections = []
+    for comparison in comparisons:
+        begin(f"drawing {comparison.metric.name}")
+        sections.append(metric_section(comparison, places, datasets, charts=True, lines=lines))
+    begin("drawing throughput against latency")
+    sections += view_sections(drawn, comparisons, datasets, references)
     if published is not None:
         sections += beside_sections(results, comparisons, published, places, datasets)
-    sections += step_sections(results, _baseline(results), datasets, references)
-    sections += window_sections(results, places, datasets)
+    begin("comparing steps and windows")
+    sections += step_sections(drawn, _baseline(results), datasets, references)
+    sections += window_sections(drawn, places, datasets)
     sections += [
         metric_section(comparison, places, datasets, charts=False)
-        for comparison in _comparisons(results, further)
+        for comparison in _comparisons(results, further, begin)
     ]
+    begin("describing the runs")
     manifest = results.manifest
     jobs = environment.jobs(runs)
     study = environment.study_text(results)
@@ -90,11 +103,16 @@ def assemble(
         description=manifest.description,
         origin=manifest.origin,
         created=_time_text(manifest.created_ns),
-        variants=_variants(results, comparisons),
+        variants=[
+            variant
+            for variant in _variants(results, comparisons)
+            if selection is None or variant.name in selection.variants
+        ],
         summary=summary.summarise(
             told(comparisons),
             runs,
             [
+                *([] if selection is None else selection.words()),
                 *([] if results.standing is None else results.standing.words()),
                 *unreadable_runs(runs),
             ],
@@ -134,11 +152,12 @@ def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
     ] or list(comparisons)
 
 
-def _comparisons(results: Source, names: Sequence[str]) -> list[Comparison]:
+def _comparisons(results: Source, names: Sequence[str], begin: Progress) -> list[Comparison]:
     """A comparison per metric; a metric that cannot be compared (no run that counts has it) is left
     out."""
     found = []
     for name in names:
+        begin(f"comparing {name}")
         try:
             found.append(compare(results.runs, name, baseline=_baseline(results)))
         except UsageError:
@@ -166,11 +185,11 @@ def _baseline(results: Source) -> str | None:
 def _variants(results: Source, comparisons: Sequence[Comparison]) -> list[VariantInfo]:
     names = dict.fromkeys([*results.manifest.variants, *(run.variant for run in results.runs)])
     baseline = comparisons[0].baseline if comparisons else results.manifest.baseline
-    counts = [(name, sum(run.variant == name for run in results.runs)) for name in names]
+    counts = Counter(run.variant for run in results.runs)
     return [
-        VariantInfo(name=name, baseline=name == baseline, runs=count)
-        for name, count in counts
-        if count
+        VariantInfo(name=name, baseline=name == baseline, runs=counts[name])
+        for name in names
+        if counts[name]
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ..charts.reference import Reference
 from ..compare.published import Published
 from .assemble import assemble
-from .model.source import Source
+from .model.source import Progress, Source
 from .page.html import render
 from .sections.maps import run_maps
 from .sections.profiles import run_profiles
@@ -20,6 +20,7 @@ def build_report(
     references: Sequence[Reference] = (),
     published: Published | None = None,
     lines: str | None = None,
+    progress: Progress | None = None,
 ) -> str:
     """The report of opened results, as one HTML file that needs no network.
 
@@ -30,12 +31,13 @@ def build_report(
         lines: the factor whose levels are lines over the load, with a panel per variant.
         base: directory that the file will be written to; evidence is linked relative to it.
         Default: the results' own.
+        progress: called with each step that begins.
 
     Raises IolabError where the page's script has not been built (`make setup`), UsageError where
     `lines` splits no chart.
     """
     maps = run_maps(results)
     payload, details = assemble(
-        results, results.path if base is None else base, references, published, lines
+        results, results.path if base is None else base, references, published, lines, progress
     )
     return render(payload, details, maps, run_profiles(results))

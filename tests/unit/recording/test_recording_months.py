@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_read_is_not_an_empty_one(
     assert kept.lines(path) == {}
     append_line(path, {"number": 1})
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", refused)
+        patch.setattr(tail_reader, "open_regular", refused)
         with pytest.raises(
             ResultsError, match=r"lines\.jsonl: can't read what it holds: Too many open files"
         ):

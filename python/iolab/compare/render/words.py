@@ -129,7 +129,8 @@ def interval_text(
 def factors_text(change: Change, comparison: Comparison) -> str:
     """`[x 0.011, x 250]`: the interval of a ratio that reaches beyond tenfold; empty for any other.
 
-    In per cent its lower end would round to an impossible -100.
+    In per cent its lower end would round to an impossible -100. An end beyond a thousandfold says
+    only that the interval is as good as open there: `[< x 0.001, > x 1000]`.
     """
     if (
         comparison.metric.change != "ratio"
@@ -138,8 +139,18 @@ def factors_text(change: Change, comparison: Comparison) -> str:
         or _tells(change.high, comparison)
     ):
         return ""
-    low, high = (short(1 + end, 2) for end in (change.low, change.high))
-    return f"[x {low}, x {high}]"
+    low, high = (_factor_text(1 + end) for end in (change.low, change.high))
+    return f"[{low}, {high}]"
+
+
+def _factor_text(factor: float) -> str:
+    if factor > MOST_FACTOR:
+        return f"> x {MOST_FACTOR}"
+    return f"< x {1 / MOST_FACTOR}" if factor < 1 / MOST_FACTOR else f"x {short(factor, 2)}"
+
+
+MOST_FACTOR = 1000
+"""A change by more than this, or by less than its inverse, is not written as a number."""
 
 
 def test_text(change: Change | None) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from ...results.evidence.completeness import Standing
 from ...results.evidence.manifest import Manifest
 from ...results.evidence.model import Histogram, Run, Series
+
+Progress = Callable[[str], object]
+"""Called with what is done next, as a phrase such as "comparing write.iops"."""
 
 
 class Source(Protocol):
@@ -61,3 +64,25 @@ class Source(Protocol):
     def environments(self) -> Mapping[str, dict[str, Any]]:
         """The same of each host; that of a single one under an empty name."""
         ...
+
+
+class Shown:
+    """Results as the report reads them, with the runs of some variants alone."""
+
+    def __init__(self, results: Source, variants: Collection[str]) -> None:
+        self._results, self._variants = results, frozenset(variants)
+        self.runs: Sequence[Run] = self._of(results.runs)
+
+    def _of(self, runs: Sequence[Run]) -> list[Run]:
+        return [run for run in runs if run.variant in self._variants]
+
+    def step_runs(self) -> list[Run]:
+        """See `Source.step_runs`."""
+        return self._of(self._results.step_runs())
+
+    def window_runs(self) -> list[Run]:
+        """See `Source.window_runs`."""
+        return self._of(self._results.window_runs())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._results, name)

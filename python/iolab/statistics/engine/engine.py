@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,12 +120,10 @@ class Engine:
                 "preserve_insertion_order": False,
             },
         )
-        try:  # it would be drawn among the data
+        # a progress bar would be drawn among the data. In a notebook without ipywidgets DuckDB has
+        # disabled it, and refuses every setting of it
+        with suppress(duckdb.InvalidInputException):
             self._connection.execute("SET enable_progress_bar = false")
-        except (
-            duckdb.InvalidInputException
-        ):  # in a notebook without ipywidgets DuckDB refuses to have it set, even to what it is
-            self._connection.execute(f"SET progress_bar_time = {2**31 - 1}")
         self._connection.execute("SET lock_configuration = true")
         self._halt = HALT.get()
         if self._halt is not None and not self._halt.begin(self._connection):
