@@ -76,3 +76,17 @@ def test_what_can_be_derived_is_repaired_and_nothing_is_removed(
 def test_what_is_no_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", str(tmp_path)]) in (2, 3)
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_who_can_repair_a_directory_of_another_user_is_named(
+    recording: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    map_file(recording, 2, "io.size").unlink()
+    assert run(["verify", str(recording)]) == 1
+    assert capsys.readouterr().out.endswith("can be rebuilt: iolab verify --repair\n")
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert run(["verify", str(recording)]) == 1
+    assert capsys.readouterr().out.endswith(
+        f"iolab verify --repair, run by its owner: {recording} belongs to another user\n"
+    )

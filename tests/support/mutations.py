@@ -1,24 +1,29 @@
 """Recordings with every kind of file, what is asked of them, and files of them that are changed,
 cut or deleted.
 
-    python tests/support/mutations.py [HOW MANY [SEED]]
+    python tests/support/mutations.py [HOW MANY [SEED [DELETED]]]
 
 prints how many of the changes were told, refused, or harmless, and each that changed an answer
-without a word.
+without a word. DELETED files are deleted together, then `verify --repair` runs; 0 stands for single
+changes of any kind.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io as streams
+import itertools
+import json
 import os
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +48,8 @@ QUESTIONS = (
     ["show"],
     ["heatmap"],
 )
+SECONDS = 120.0
+"""How long all questions of a changed recording may take."""
 TOLD = (
     "damaged",
     "missing",
@@ -117,6 +124,32 @@ def mutations(recording: Path, how_many: int, seed: int) -> Iterator[Mutation]:
         yield Mutation(file, how, chance.randrange(size) if size else 0, chance.randrange(8))
 
 
+def deletions(
+    recording: Path, together: int, how_many: int, seed: int
+) -> list[tuple[Mutation, ...]]:
+    """So many sets of files that are deleted together, in random order; none twice. Half of them
+    contain a list or the lock, and a file of a segment."""
+    chance = random.Random(seed)
+    files = sorted(
+        str(path.relative_to(recording)) for path in recording.rglob("*") if path.is_file()
+    )
+    lists = [name for name in files if name.endswith(".jsonl") or name == "lock"]
+    segments = [name for name in files if name.endswith((".parquet", ".arrows"))]
+    found: dict[tuple[str, ...], None] = {}
+    if together == 1:
+        found = {(name,): None for name in files}
+    most = sum(1 for _ in itertools.combinations(files, together))
+    while len(found) < min(how_many, most):
+        if len(found) % 2 and together > 1:
+            rest = chance.sample(segments, together - 1)
+            found[tuple(sorted([chance.choice(lists), *rest]))] = None
+        else:
+            found[tuple(sorted(chance.sample(files, together)))] = None
+    sets = [tuple(Mutation(name, "delete") for name in names) for names in found][:how_many]
+    chance.shuffle(sets)
+    return sets
+
+
 def answers(recording: Path) -> list[tuple[int, str, str]]:
     """(exit code, what is printed, words) of each question."""
     found = []
@@ -124,8 +157,15 @@ def answers(recording: Path) -> list[tuple[int, str, str]]:
         out, words = streams.StringIO(), streams.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(words):
             code = run([question[0], str(recording), *question[1:]])
-        found.append((code, out.getvalue(), words.getvalue()))
+        printed = _without_sizes(out.getvalue()) if "show" in question else out.getvalue()
+        found.append((code, printed, words.getvalue()))
     return found
+
+
+def _without_sizes(text: str) -> str:
+    """What `show` prints without bytes on disk, which a repair may change."""
+    text = re.sub(r'"bytes": \{[^}]*\}', "", text)
+    return re.sub(r"(?m)^on disk .*$", "", text)
 
 
 def outcome(
@@ -143,6 +183,8 @@ def outcome(
             kinds.add("refused")
         elif (found, words) == (whole, said):
             kinds.add("harmless")
+        elif uncovered := _uncovered(whole, found):
+            wrong.append(f"{name}: {uncovered}")
         elif any(
             word in found + words and (found + words).count(word) > (whole + said).count(word)
             for word in TOLD
@@ -155,6 +197,35 @@ def outcome(
     ), wrong
 
 
+def _uncovered(before: str, after: str) -> str:
+    """A column of a series that has another value than before, though nothing says that its time is
+    lost; empty where there is none."""
+    try:
+        whole, found = json.loads(before), json.loads(after)
+    except ValueError:
+        return ""
+    if whole.get("kind") != "series" or whole["interval_ns"] != found.get("interval_ns"):
+        return ""
+    interval, lost = whole["interval_ns"], dict(found["lost_by_column"])
+    # the neighbour of a lost column may be covered in part
+    lost |= {column: 0 for column, value in enumerate(found["values"]) if value is None}
+    lost |= {column + step: 0 for column in list(lost) for step in (-1, 1)}
+    lost_before = {whole["t0_ns"] + at * interval: n for at, n in whole["lost_by_column"]}
+    values = {whole["t0_ns"] + at * interval: value for at, value in enumerate(whole["values"])}
+    for column, value in enumerate(found["values"]):
+        time_ns = found["t0_ns"] + column * interval
+        is_within = found["first_ns"] <= time_ns and time_ns + interval <= found["until_ns"]
+        if (
+            is_within
+            and value is not None
+            and value != values.get(time_ns)
+            and column not in lost
+            and time_ns not in lost_before
+        ):
+            return f"column {column} has {value}, not {values.get(time_ns)}, and no loss"
+    return ""
+
+
 def _difference(before: str, after: str) -> str:
     place = next(
         (at for at, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), 0
@@ -162,12 +233,40 @@ def _difference(before: str, after: str) -> str:
     return f"{before[max(0, place - 80) : place + 40]!r} became {after[max(0, place - 80) : place + 40]!r}"
 
 
-def run_all(
-    folder: Path, how_many: int, seed: int, tell: bool = False
+@contextlib.contextmanager
+def _bounded(seconds: float) -> Iterator[None]:
+    """TimeoutError in what takes longer."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError(f"longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _repair(recording: Path) -> list[str]:
+    """What is wrong with `verify --repair`: it crashes, or takes a finding that it did not repair
+    for repaired."""
+    out, words = streams.StringIO(), streams.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(words):
+        code = run(["verify", str(recording), "--repair", "--format", "json"])
+    if "Traceback" in words.getvalue() or code not in (0, 1, 3):
+        return [f"verify --repair: {code} {words.getvalue()[-300:]}"]
+    return []
+
+
+def run_sets(
+    folder: Path, sets: Sequence[Sequence[Mutation]], *, repair: bool, tell: bool = False
 ) -> tuple[Counter[str], list[str]]:
-    """Outcomes by kind, and what was wrong."""
-    whole = written(folder)
-    place = folder / "mutated"
+    """Outcomes by kind, and what was wrong, of changes that are made together. `repair`: ask again
+    after `verify --repair`."""
+    whole = folder / "r" if (folder / "r").is_dir() else written(folder)
+    place = folder / f"mutated-{os.getpid()}"
 
     def fresh() -> Path:
         shutil.rmtree(place, ignore_errors=True)
@@ -178,29 +277,50 @@ def run_all(
     assert all(code == 0 for code, *_ in before), before
     found: Counter[str] = Counter()
     wrong: list[str] = []
-    for number, mutation in enumerate(mutations(whole, how_many, seed)):
-        mutation.apply(fresh())
+    for number, changes in enumerate(sets):
+        fresh()
+        for mutation in changes:
+            mutation.apply(place)
+        words: list[str] = []
         try:
-            kind, words = outcome(before, answers(place))
+            with _bounded(SECONDS):
+                kind, words = outcome(before, answers(place))
+                if repair:
+                    words += _repair(place)
+                    after, more = outcome(before, answers(place))
+                    words += [f"after a repair: {each}" for each in more]
+                    kind = "silent" if words else kind
+                    found[f"{after} after a repair"] += 1
+        except TimeoutError as error:
+            kind, words = "hang", [str(error)]
         except Exception as error:
             kind, words = "traceback", [f"{type(error).__name__}: {error}"]
         found[kind] += 1
-        wrong += [f"{mutation}: {each}" for each in words]
+        name = " + ".join(f"{each.how} {each.file} {each.place} {each.bit}" for each in changes)
+        wrong += [f"{name}: {each}" for each in words]
         if tell and words:
-            print(f"{mutation}: {words[0]}", flush=True)
+            print(f"{name}: {words[0]}", flush=True)
         if tell and number % 50 == 49:
-            print(f"{number + 1} of {how_many}: {dict(found)}", flush=True)
+            print(f"{number + 1} of {len(sets)}: {dict(found)}", flush=True)
     return found, wrong
+
+
+def run_all(
+    folder: Path, how_many: int, seed: int, tell: bool = False, together: int = 0
+) -> tuple[Counter[str], list[str]]:
+    """`run_sets` of so many single changes, or of so many sets of `together` deletions, which are
+    repaired as well."""
+    whole = written(folder)
+    if not together:
+        sets = [(mutation,) for mutation in mutations(whole, how_many, seed)]
+        return run_sets(folder, sets, repair=False, tell=tell)
+    return run_sets(folder, deletions(whole, together, how_many, seed), repair=True, tell=tell)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--write"]:
         write(Path(sys.argv[2]))
+    numbers = [*map(int, sys.argv[1:]), *(1000, 1, 0)[len(sys.argv) - 1 :]]
     with tempfile.TemporaryDirectory(prefix="iolab-mutations-") as name:
-        counted, _ = run_all(
-            Path(name),
-            int(sys.argv[1]) if sys.argv[1:] else 1000,
-            int(sys.argv[2]) if sys.argv[2:] else 1,
-            tell=True,
-        )
+        counted, _ = run_all(Path(name), numbers[0], numbers[1], tell=True, together=numbers[2])
         print(dict(counted))

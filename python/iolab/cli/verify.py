@@ -80,9 +80,7 @@ def lines(path: Path, found: Verification) -> list[str]:
     derived = sum(
         each.is_derived and not each.is_repaired and each.kind != "stale" for each in found.findings
     )
-    more = (
-        [f"{_counted(derived, 'finding')} can be rebuilt: iolab verify --repair"] if derived else []
-    )
+    more = [_advice(path, derived)] if derived else []
     if stale:
         more.append(
             f"{_counted(stale, 'cache')} made by another iolab or for other evidence: the next command that needs it rebuilds it"
@@ -94,6 +92,15 @@ def lines(path: Path, found: Verification) -> list[str]:
         f"{end}{f', {repaired} repaired' if repaired else ''}",
         *more,
     ]
+
+
+def _advice(path: Path, derived: int) -> str:
+    """How so many findings are repaired. A directory of another user is left as it is, even with
+    `--repair`."""
+    from ..files import is_foreign
+
+    owner = f", run by its owner: {path} belongs to another user" if is_foreign(path) else ""
+    return f"{_counted(derived, 'finding')} can be rebuilt: iolab verify --repair{owner}"
 
 
 def _line(each: Finding) -> str:

@@ -34,6 +34,7 @@ from .base.loss_log import Noted, damage, is_time, noted
 from .base.metadata import Facts, read_facts
 from .base.tail_reader import Numbered
 from .read.damage import Damage, damaged_lists, is_written, told_by_lock
+from .segments.segment_list import find_lost_files, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
     Segment,
@@ -217,9 +218,23 @@ class Catalogue:
                     (number, path, "it is missing", facts)
                     for number, path, facts in self._missing[kind]
                 ),
+                *(
+                    (number, sealed_file(self.path, number, kind), "it is missing", facts[kind])
+                    for number, facts in self._unlisted_losses.items()
+                    if kind in facts
+                ),
             ]
             for kind in KINDS
         }
+
+    @cached_property
+    def _unlisted_losses(self) -> Mapping[int, Mapping[Kind, Mapping[str, Any]]]:
+        """Sealed files that are missing, where the list of segments is damaged and has no line of
+        them, by number and kind, with what is known of their content."""
+        through = self.facts.dropped_through
+        if is_list_whole(self.path, self.lock, through, is_signed=self.facts.is_signed):
+            return {}
+        return find_lost_files(self.path, through)
 
     @cached_property
     def _missing(self) -> Mapping[Kind, list[tuple[int, Path, Mapping[str, Any]]]]:
@@ -238,7 +253,7 @@ class Catalogue:
             holds_rows = (
                 isinstance(facts, dict)
                 and isinstance(facts.get("sources"), dict)
-                and isinstance(facts.get("first_ns"), int)
+                and "first_ns" in facts
             )
             # an older iolab deleted what has a label without a line that says so
             is_told = "digests" in line or line.get("label") is None
@@ -261,7 +276,7 @@ class Catalogue:
             if (
                 number <= self.facts.dropped_through
                 and isinstance(digests, dict)
-                and digests.get("io.latency")
+                and (digests.get("io.latency") or line.get("lost"))
                 and isinstance(last_ns, int)
                 and last_ns > until
             ):
@@ -301,7 +316,7 @@ class Catalogue:
         found = []
         for name in MAP_NAMES:
             part = part_of(self.path, line, number, name)
-            if part.crc32 is None:
+            if part.crc32 is None and name not in line.get("lost", ()):
                 continue
             try:
                 status = part.path.stat()
@@ -406,7 +421,7 @@ class Catalogue:
                 for source, counts in facts["sources"].items()
             ]
         if unknown:
-            segments, told = self.segments_of(kind), self.told_ns()
+            segments, told = self.segments_of(kind), self.told_ns() or self._last_ns() + 1
             for number, words in unknown.items():
                 first = max(
                     (each.last_ns for each in segments if each.number <= number), default=None

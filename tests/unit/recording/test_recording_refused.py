@@ -120,7 +120,7 @@ def test_a_segment_that_can_not_be_read_for_a_moment_grows_old_like_others(
                 "first_ns": None,
                 "last_ns": None,
             }
-            patch.setattr(segments, "_own_facts", lambda _: nothing)
+            patch.setattr(segments, "own_facts", lambda _: nothing)
             writer.tick(clock.realtime_ns())
         clock.sleep(75)
         writer.tick(clock.realtime_ns())

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ResultsError
-from ...files import EVIDENCE, read_regular
 from ...integrity import Finding, Progress, Verification
 from ..base.checked_files import Part, check, damages
 from ..base.layout import (
@@ -19,16 +18,15 @@ from ..base.layout import (
     KINDS,
     MAPS,
     SEGMENTS,
-    hot_numbers,
     replacing,
     sealed_file,
     sealed_numbers,
     telling,
 )
-from ..base.lines import CRC, line_of, objects
 from ..base.lock import read, take_lock, tell
 from ..base.metadata import read_facts
-from ..segments.segments import MAP_NAMES, note_segment, note_unlisted, noted_segments, part_of
+from ..segments.segment_list import rebuild_list
+from ..segments.segments import MAP_NAMES, note_segment, noted_segments, part_of
 from .damage import damaged_lists
 from .recording import Recording
 
@@ -249,7 +247,7 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
                 }
                 note_segment(path, number, facts)
         if any(each.is_derived and not each.path.startswith(MAPS) for each in found):
-            _relisted(path)
+            rebuild_list(path)
             done |= {
                 each.path for each in found if each.is_derived and not each.path.startswith(MAPS)
             }
@@ -258,42 +256,3 @@ def _repaired(path: Path, found: list[Finding]) -> list[Finding]:
         return [replace(each, is_repaired=each.is_derived and each.path in done) for each in found]
     finally:
         lock.close()
-
-
-def _relisted(path: Path) -> None:
-    """Write `segments.jsonl` anew where lines of it are damaged, which are kept beside it; then
-    lines of whole files that have none."""
-    place = path / SEGMENTS
-    if place.exists():
-        data = read_regular(place, limit=EVIDENCE)
-        lines = list(objects(data))
-        if None in lines:
-            with replacing(place.with_name(f"{SEGMENTS}.damaged")) as kept:
-                kept.write_bytes(data)
-            with replacing(place) as temporary:
-                temporary.write_text(
-                    "".join(
-                        f"{line_of({name: value for name, value in line.items() if name != CRC})}\n"
-                        for line in lines
-                        if line is not None
-                    ),
-                    encoding="ascii",
-                )
-    through = read_facts(path).dropped_through
-    for number in sorted(
-        {number for kind in KINDS for number in sealed_numbers(path / kind)}
-        - {number for kind in KINDS for number in hot_numbers(path, kind)}
-    ):
-        if number > through:
-            held = [
-                sealed_file(path, number, kind)
-                for kind in KINDS
-                if sealed_file(path, number, kind).exists()
-            ]
-            if not damages(
-                [
-                    part_of(path, noted_segments(path).get(number, {}), number, each.parent.name)
-                    for each in held
-                ]
-            ):
-                note_unlisted(path, number)

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from ... import _core
 from ..base.grids import WITHOUT
 from ..base.schema import LATENCY_BITS
-from .sealing import KEY, numbers
+from .sealing import KEY, Tally, numbers
 
 NAMES = ("io.latency", "io.offset", "io.size")
 
@@ -57,11 +57,13 @@ class Maps:
     def __init__(self, largest_offset: int) -> None:
         self.width = offset_width(largest_offset)
         self._parts: dict[str, list[pa.Table]] = {name: [] for name in NAMES}
+        self._events = Tally()
 
     def take(self, source: str, part: pa.Table) -> None:
         """Count events of one source, in the order of time, each column in one piece."""
         if not part.num_rows:
             return
+        self._events.count(source, part)
         seconds = np.floor_divide(numbers(part, "time_ns"), _SECOND)
         steps = np.concatenate([[False], seconds[1:] != seconds[:-1]])
         columns = np.cumsum(steps)
@@ -122,9 +124,11 @@ class Maps:
         return summed.sort_by([(key, "ascending") for key in keys])
 
     def write(self, path: Path, name: str) -> None:
-        """Write one map as Parquet; the width of offset buckets stands in its metadata."""
+        """Write one map as Parquet; its metadata has the width of offset buckets, and span and number
+        of the events by source."""
         facts = {
             "schema": 1,
+            "events": self._events.span(),
             **({"width": self.width} if name == "io.offset" else {"bits": LATENCY_BITS}),
         }
         delta = {

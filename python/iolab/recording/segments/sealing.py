@@ -103,25 +103,42 @@ class Tally:
         """Count rows of one source in the order of time."""
         if not part.num_rows:
             return
+        seen = self.count(source, part)
+        if "count" in part.column_names:
+            counts: npt.NDArray[Any] | None = numbers(part, "count")
+            assert counts is not None
+            if int(counts.sum()) == part.num_rows and int(counts.max(initial=1)) == 1:
+                counts = None
+            for name, totals in self._names.items():
+                _count_names(part.column(name).chunk(0), counts, totals)
+            _keep_largest(part, seen)
+
+    def count(self, source: str, part: pa.Table) -> dict[str, Any]:
+        """Count rows as `take` does, without names and sizes. Returns what is counted of their
+        source."""
         times = numbers(part, "time_ns")
         events = part.num_rows
+        if "count" in part.column_names:
+            events = int(numbers(part, "count").sum())
         seen = self.sources.setdefault(
             source, {"events": 0, "rows": 0, "first_ns": int(times[0]), "last_ns": int(times[-1])}
         )
-        counts: npt.NDArray[Any] | None = None
-        if "count" in part.column_names:
-            counts = numbers(part, "count")
-            events = int(counts.sum())
-            counts = None if events == part.num_rows and int(counts.max(initial=1)) == 1 else counts
-            for name, held in self._names.items():
-                _count_names(part.column(name).chunk(0), counts, held)
-            _keep_largest(part, seen)
         self.rows += part.num_rows
         seen |= {
             "events": seen["events"] + events,
             "rows": seen["rows"] + part.num_rows,
             "first_ns": min(seen["first_ns"], int(times[0])),
             "last_ns": max(seen["last_ns"], int(times[-1])),
+        }
+        return seen
+
+    def span(self) -> dict[str, Any]:
+        """Rows, first_ns, last_ns and sources, as `facts` has them."""
+        return {
+            "rows": self.rows,
+            "first_ns": min((each["first_ns"] for each in self.sources.values()), default=None),
+            "last_ns": max((each["last_ns"] for each in self.sources.values()), default=None),
+            "sources": self.sources,
         }
 
     def facts(self) -> dict[str, Any]:
@@ -137,10 +154,7 @@ class Tally:
             if held
         }
         return {
-            "rows": self.rows,
-            "first_ns": min((each["first_ns"] for each in self.sources.values()), default=None),
-            "last_ns": max((each["last_ns"] for each in self.sources.values()), default=None),
-            "sources": self.sources,
+            **self.span(),
             "names": {name: dict(pairs[:LARGEST]) for name, pairs in ranked.items()},
             "distinct": {name: len(pairs) for name, pairs in ranked.items()},
             "other": {

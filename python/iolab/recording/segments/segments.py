@@ -75,9 +75,11 @@ def write_segment(
     facts: dict[str, Any] = {}
     with telling(directory, "seal a segment"):
         if any(batch.num_rows for batch in events):
-            facts = _write_events(directory, number, events, losses, label)
+            about = _about_samples(directory, number, samples)
+            facts = _write_events(directory, number, events, losses, label, about)
         if any(batch.num_rows for batch in samples):
-            facts["samples"] = _write_samples(directory, number, samples)
+            has_events = bool(facts) or sealed_file(directory, number, "events").exists()
+            facts["samples"] = _write_samples(directory, number, samples, has_events)
         if facts:
             note_segment(directory, number, facts)
     return facts
@@ -89,6 +91,7 @@ def _write_events(
     batches: Sequence[pa.RecordBatch],
     losses: Mapping[str, int],
     label: str | None,
+    samples: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     from ..base.schema import EVENTS
     from .maps import Maps
@@ -104,6 +107,7 @@ def _write_events(
             **tally.facts(),
             "offset_width": maps.width,
             "label": label,
+            "samples": samples,
         }
         for source, each in found["sources"].items():
             each["losses"] = losses.get(source, 0)
@@ -124,8 +128,27 @@ def _write_events(
     return facts()
 
 
-def _write_samples(
+def _about_samples(
     directory: Path, number: int, batches: Sequence[pa.RecordBatch]
+) -> dict[str, Any] | None:
+    """What the samples of a segment are, for its events to say; None where it has none."""
+    from .sealing import Tally
+
+    path = sealed_file(directory, number, "samples")
+    if path.exists():
+        about = own_facts(path)
+    elif any(batch.num_rows for batch in batches):
+        tally = Tally()
+        for _ in _counted(batches, tally):
+            pass
+        about = tally.facts()
+    else:
+        return None
+    return {name: about[name] for name in ("rows", "first_ns", "last_ns", "sources")}
+
+
+def _write_samples(
+    directory: Path, number: int, batches: Sequence[pa.RecordBatch], has_events: bool
 ) -> dict[str, Any]:
     from ..base.schema import SAMPLES
     from .sealing import Tally, write_parquet
@@ -137,6 +160,7 @@ def _write_samples(
         return {
             "schema": 1,
             "number": number,
+            "has_events": has_events,
             **{name: found[name] for name in ("rows", "first_ns", "last_ns", "sources")},
         }
 
@@ -168,6 +192,7 @@ def note_segment(directory: Path, number: int, facts: Mapping[str, Any]) -> None
     for name, path in _files_of(directory, number):
         with suppress(FileNotFoundError):
             sizes[name], digests[name] = digest(path)
+    facts = {name: value for name, value in facts.items() if (name, value) != ("samples", None)}
     append_line(
         directory / SEGMENTS, {**facts, "number": number, "bytes": sizes, "digests": digests}
     )
@@ -183,7 +208,7 @@ def note_unlisted(directory: Path, number: int) -> None:
     }
     if all((line.get("bytes") or {}).get(kind) for kind in held):
         return
-    facts = {kind: _own_facts(path) for kind, path in held.items()}
+    facts = {kind: own_facts(path) for kind, path in held.items()}
     if any("damaged" in each for each in facts.values()):
         return
     with telling(directory / SEGMENTS, "add a line"):
@@ -307,7 +332,7 @@ def facts_of_segments(
             yield (
                 number,
                 path,
-                {**_own_facts(path), "lost": told if has_facts else {}, "bytes": status.st_size},
+                {**own_facts(path), "lost": told if has_facts else {}, "bytes": status.st_size},
             )
 
 
@@ -347,7 +372,8 @@ def _is_listed(lines: Mapping[int, Mapping[str, Any]], number: int, kind: Kind) 
 _NOTHING: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
 
 
-def _own_facts(path: Path) -> dict[str, Any]:
+def own_facts(path: Path) -> dict[str, Any]:
+    """What a sealed file says of itself; `damaged` says why where it can't be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -22,8 +22,9 @@ from ..base.lines import append_line
 from ..base.loss_log import damage
 from ..base.metadata import Facts, read_facts
 from ..base.schema import schema_of
-from ..read.damage import damaged_lists
+from ..read.damage import damaged_lists, told_by_lock
 from ..segments.hot import HotRead, last_ns, read_hot
+from ..segments.segment_list import is_list_whole, rebuild_list
 from ..segments.segments import note_unlisted, write_segment
 
 
@@ -40,10 +41,13 @@ def highest_number(directory: Path) -> int:
     )
 
 
-def note_damage(directory: Path) -> None:
-    """Note what is damaged of the files that a writer writes anew or adds to: what is told of it
-    now would be so no more."""
-    for each in damaged_lists(directory, read_facts(directory)):
+def note_damage(directory: Path, facts: Facts) -> None:
+    """Note the damage of files that a writer replaces or appends to, as they will no longer show
+    it. A damaged list of segments is rebuilt, with lines of lost segments. ResultsError where the
+    disk refuses."""
+    lock = told_by_lock(directory, facts)
+    is_whole = is_list_whole(directory, lock, facts.dropped_through, is_signed=facts.is_signed)
+    for each in list(damaged_lists(directory, facts)):
         if each.stays:
             continue
         _note(
@@ -57,6 +61,8 @@ def note_damage(directory: Path) -> None:
                 "words": str(each),
             },
         )
+    if not is_whole:
+        rebuild_list(directory)
 
 
 def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:

@@ -372,6 +372,7 @@ def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[st
         **{name: line.get(name) for name in ("first_ns", "last_ns", "offset_width")},
         "sources": {source: {} for source in line.get("sources", {})},
         "maps": line.get("maps") or _map_bytes(directory, number),
+        **({"lost": line["lost"]} if "lost" in line else {}),
         **{
             name: {each: held.get(each) for each in MAP_NAMES}
             for name in ("bytes", "digests")

@@ -196,7 +196,7 @@ class RecordingWriter:
         try:
             facts = read_facts(path)
             remove_temporary(path)
-            note_damage(path)
+            note_damage(path, facts)
             finish_dropping(path, facts)
             alive_ns = told(lock.fileno(), facts.is_signed) or changed(
                 lock.fileno(), facts.is_signed

@@ -50,7 +50,7 @@ class Gone:
         return int(self.first_ns[held].min()), int(self.last_ns[held].max())
 
 
-_held: dict[Path, tuple[tuple[int, int, int, int], Gone]] = {}
+_held: dict[Path, tuple[tuple[int, ...], Gone]] = {}
 _guard = threading.Lock()
 
 
@@ -63,8 +63,9 @@ def gone(snap: Snapshot) -> Gone:
         status = folder.stat()
     except OSError:
         return _made({}, [])
-    # lines that can be believed again after a repair tell more
-    seen = (status.st_ino, status.st_mtime_ns, through, lines.damaged)
+    # a repair rebuilds the list: more of its lines can be read then
+    list_inode = _inode(snap.place / layout.SEGMENTS)
+    seen = (status.st_ino, status.st_mtime_ns, through, lines.damaged, list_inode)
     with _guard:
         held = _held.pop(folder, None)
         if held is None or held[0] != seen:
@@ -82,6 +83,13 @@ def gone(snap: Snapshot) -> Gone:
             while len(_held) > MOST:
                 del _held[next(iter(_held))]
         return held[1]
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _made(lines: Lines, numbers: list[int]) -> Gone:
