@@ -17,7 +17,7 @@ from iolab.recording.catalogue import Catalogue
 from iolab.recording.read.recording import Recording
 from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
+from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.engine import Engine
 from support.recordings import SECOND, START, events
@@ -104,7 +104,8 @@ def test_segments_deleted_during_a_question(
     """Retention deletes what a question is about to read: the answer is that of what remains, as if
     it had been asked a moment later."""
     recording = recorded(tmp_path / "r", 6)
-    really, deleted = Engine.files, []
+    really = Engine.files
+    deleted: list[bool] = []
 
     def files(self: Engine, name: str, parts: Any) -> None:
         if not deleted:
@@ -126,6 +127,8 @@ def test_segments_deleted_during_a_question(
     found = query(recording, "io.ops[process]", from_ns=START)
     after = query(recording, "io.ops[process]", from_ns=START)
     assert deleted
+    assert isinstance(found, Stack)
+    assert isinstance(after, Stack)
     assert found.total == after.total > 0
     assert found.notes == after.notes
     assert recording.damaged() == []
@@ -135,7 +138,8 @@ def test_a_file_deleted_while_it_is_scanned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording = recorded(tmp_path / "r", 3)
-    really, asked = Engine.ask, []
+    really = Engine.ask
+    asked: list[bool] = []
 
     def ask(self: Engine, *arguments: Any) -> dict[str, Any]:
         if not asked:
@@ -146,6 +150,7 @@ def test_a_file_deleted_while_it_is_scanned(
     monkeypatch.setattr(Engine, "ask", ask)
     found = query(recording, "io.ops[process]")
     assert len(asked) > 1
+    assert isinstance(found, Stack)
     assert any("000001.parquet" in note for note in found.notes)
 
 
@@ -156,7 +161,8 @@ def test_segments_sealed_during_a_question(tmp_path: Path, monkeypatch: pytest.M
     writer = RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"})
     writer.append_events(events(ROWS))
     total = sum(events(ROWS).column("count").to_pylist())
-    really, sealed = Catalogue.read.__func__, []  # type: ignore[attr-defined]
+    really = Catalogue.read.__func__  # type: ignore[attr-defined]
+    sealed: list[bool] = []
 
     def read(cls: type[Catalogue], *arguments: Any) -> Catalogue:
         found: Catalogue = really(cls, *arguments)
