@@ -171,6 +171,11 @@ check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clip
 generate: setup $(STAMPS)/dev ## Renew what is generated and committed: schemas, TypeScript types (a stale one fails a test)
 	$(PYTHON) scripts/generate.py
 
+.PHONY: golden
+golden: setup $(STAMPS)/dev ## Renew the full texts in tests/golden from what the tests see now; the diff in git shows what changed
+	@rm -rf tests/golden
+	IOLAB_GOLDEN=renew $(PYTHON) -m pytest -q $$(grep -rlE '\bgolden\(' tests --include='test_*.py' | grep -v test_golden.py)
+
 .PHONY: bench
 bench: setup $(STAMPS)/dev ## Measure speed against named peers and limits, as ratios
 	@for bench in benchmarks/bench_*.py; do $(PYTHON) $$bench; done

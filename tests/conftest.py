@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support.depth import IS_FULL
+from support.golden import Golden
 
 # The time of an example depends on the machine. The gate tries the same examples in every run;
 # at full depth they are random.
@@ -95,6 +96,12 @@ def _first_line(report: Any) -> str:
     """The first line of a failure."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(getattr(crash, "message", report.longrepr)).strip().partition("\n")[0]
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares full texts with tests/golden."""
+    return Golden(request)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from iolab.run.progress import Outcome
 from iolab.study.load import Study, load_study
 from iolab.study.plan import Plan, plan_runs
 from support.acting import study_text
+from support.golden import Golden
 
 
 @pytest.fixture
@@ -44,7 +45,9 @@ def text_of(screen: Console) -> str:
     return screen.file.getvalue()
 
 
-def test_a_line_per_run_has_the_rate_and_that_of_the_block_before(study: Study, plan: Plan) -> None:
+def test_a_line_per_run_has_the_rate_and_that_of_the_block_before(
+    study: Study, plan: Plan, golden: Golden
+) -> None:
     screen = console(terminal=False)
     with Bar(screen) as bar:
         bar.planned(study, plan, Path("out"))
@@ -57,14 +60,7 @@ def test_a_line_per_run_has_the_rate_and_that_of_the_block_before(study: Study, 
             bar.waiting(run, 1.0, 2.0, {})
             bar.ended(run, "finished", "", 60.0, {"write.iops": rate})
         bar.outcome(Outcome(Path("out"), 4, 0, 4, True, 12.0))
-    assert text_of(screen).splitlines() == [
-        "small: 8 runs in 2 blocks, about 0:24, into out",
-        "run 1 of 8, block 1: plain numjobs=1, write 1190 IOPS, 1:00 left",
-        "run 2 of 8, block 1: plain numjobs=4, write 5000 IOPS, 1:00 left",
-        "run 5 of 8, block 2: plain numjobs=1, write 1240 IOPS (block before: 1190), 1:00 left",
-        "run 6 of 8, block 2: plain numjobs=4, write 5100 IOPS (block before: 5000), 1:00 left",
-        "stopped in 0:12: 4 runs finished, 4 not done; results in out",
-    ]
+    golden("cli/progress", text_of(screen))
 
 
 def test_a_terminal_shows_the_devices_rate_against_the_same_cells_mean_in_the_block_before(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -20,6 +21,7 @@ import pytest
 from iolab.cli.main import run
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
+from support.golden import Golden
 from support.waiting import PATIENCE, gone, recorded_events, until, up_to_date
 
 FRAMES = Path(__file__).parents[1] / "support/frames.py"
@@ -176,38 +178,30 @@ def test_the_same_directory_is_gone_on_with(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code"),
     [
-        (
-            ["blok"],
-            2,
-            "unknown source 'blok'; there are: block, syscall, counters; a command to record comes after --",
-        ),
-        (["--device", "no-such-disk"], 2, "--device no-such-disk: no such block device"),
-        (["--duration", "soon"], 2, "--duration: 'soon' is not a duration"),
-        (["--duration", "0"], 2, "--duration: '0' is not a time"),
-        (["--duration", "3s", "--", "true"], 2, "--duration cannot be combined with a COMMAND"),
-        (["--budget", "much"], 2, "--budget"),
-        (["--budget", "0%"], 2, "leaves nothing"),
-        (
-            ["--budget", "10"],
-            2,
-            "--budget: '10' is 10 bytes a second, too few to record with; write a unit, such as 10MiB/s, or 10% of",
-        ),
-        (["--keep", "lots"], 2, "--keep: 'lots' is not a size"),
-        (["--keep", "10"], 2, "--keep: '10' is 10 bytes, less than a single segment"),
-        (["--fs", "/no/such/place"], 2, "does not exist"),
-        (["-o", "file"], 2, "file: is a file, not a directory"),
-        (["-o", "full"], 2, "full: is not empty and holds no recording"),
-        (["--", "no-such-program"], 2, "no-such-program: no such program"),
+        (["blok"], 2),
+        (["--device", "no-such-disk"], 2),
+        (["--duration", "soon"], 2),
+        (["--duration", "0"], 2),
+        (["--duration", "3s", "--", "true"], 2),
+        (["--budget", "much"], 2),
+        (["--budget", "0%"], 2),
+        (["--budget", "10"], 2),
+        (["--keep", "lots"], 2),
+        (["--keep", "10"], 2),
+        (["--fs", "/no/such/place"], 2),
+        (["-o", "file"], 2),
+        (["-o", "full"], 2),
+        (["--", "no-such-program"], 2),
     ],
 )
 def test_mistakes_are_one_line(
     arguments: list[str],
     code: int,
-    words: str,
     probe: Callable[..., Path],
     capsys: pytest.CaptureFixture[str],
+    golden: Golden,
 ) -> None:
     log = probe()
     Path("file").touch()
@@ -215,7 +209,8 @@ def test_mistakes_are_one_line(
     Path("full/thing").touch()
     got, out, err = said(capsys, "record", *arguments)
     assert (got, out) == (code, "")
-    assert words in err
+    told = re.sub(r"(no such block device;).*", r"\1 DEVICES", err)
+    golden("cli/record-mistakes", f"$ iolab record {' '.join(arguments)}\n{told}")
     assert len(err.strip().splitlines()) == 1
     assert all(gone(start["pid"]) for start in starts(log))
     assert not list(Path().glob("recording-*"))
@@ -504,20 +499,20 @@ def test_another_process_ends_a_recording_whose_owner_is_gone(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "words"),
+    ("arguments", "code"),
     [
-        (["--stop", "nowhere"], 3, "is not a recording"),
-        (["--stop", "r", "block"], 2, "cannot be combined"),
-        (["--stop", "r", "--duration", "2s"], 2, "cannot be combined"),
-        (["--stop", "r", "--", "ls"], 2, "cannot be combined"),
+        (["--stop", "nowhere"], 3),
+        (["--stop", "r", "block"], 2),
+        (["--stop", "r", "--duration", "2s"], 2),
+        (["--stop", "r", "--", "ls"], 2),
     ],
 )
 def test_what_can_not_be_stopped_is_said(
-    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     found, _, err = said(capsys, "record", *arguments)
     assert found == code
-    assert words in err
+    golden("cli/record-not-stopped", f"$ iolab record {' '.join(arguments)}\n{err}")
     assert err.count("\n") == 1
 
 

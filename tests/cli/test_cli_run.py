@@ -18,6 +18,7 @@ from iolab.api import Opened
 from iolab.cli.main import run
 from iolab.results.evidence.manifest import read_manifest
 from support.disks import need_loops
+from support.golden import Golden
 from support.waiting import PATIENCE
 
 STUDY = """
@@ -281,34 +282,30 @@ def test_a_missing_program_is_said_by_the_plan_and_ends_a_run(
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "words"),
+    ("args", "code"),
     [
-        (["--only", "numjobs"], 2, "--only: 'numjobs' names no level"),
-        (["--only", "threads=1"], 2, "--only: 'threads' is not a factor of the study"),
-        (["--only", "numjobs=3"], 2, "--only: there is no numjobs=3; numjobs is one of 1, 4"),
-        (
-            ["--variant", "plane"],
-            2,
-            "--variant: no variant is called 'plane'; did you mean 'plain'",
-        ),
-        (["--repetitions", "0"], 2, "0 is not in the range"),
-        (["--seed", "-1"], 2, "-1 is not in the range"),
-        (["--runtime", "soon"], 2, "'soon' is not a duration"),
-        (["--runtime", "0"], 2, "'0' is not a time"),
-        (["--target", "path"], 2, "--target: 'path' is not a key=value"),
-        (["--target", "paht=/tmp"], 4, "target.paht: is unknown; did you mean 'path'"),
-        (["--target", "kind=tape"], 4, "target.kind: unknown target 'tape'"),
-        (["--format", "json"], 2, "--format is for --dry-run"),
-        (["--format", "xml", "--dry-run"], 2, "'xml' is not one of"),
-        (["--frobnicate"], 2, "No such option"),
+        (["--only", "numjobs"], 2),
+        (["--only", "threads=1"], 2),
+        (["--only", "numjobs=3"], 2),
+        (["--variant", "plane"], 2),
+        (["--repetitions", "0"], 2),
+        (["--seed", "-1"], 2),
+        (["--runtime", "soon"], 2),
+        (["--runtime", "0"], 2),
+        (["--target", "path"], 2),
+        (["--target", "paht=/tmp"], 4),
+        (["--target", "kind=tape"], 4),
+        (["--format", "json"], 2),
+        (["--format", "xml", "--dry-run"], 2),
+        (["--frobnicate"], 2),
     ],
 )
 def test_wrong_flags_are_one_line(
-    study: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, words: str
+    study: Path, capsys: pytest.CaptureFixture[str], args: list[str], code: int, golden: Golden
 ) -> None:
     found, out, err = said(capsys, study, *args)
     assert (found, out) == (code, "")
-    assert words in err
+    golden("cli/run-wrong-flags", f"$ iolab run STUDY {' '.join(args)}\n{err}")
     assert err.count("\n") == 1
     assert not Path("results").exists()
 

@@ -11,6 +11,7 @@ import pytest
 
 from iolab.errors import FormatError
 from iolab.formats.fio.json_output import FioJson
+from support.golden import Golden
 
 DATA = Path(__file__).parents[2] / "data" / "formats"
 
@@ -326,24 +327,24 @@ def test_an_error_in_one_job_and_failed_ios_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
+    "data",
     [
-        (b"", "file is empty: fio was killed"),
-        (b" \n\n", "file is empty"),
-        (b"fio: failed to open /x\n", "no JSON in the file"),
-        (b'{"a": 1}', "neither 'jobs' nor 'client_stats'"),
-        (b'{"jobs": [3]}', "not an object"),
-        (b'{\n"fio version": "fio-3.33",\n"jobs": [\n', "JSON ends at line 3"),
-        (b'{\n"fio version": "fio-3.33",\n"jobs": [}\n]}', "fio.json:3: the JSON is damaged"),
-        (b"[" * 100_000, "no JSON"),
-        (b'{"a":' * 100_000, "nested too deeply"),
-        (b'{"jobs": [], "a": ' + b"9" * 5000 + b"}", "absurd length"),
+        b"",
+        b" \n\n",
+        b"fio: failed to open /x\n",
+        b'{"a": 1}',
+        b'{"jobs": [3]}',
+        b'{\n"fio version": "fio-3.33",\n"jobs": [\n',
+        b'{\n"fio version": "fio-3.33",\n"jobs": [}\n]}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"jobs": [], "a": ' + b"9" * 5000 + b"}",
     ],
 )
-def test_a_file_that_cannot_be_read_says_why(data: bytes, words: str) -> None:
+def test_a_file_that_cannot_be_read_says_why(data: bytes, golden: Golden) -> None:
     with pytest.raises(FormatError) as caught:
         read(data)
-    assert words in str(caught.value)
+    golden("formats/fio-json-unreadable", str(caught.value))
     assert str(caught.value).startswith("fio.json")
 
 

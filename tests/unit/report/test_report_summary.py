@@ -14,6 +14,7 @@ from iolab.report.words.credibility import reason_counts, verdict_sentences
 from iolab.report.words.summary import against_baseline, summarise
 from iolab.results.evidence.model import Run
 from iolab.verdict import Level
+from support.golden import Golden
 from support.report_data import invalid, run, suspect, sweep
 
 
@@ -37,33 +38,31 @@ def everything(runs: Sequence[Run], *metrics: str) -> str:
     )
 
 
-def test_a_real_change_is_told_with_counts_mean_and_interval() -> None:
+def test_a_real_change_is_told_with_counts_mean_and_interval(golden: Golden) -> None:
     text = told(sweep(1.5))
-    assert text.startswith("IOPS, writes: significantly higher in 3 of 3 cells; geometric mean +")
-    assert "% [+" in text
-    assert "not significant" not in text
+    assert "3 of 3" in text
+    golden("report/real-change", text)
 
 
-def test_a_fall_is_told_as_a_fall_and_judged_by_the_metrics_direction() -> None:
+def test_a_fall_is_told_as_a_fall_and_judged_by_the_metrics_direction(golden: Golden) -> None:
     runs = sweep(1.5)
     latency = against_baseline(compare(runs, "write.lat.mean"), "project")[0]
-    assert "significantly lower in 3 of 3 cells" in latency.text
+    golden("report/fall", plain(latency.text))
     assert latency.tone == "better"
     assert against_baseline(compare(sweep(0.7), "write.iops"), "project")[0].tone == "worse"
 
 
-def test_no_change_is_not_told_as_a_change() -> None:
+def test_no_change_is_not_told_as_a_change(golden: Golden) -> None:
     sentence = against_baseline(compare(sweep(1.0, noise=0.02), "write.iops"), "project")[0]
-    assert "no significant change (3 cells)" in sentence.text
+    golden("report/no-change", plain(sentence.text))
     assert sentence.tone == "plain"
 
 
-def test_single_pairs_are_estimates_and_say_so() -> None:
+def test_single_pairs_are_estimates_and_say_so(golden: Golden) -> None:
     runs = sweep(1.5, blocks=1)
     text = everything(runs, "write.iops")
-    assert ": higher in 3 of 3 cells" in text
-    assert "rose" not in text
-    assert "no interval and no test" in text
+    assert "significant" not in text
+    golden("report/single-pairs", text)
 
 
 def test_a_change_that_is_written_as_zero_is_neither_higher_nor_lower() -> None:
@@ -86,7 +85,7 @@ def test_shares_change_by_points() -> None:
     assert "%" not in text
 
 
-def test_tables_are_told_one_by_one() -> None:
+def test_tables_are_told_one_by_one(golden: Golden) -> None:
     sentences = against_baseline(
         compare(
             sweep(1.5, more={"media": ["hdd", "ssd"]}),
@@ -97,7 +96,7 @@ def test_tables_are_told_one_by_one() -> None:
         "project",
     )
     assert [sentence.under for sentence in sentences] == [False, True, True]
-    assert plain(sentences[1].text).startswith("media hdd: significantly higher in 3 of 3 cells")
+    golden("report/tables", plain("\n".join(sentence.text for sentence in sentences)))
 
 
 def test_every_variant_gets_its_own_part() -> None:
@@ -106,25 +105,24 @@ def test_every_variant_gets_its_own_part() -> None:
     assert titles == ["one against master", "two against master", "How far to trust this"]
 
 
-def test_one_variant_has_its_span_and_nothing_to_compare_with() -> None:
+def test_one_variant_has_its_span_and_nothing_to_compare_with(golden: Golden) -> None:
     text = everything(sweep(variants=("master",), blocks=1, noise=0), "write.iops")
-    assert "master: nothing to compare with" in text
-    assert "from 100.0 1/s to 696.4 1/s over 3 cells" in text
+    assert {"100.0", "696.4"} <= set(text.split())
+    golden("report/one-variant", text)
 
 
-def test_verdicts_are_counted_with_their_reasons() -> None:
+def test_verdicts_are_counted_with_their_reasons(golden: Golden) -> None:
     runs = [
         *sweep(blocks=2),
         run(90, "project", {"numjobs": 1}, {}, block=3, reasons=[invalid()]),
         run(91, "master", {"numjobs": 1}, {"write.iops": 99.0}, block=3, reasons=[suspect()]),
     ]
     text = "\n".join(sentence.text for sentence in verdict_sentences(runs))
-    assert "Of 14 runs, 12 OK, 1 SUSPECT and 1 INVALID." in text
-    assert "INVALID runs enter no estimate: errors in 1 run (0090-00000000)." in text
-    assert "SUSPECT runs count and are marked: stall in 1 run (0091-00000000)." in text
+    assert {"(0090-00000000).", "(0091-00000000)."} <= set(text.split())
+    golden("report/verdicts", plain(text))
 
 
-def test_all_invalid_says_that_nothing_is_left() -> None:
+def test_all_invalid_says_that_nothing_is_left(golden: Golden) -> None:
     runs = [
         run(1, "a", {"n": 1}, {}, reasons=[invalid()]),
         run(2, "b", {"n": 1}, {}, reasons=[invalid("runtime", "too short")]),
@@ -132,7 +130,7 @@ def test_all_invalid_says_that_nothing_is_left() -> None:
     text = "\n".join(
         plain(sentence.text) for part in summarise([], runs) for sentence in part.sentences
     )
-    assert "Nothing is left to estimate from" in text
+    golden("report/nothing-left", plain(text))
 
 
 def test_published_numbers_are_unjudged() -> None:

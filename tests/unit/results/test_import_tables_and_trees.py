@@ -22,6 +22,7 @@ from iolab.results.open import cache, cache_details
 from iolab.results.open.results import Results
 from iolab.verdict import Level
 from support.fio_files import iostat, job, output
+from support.golden import Golden
 
 LAYOUT = "{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs"
 
@@ -147,25 +148,22 @@ def test_another_fio_version_is_drift(tree: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "message"),
+    "layout",
     [
-        ("{variant}/nothing", "matches nothing below the tree; a path at that depth is"),
-        ("{variant/x", "a brace of the layout is not closed"),
-        (
-            "{variant}/{disks:number}",
-            "unknown type 'number' of field 'disks'; types are str, int, float",
-        ),
-        ("{variant}/{variant}", "field 'variant' appears twice"),
-        ("{a b}", "'{a b}' is not a field name"),
-        ("", "the layout is empty"),
+        "{variant}/nothing",
+        "{variant/x",
+        "{variant}/{disks:number}",
+        "{variant}/{variant}",
+        "{a b}",
+        "",
     ],
 )
 def test_a_layout_that_is_wrong_or_matches_nothing(
-    tree: Path, tmp_path: Path, layout: str, message: str
+    tree: Path, tmp_path: Path, layout: str, golden: Golden
 ) -> None:
     with pytest.raises(UsageError) as caught:
         import_tree(tree, layout, tmp_path / "out")
-    assert message in str(caught.value)
+    golden("import/layout", str(caught.value))
     assert not (tmp_path / "out").exists()
 
 
@@ -264,26 +262,26 @@ TABLE = (
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new"),
     [
-        ("unit\n", "units\n", ":1: the table has no column 'unit'"),
-        (",1/s\nproject", ",\nproject", ":2: 'write.iops' has no unit; units such as 1/s"),
-        ("1/s\nproject", "furlong\nproject", ":2: unknown unit 'furlong'"),
-        ("1/s\nproject", "ms\nproject", ":2: 'write.iops' can't be in ms"),
-        ("120", "fast", ":3: could not convert"),
-        ("120", "nan", ":3: value 'nan' is not finite"),
-        ("project,1,", "project,", ":3: has 4 fields, the header has 5"),
-        ("project", "master", ":3: gives write.iops of the same cell as line 2"),
-        ("project", "", ":3: variant or metric is empty"),
-        (TABLE, "", ": is empty"),
-        (TABLE, "variant,numjobs,metric,value,unit\n", ": has a header but no values"),
+        ("unit\n", "units\n"),
+        (",1/s\nproject", ",\nproject"),
+        ("1/s\nproject", "furlong\nproject"),
+        ("1/s\nproject", "ms\nproject"),
+        ("120", "fast"),
+        ("120", "nan"),
+        ("project,1,", "project,"),
+        ("project", "master"),
+        ("project", ""),
+        (TABLE, ""),
+        (TABLE, "variant,numjobs,metric,value,unit\n"),
     ],
 )
-def test_a_wrong_table_is_told_by_line(old: str, new: str, message: str) -> None:
+def test_a_wrong_table_is_told_by_line(old: str, new: str, golden: Golden) -> None:
     with pytest.raises(FormatError) as caught:
         read_published_table(TABLE.replace(old, new, 1).encode(), "t.csv")
     assert str(caught.value).startswith("t.csv")
-    assert message in str(caught.value)
+    golden("import/table", str(caught.value))
 
 
 @given(st.binary(max_size=200) | st.integers(0, len(TABLE)).map(lambda cut: TABLE[:cut].encode()))

@@ -14,6 +14,7 @@ from iolab.cli.main import run
 from iolab.server.http.access import Door
 from iolab.server.http.app import application
 from iolab.server.queries.routes import ROUTES
+from support.golden import Golden
 from support.recordings import SECOND, START
 from support.service import TOKEN, recorded
 
@@ -242,89 +243,43 @@ def test_a_span_in_which_nothing_was_recorded_is_answered_with_nothing(
 
 
 @pytest.mark.parametrize(
-    ("path", "words", "status", "said"),
+    ("path", "words", "status"),
     [
-        ("query", {"statistic": "io.ops"}, 400, "which recording"),
-        ("query", {"recording": "rec"}, 400, "'statistic' is missing"),
-        ("query", {"recording": "../rec", "statistic": "io.ops"}, 404, "there is no recording"),
-        (
-            "query",
-            {"recording": "/etc/passwd", "statistic": "io.ops"},
-            404,
-            "there is no recording",
-        ),
-        ("query", {"recording": "rec", "statistic": "io.opps"}, 400, "there is no statistic"),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops[file=../../etc/passwd"},
-            400,
-            "ends within brackets",
-        ),
-        ("query", {"recording": "rec", "statistic": "file.ops"}, 400, "holds no events"),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops", "source": "../../x"},
-            400,
-            "holds no events of",
-        ),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops", "from": "yesterday"},
-            400,
-            "not a moment",
-        ),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops", "to": "99999-01-01"},
-            400,
-            "not a moment",
-        ),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops", "interval": "0s"},
-            400,
-            "longer than nothing",
-        ),
-        ("query", {"recording": "rec", "statistic": "io.ops", "interval": "1ns"}, 400, "columns"),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops", "from": "2s", "to": "1s"},
-            400,
-            "span of time is empty",
-        ),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops", "columns": "1e9"},
-            400,
-            "whole number",
-        ),
-        ("query", {"recording": "rec", "statistic": "io.ops", "top": "-1"}, 400, "whole number"),
-        (
-            "query",
-            {"recording": "rec", "statistic": "io.ops", "token": "x"},
-            400,
-            "there is no parameter",
-        ),
-        ("query", {"recording": "rec", "statistic": "io.ops\0"}, 400, "NUL"),
-        ("query", {"recording": "rec", "statistic": "x" * 5000}, 400, "4096 are the most"),
-        ("who", {"recording": "rec", "statistic": "io.ops[op]"}, 400, "asked of a map"),
+        ("query", {"statistic": "io.ops"}, 400),
+        ("query", {"recording": "rec"}, 400),
+        ("query", {"recording": "../rec", "statistic": "io.ops"}, 404),
+        ("query", {"recording": "/etc/passwd", "statistic": "io.ops"}, 404),
+        ("query", {"recording": "rec", "statistic": "io.opps"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops[file=../../etc/passwd"}, 400),
+        ("query", {"recording": "rec", "statistic": "file.ops"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "source": "../../x"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "from": "yesterday"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "to": "99999-01-01"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "interval": "0s"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "interval": "1ns"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "from": "2s", "to": "1s"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "columns": "1e9"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "top": "-1"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops", "token": "x"}, 400),
+        ("query", {"recording": "rec", "statistic": "io.ops\0"}, 400),
+        ("query", {"recording": "rec", "statistic": "x" * 5000}, 400),
+        ("who", {"recording": "rec", "statistic": "io.ops[op]"}, 400),
         (
             "who",
             {"recording": "rec", "statistic": "io.ops[latency]", "low": "2s", "high": "1s"},
             400,
-            "empty",
         ),
-        ("hierarchy", {"recording": "rec", "statistic": "io.ops[op]"}, 400, "has no paths"),
-        ("nothing", {}, 404, "nothing at this path"),
-        ("../../../etc/passwd", {}, 404, "nothing at this path"),
+        ("hierarchy", {"recording": "rec", "statistic": "io.ops[op]"}, 400),
+        ("nothing", {}, 404),
+        ("../../../etc/passwd", {}, 404),
     ],
 )
 def test_what_can_not_be_asked(
-    path: str, words: dict[str, str], status: int, said: str, client: TestClient
+    path: str, words: dict[str, str], status: int, client: TestClient, golden: Golden
 ) -> None:
     answer = client.get(f"/api/v1/{path}", params=words)
     assert answer.status_code == status
-    assert said in answer.json()["error"]
+    golden("server/not-asked", f"{path}\n{answer.json()['error']}")
     assert "/tmp" not in answer.text
     assert len(answer.content) < 10_000
 

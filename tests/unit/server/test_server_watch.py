@@ -27,6 +27,7 @@ from iolab.server.base.json_store import JsonStore
 from iolab.server.base.store import Store
 from iolab.server.http.actions import AppState
 from iolab.statistics.kept import manage
+from support.golden import Golden
 from support.recordings import SECOND, START, events
 from support.waiting import PATIENCE, until
 
@@ -391,32 +392,28 @@ def test_a_command_that_fails_is_in_the_log(
 
 
 @pytest.mark.parametrize(
-    ("changes", "status", "words"),
+    ("changes", "status"),
     [
-        ({"statistic": "io.opps"}, 400, "there is no statistic"),
-        ({"statistic": "io.ops[latency]"}, 400, "one number over time"),
-        ({"statistic": "io.ops[op]"}, 400, "one number over time"),
-        ({"recording": "../x"}, 404, "there is no recording"),
-        ({"recording": ""}, 400, "which recording"),
-        ({"only_during": "always"}, 400, "not a time of day"),
-        ({"actions": [{"do": "command", "name": "sh"}]}, 400, "there is no command 'sh'"),
-        ({"actions": [{"do": "shell", "name": "sh"}]}, 400, "that is not a valid Alert"),
-        ({"name": "other"}, 400, "another name"),
-        ({"name": "log"}, 400, "the path of the log"),
-        (
-            {"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]},
-            400,
-            "there is no statistic",
-        ),
-        ({"exceeds": None}, 400, "either exceeds"),
+        ({"statistic": "io.opps"}, 400),
+        ({"statistic": "io.ops[latency]"}, 400),
+        ({"statistic": "io.ops[op]"}, 400),
+        ({"recording": "../x"}, 404),
+        ({"recording": ""}, 400),
+        ({"only_during": "always"}, 400),
+        ({"actions": [{"do": "command", "name": "sh"}]}, 400),
+        ({"actions": [{"do": "shell", "name": "sh"}]}, 400),
+        ({"name": "other"}, 400),
+        ({"name": "log"}, 400),
+        ({"actions": [{"do": "record", "statistic": "io.opps", "minutes": 1}]}, 400),
+        ({"exceeds": None}, 400),
     ],
 )
 def test_what_can_not_be_watched(
-    changes: dict[str, Any], status: int, words: str, client: TestClient, state: AppState
+    changes: dict[str, Any], status: int, client: TestClient, state: AppState, golden: Golden
 ) -> None:
     answer = client.put(f"{API}/alerts/busy", json=plain(recording="rec") | changes)
     assert answer.status_code == status
-    assert words in answer.json()["error"]
+    golden("server/watch-refused", f"{changes}\n{answer.json()['error']}")
     assert client.get(f"{API}/alerts").json() == {"schema": 1, "alerts": [], "commands": []}
     assert not (state.worksheets.directory.parent / "alerts").exists()
 

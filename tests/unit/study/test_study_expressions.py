@@ -15,6 +15,7 @@ from iolab.study.load import load_study
 from iolab.study.problems import StudyProblems
 from iolab.units import parse_fio_size
 from support.acting import fake_host
+from support.golden import Golden
 
 GIB = 2**30
 NAMES = {
@@ -57,35 +58,35 @@ def test_an_expression_comes_to_bytes(text: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    "text",
     [
-        ("2 *", "ends too early"),
-        ("* 2", "has '*' where a number should be"),
-        ("(memory", "lacks a ')'"),
-        ("memory)", "has ')' where it should end"),
-        ("2 memory", "has 'memory' where it should end"),
-        ("memory / 0", "divides by zero"),
-        ("memory / (cpus - 8)", "divides by zero"),
-        ("1q * 2", "unknown unit 'q'"),
-        ("memory ** 2", "has '*' where a number"),
-        ("memory; ls", "has ';', which is nothing here"),
-        ("__import__(1)", "names '__import__'"),
-        ("memry / 2", "neither a fact nor a factor"),
-        ("op * 2", "needs a number, and op is 'read'"),
-        ("flag * 2", "needs a number, and flag is True"),
-        ("swap * 2", "needs the host's swap, which it doesn't tell"),
-        ("1g - 2g", "bytes"),
-        ("0.1 * 2", "bytes"),
-        ("9e * 9", "unknown unit"),
-        ("9999999p * 9999", "is too large"),
-        ("(" * 60 + "1" + ")" * 60, "nested too deeply"),
-        ("", "ends too early"),
+        "2 *",
+        "* 2",
+        "(memory",
+        "memory)",
+        "2 memory",
+        "memory / 0",
+        "memory / (cpus - 8)",
+        "1q * 2",
+        "memory ** 2",
+        "memory; ls",
+        "__import__(1)",
+        "memry / 2",
+        "op * 2",
+        "flag * 2",
+        "swap * 2",
+        "1g - 2g",
+        "0.1 * 2",
+        "9e * 9",
+        "9999999p * 9999",
+        "(" * 60 + "1" + ")" * 60,
+        "",
     ],
 )
-def test_a_wrong_expression_says_why(text: str, wrong: str) -> None:
+def test_a_wrong_expression_says_why(text: str, golden: Golden) -> None:
     with pytest.raises(ExpressionError) as caught:
         size_of(text, NAMES)
-    assert wrong in str(caught.value)
+    golden("study/expressions-wrong", str(caught.value))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from iolab.errors import IolabError, StudyError
 from iolab.study.load import Study, load_study
 from iolab.study.problems import StudyProblems
 from support.acting import study_text
+from support.golden import Golden
 
 WORKLOAD = '[workload]\nkind = "fio"\nruntime = "2s"\n[workload.options]\nsize = "1m"\n'
 
@@ -40,6 +41,12 @@ def problems(tmp_path: Path, text: str) -> list[tuple[int, str, str, str]]:
     with pytest.raises(StudyProblems) as caught:
         read(tmp_path, text)
     return [(each.line, each.key, each.wrong, each.allowed) for each in caught.value.problems]
+
+
+def as_lines(found: list[tuple[int, str, str, str]]) -> str:
+    return "\n".join(
+        f"line {line}: {key}: {wrong}; {allowed}" for line, key, wrong, allowed in found
+    )
 
 
 def test_the_smallest_study_has_defaults(tmp_path: Path) -> None:
@@ -111,7 +118,7 @@ def test_factors_reach_the_plugins_own_keys(tmp_path: Path) -> None:
     assert study.cells[0].resolved()["target"]["path"] == "/mnt/a"
 
 
-def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path) -> None:
+def test_all_problems_are_told_at_once_with_their_lines(tmp_path: Path, golden: Golden) -> None:
     found = problems(
         tmp_path,
         """[study]
@@ -153,13 +160,7 @@ workload.options.thinktime = "{think}"
         (20, "variants.patched.workload.options.directory"),
         (21, "variants.patched.workload.options.thinktime"),
     ]
-    said = {key: f"{wrong}; {allowed}" for _, key, wrong, allowed in found}
-    assert "did you mean 'repetitions'?" in said["study.repititions"]
-    assert "did you mean 'master'?" in said["study.baseline"]
-    assert "did you mean 'ramp'?" in said["workload.rampp"]
-    assert "did you mean 'diskstats'?" in said["sources.diskstat"]
-    assert "'2 parsecs' is not a duration" in said["workload.runtime"]
-    assert "levels to sweep stand in [factors]" in said["workload.options.rate"]
+    golden("study/load-all-problems", as_lines(found))
 
 
 def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None:
@@ -175,59 +176,51 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "key", "word"),
+    ("text", "key"),
     [
-        ("", "workload", "is missing"),
-        ("workload = 3", "workload", "is not a table"),
-        (WORKLOAD + "[study]\nrepetitions = '6'", "study.repetitions", "'6' is not a whole number"),
-        (WORKLOAD + "[study]\nseed = true", "study.seed", "True is not a whole number"),
-        ("[workload]\nruntime = 1\n[workload.options]\nsize = 1", "workload.kind", "is missing"),
-        ('[workload]\nkind = "foi"\n', "workload.kind", "unknown workload 'foi'"),
-        (WORKLOAD + '[target]\nkind = "directry"', "target.kind", "unknown target"),
-        (WORKLOAD + '[target]\npath = ""', "target.path", "is empty"),
-        (WORKLOAD + "[target]\npath = 3", "target.path", "is not a text"),
-        (WORKLOAD + "[factors]\nnumjobs = []", "factors.numjobs", "has no levels"),
-        (WORKLOAD + "[factors]\nnumjobs = 3", "factors.numjobs", "is not a list"),
-        (WORKLOAD + "[factors]\nnumjobs = [[1]]", "factors.numjobs.0", "is a list"),
-        (WORKLOAD + "[factors]\n'a b' = [1]", "factors.a b", "is not a name"),
-        (WORKLOAD + "[variants]", "variants", "has no variant"),
-        (WORKLOAD + "[variants.a]\nworkloat.runtime = 1", "variants.a.workloat", "is unknown"),
-        (WORKLOAD + "[sources.diskstats]\ninterval = 0", "sources.diskstats.interval", "is 0"),
-        ("sources = ['blok']\n" + WORKLOAD, "sources.blok", "unknown source"),
-        (WORKLOAD + "runtime = 3", "workload.options.runtime", "can't be set here"),
-        (
-            WORKLOAD + 'exec_prerun = "rm -rf /"',
-            "workload.options.exec_prerun",
-            "can't be set here",
-        ),
-        (WORKLOAD + 'ioengine = "exec"', "workload.options.ioengine", "can't be used"),
-        (WORKLOAD + 'ioengine = "http"', "workload.options.ioengine", "it talks to the network"),
-        (WORKLOAD + 'ioengine = "none_such"', "workload.options.ioengine", "iolab doesn't know"),
-        (WORKLOAD + 'ioengine = "external:/tmp/x.so"', "workload.options.ioengine", "loads code"),
-        (
-            WORKLOAD + 'write_lat_log = "../../x"',
-            "workload.options.write_lat_log",
-            "leads elsewhere",
-        ),
-        (WORKLOAD + 'filename = "a/../../b"', "workload.options.filename", "leads out"),
-        (WORKLOAD + 'bs = "4k\\n[evil]"', "workload.options.bs", "control characters"),
-        (WORKLOAD + "numjobs = true", "workload.options.numjobs", "is True"),
+        ("", "workload"),
+        ("workload = 3", "workload"),
+        (WORKLOAD + "[study]\nrepetitions = '6'", "study.repetitions"),
+        (WORKLOAD + "[study]\nseed = true", "study.seed"),
+        ("[workload]\nruntime = 1\n[workload.options]\nsize = 1", "workload.kind"),
+        ('[workload]\nkind = "foi"\n', "workload.kind"),
+        (WORKLOAD + '[target]\nkind = "directry"', "target.kind"),
+        (WORKLOAD + '[target]\npath = ""', "target.path"),
+        (WORKLOAD + "[target]\npath = 3", "target.path"),
+        (WORKLOAD + "[factors]\nnumjobs = []", "factors.numjobs"),
+        (WORKLOAD + "[factors]\nnumjobs = 3", "factors.numjobs"),
+        (WORKLOAD + "[factors]\nnumjobs = [[1]]", "factors.numjobs.0"),
+        (WORKLOAD + "[factors]\n'a b' = [1]", "factors.a b"),
+        (WORKLOAD + "[variants]", "variants"),
+        (WORKLOAD + "[variants.a]\nworkloat.runtime = 1", "variants.a.workloat"),
+        (WORKLOAD + "[sources.diskstats]\ninterval = 0", "sources.diskstats.interval"),
+        ("sources = ['blok']\n" + WORKLOAD, "sources.blok"),
+        (WORKLOAD + "runtime = 3", "workload.options.runtime"),
+        (WORKLOAD + 'exec_prerun = "rm -rf /"', "workload.options.exec_prerun"),
+        (WORKLOAD + 'ioengine = "exec"', "workload.options.ioengine"),
+        (WORKLOAD + 'ioengine = "http"', "workload.options.ioengine"),
+        (WORKLOAD + 'ioengine = "none_such"', "workload.options.ioengine"),
+        (WORKLOAD + 'ioengine = "external:/tmp/x.so"', "workload.options.ioengine"),
+        (WORKLOAD + 'write_lat_log = "../../x"', "workload.options.write_lat_log"),
+        (WORKLOAD + 'filename = "a/../../b"', "workload.options.filename"),
+        (WORKLOAD + 'bs = "4k\\n[evil]"', "workload.options.bs"),
+        (WORKLOAD + "numjobs = true", "workload.options.numjobs"),
         (
             WORKLOAD + "[factors]\nbs = ['4k']\n[variants.a]\nworkload.options.bs = '8k'",
             "factors.bs",
-            "is set as well",
         ),
-        (WORKLOAD.replace('"1m"', '"lots"'), "workload.options.size", "is not a size"),
-        (WORKLOAD.replace('"1m"', "0"), "workload.options.size", "is zero"),
-        (WORKLOAD + "rate_iops = -3\n", "workload.options.rate_iops", "is -3"),
-        (WORKLOAD + "rate = '1m,-1'\n", "workload.options.rate", "is 1m,-1"),
-        (WORKLOAD.replace('"2s"', "0"), "workload.runtime", "is 0"),
-        (WORKLOAD.replace('"2s"', "true"), "workload.runtime", "is not a duration"),
+        (WORKLOAD.replace('"1m"', '"lots"'), "workload.options.size"),
+        (WORKLOAD.replace('"1m"', "0"), "workload.options.size"),
+        (WORKLOAD + "rate_iops = -3\n", "workload.options.rate_iops"),
+        (WORKLOAD + "rate = '1m,-1'\n", "workload.options.rate"),
+        (WORKLOAD.replace('"2s"', "0"), "workload.runtime"),
+        (WORKLOAD.replace('"2s"', "true"), "workload.runtime"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str, word: str) -> None:
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str, golden: Golden) -> None:
     found = problems(tmp_path, text)
-    assert any(each[1] == key and word in each[2] for each in found), found
+    assert key in [each[1] for each in found]
+    golden("study/load-wrong", as_lines(found))
 
 
 def test_bad_levels_point_at_the_factor(tmp_path: Path) -> None:
@@ -312,13 +305,13 @@ def test_a_recorded_source_as_a_table_replaces_nothing_either(tmp_path: Path) ->
     assert study.sources["block"].devices == ["sdb"]  # type: ignore[attr-defined]
 
 
-def test_what_stands_in_lists_and_named_tables_has_its_near_misses(tmp_path: Path) -> None:
-    said = {
-        key: f"{wrong}; {allowed}"
-        for _, key, wrong, allowed in problems(
-            tmp_path,
-            WORKLOAD
-            + """
+def test_what_stands_in_lists_and_named_tables_has_its_near_misses(
+    tmp_path: Path, golden: Golden
+) -> None:
+    found = problems(
+        tmp_path,
+        WORKLOAD
+        + """
 [[actions]]
 at = "1s"
 markk = "x"
@@ -327,10 +320,8 @@ targett = {}
 [hooks.run]
 befor = "true"
 """,
-        )
-    }
-    assert (
-        said["actions.0.markk"] == "is unknown; did you mean 'mark'? there are: at, mark, command"
     )
-    assert said["variants.a.targett"].startswith("is unknown; did you mean 'target'?")
-    assert said["hooks.run.befor"].startswith("is unknown; did you mean 'before'?")
+    assert {"actions.0.markk", "variants.a.targett", "hooks.run.befor"} <= {
+        key for _, key, _, _ in found
+    }
+    golden("study/load-near-misses", as_lines(found))

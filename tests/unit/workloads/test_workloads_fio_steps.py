@@ -11,6 +11,7 @@ from iolab.errors import RunError
 from iolab.hosts.base.target_path import Place
 from iolab.workloads.fio import FioWorkload
 from iolab.workloads.fio_model import FioOptions
+from support.golden import Golden, validation_text
 
 
 def workload(factor: str, levels: list[Any], every: Any = "10s", **given: Any) -> FioWorkload:
@@ -106,27 +107,28 @@ def test_a_runtime_is_divided_among_the_steps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "levels", "more", "said"),
+    ("factor", "levels", "more"),
     [
-        ("numjobs", [1], {}, "levels"),
-        ("numjobs", [0, 2], {}, "not numbers of jobs"),
-        ("numjobs", [1, "x"], {}, "not numbers of jobs"),
-        ("numjobs", [2, 2], {}, "2 twice in a row"),
-        ("runtime", [1, 2], {}, "'runtime' can't be raised"),
-        ("nonsense", [1, 2], {}, "can't be raised"),
-        ("devices", [2, 1], {}, "don't ascend"),
-        ("compressibility", [0, 200], {}, "not shares"),
-        ("iodepth", [1, "x"], {}, "iodepth is x"),
-        ("bs", ["4k", "8k"], {"options": {"bs": "4k"}}, "raised by workload.steps"),
-        ("numjobs", [1, 2], {"runtime": "3s"}, "each step would last 1.5 s"),
-        ("numjobs", [1, 2], {"every": None}, "every: is missing"),
+        ("numjobs", [1], {}),
+        ("numjobs", [0, 2], {}),
+        ("numjobs", [1, "x"], {}),
+        ("numjobs", [2, 2], {}),
+        ("runtime", [1, 2], {}),
+        ("nonsense", [1, 2], {}),
+        ("devices", [2, 1], {}),
+        ("compressibility", [0, 200], {}),
+        ("iodepth", [1, "x"], {}),
+        ("bs", ["4k", "8k"], {"options": {"bs": "4k"}}),
+        ("numjobs", [1, 2], {"runtime": "3s"}),
+        ("numjobs", [1, 2], {"every": None}),
     ],
 )
 def test_steps_that_make_no_sense_are_told(
-    factor: str, levels: list[Any], more: dict[str, Any], said: str
+    factor: str, levels: list[Any], more: dict[str, Any], golden: Golden
 ) -> None:
-    with pytest.raises(ValidationError, match=said.replace("(", r"\(")):
+    with pytest.raises(ValidationError) as caught:
         workload(factor, levels, **more)
+    golden("fio/steps-refused", validation_text(caught.value))
 
 
 def test_only_one_section_of_a_job_file_can_rise() -> None:
