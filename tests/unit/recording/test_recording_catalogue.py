@@ -19,7 +19,7 @@ from iolab.recording.catalogue import Catalogue
 from iolab.recording.read.recording import Recording
 from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series
+from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.query import query
 from iolab.statistics.engine.engine import Engine
 from support.recordings import SECOND, START, events
@@ -104,7 +104,8 @@ def test_segments_deleted_during_a_question(
     """Retention deletes what a question is about to read: the answer is that of what remains, as if
     it had been asked a moment later."""
     recording = recorded(tmp_path / "r", 6)
-    really, deleted = Engine.files, []
+    deleted: list[bool] = []
+    really = Engine.files
 
     def files(self: Engine, name: str, parts: Any) -> None:
         if not deleted:
@@ -127,6 +128,8 @@ def test_segments_deleted_during_a_question(
     after = query(recording, "io.ops[process]", from_ns=START)
     assert deleted
     assert found.total == after.total > 0
+    assert isinstance(found, Stack)
+    assert isinstance(after, Stack)
     assert found.notes == after.notes
     assert recording.damaged() == []
 
@@ -135,7 +138,8 @@ def test_a_file_deleted_while_it_is_scanned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording = recorded(tmp_path / "r", 3)
-    really, asked = Engine.ask, []
+    asked: list[bool] = []
+    really = Engine.ask
 
     def ask(self: Engine, *arguments: Any) -> dict[str, Any]:
         if not asked:
@@ -146,6 +150,7 @@ def test_a_file_deleted_while_it_is_scanned(
     monkeypatch.setattr(Engine, "ask", ask)
     found = query(recording, "io.ops[process]")
     assert len(asked) > 1
+    assert isinstance(found, Stack)
     assert any("000001.parquet" in note for note in found.notes)
 
 
