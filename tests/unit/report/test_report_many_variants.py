@@ -6,12 +6,11 @@ import json
 import random
 import time
 
-from report_data import HandMade, run
-
 from iolab.compare.compare import compare
 from iolab.report.assemble import assemble
 from iolab.report.model.variant_selection import MOST_PANELS, MOST_VARIANTS, select
 from iolab.results.evidence.model import Run
+from support.report_data import HandMade, run
 
 
 def many(variants: int, levels: int = 1, blocks: int = 1) -> list[Run]:
