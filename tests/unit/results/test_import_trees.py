@@ -232,7 +232,7 @@ def test_a_tree_without_a_result_names_the_command_for_what_it_has(tmp_path: Pat
     )
     with pytest.raises(UsageError) as of_a_trace:
         import_tree(tree, None, tmp_path / "out")
-    assert f"iolab import {tree / 'slow.txt'} -o DIR" in of_a_trace.value.hint
+    assert f"iolab import {tree / 'slow.txt'} -o DIR" in str(of_a_trace.value.hint)
 
 
 def test_folders_without_a_result_and_the_root_are_no_runs(tmp_path: Path) -> None:
