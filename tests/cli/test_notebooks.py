@@ -23,7 +23,7 @@ def run_notebook(path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch) -
     as where a notebook is opened in an editor."""
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setenv("TMPDIR", str(directory))
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.outputs for cell in cells] == [[]] * len(cells), "it is committed without outputs"
     client = NotebookClient(
