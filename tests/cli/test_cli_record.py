@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
+from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from support.golden import Golden
@@ -544,3 +545,19 @@ def test_others_are_left_out_where_that_is_asked(
         "--exclude-pid",
         "13",
     ]
+
+
+def test_events_that_retention_deleted_are_counted(
+    probe: Callable[..., Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was deleted by a limit is not lost, but not in the recording either."""
+    probe(rate=20_000)
+    code, _, err = said(capsys, "record", "block", "--duration", "2.3s", "--keep", "10k", "-o", "r")
+    assert code == 0
+    dropped = read_facts(Path("r")).dropped
+    assert dropped is not None
+    deleted = sum(dropped["events"].values())
+    assert deleted > 1000
+    assert any(
+        f"{deleted:,}".replace(",", " ") in line and "--keep" in line for line in err.splitlines()
+    )

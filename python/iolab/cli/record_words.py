@@ -41,7 +41,22 @@ def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
         f"CPU (100 % = one core): {', '.join(shares)}"
         + (f"; the probe was lost {status.deaths} times" if status.deaths else ""),
     ]
-    return [*lines, f"iolab show {directory}; iolab heatmap {directory}"]
+    deleted = _deleted_events(directory)
+    if deleted:
+        lines.append(
+            f"{thousands(deleted)} of the recording's events were deleted to stay within its limits"
+            " (--keep, --keep-for)"
+        )
+    look = f"iolab heatmap {directory}" if events else f"iolab query {directory} cpu.utilization"
+    return [*lines, f"iolab show {directory}; {look}"]
+
+
+def _deleted_events(directory: Path) -> int:
+    """Events that retention deleted from a recording, over all sources."""
+    from ..recording.base.metadata import read_facts
+
+    dropped = read_facts(directory).dropped or {}
+    return sum(dropped.get("events", {}).values())
 
 
 def thousands(number: float) -> str:
