@@ -284,7 +284,7 @@ def open_results(path: str | Path, *others: str | Path, progress: Progress | Non
         raise UsageError(
             "only fio results can be opened together",
             where=folder,
-            hint="give one directory, or files that fio wrote",
+            hint="give one directory, or files that fio wrote; iolab compare A B compares directories",
         )
     return _open_files(places, progress)
 

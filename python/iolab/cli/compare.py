@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from .completion import complete_metrics
-from .options import PATH, format_option, open_results
-from .output import tell_as
+from .options import PATH, draw_bar, format_option, open_results
+from .output import say, tell_as
 
 if TYPE_CHECKING:
     from ..compare.axes import Where
@@ -34,7 +34,25 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 
 @click.command("compare")
 @click.argument(
-    "paths", metavar="RESULTS | FIO.json FIO.json...", type=PATH, nargs=-1, required=True
+    "paths",
+    metavar="RESULTS | RESULTS RESULTS... | FIO.json FIO.json...",
+    type=PATH,
+    nargs=-1,
+    required=True,
+)
+@click.option(
+    "--as",
+    "names",
+    multiple=True,
+    metavar="ARM=RESULTS[,ARM=RESULTS]",
+    help="Names of the arms of several results. Results of the same name repeat an arm. Default: "
+    "the names of the directories.",
+)
+@click.option(
+    "--match",
+    type=click.Choice(["variant"]),
+    help="Of several results, compare each variant with the variant of the same name. Default where "
+    "a study has several variants.",
 )
 @click.option(
     "--metric",
@@ -100,6 +118,8 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 @format_option(*FORMATS)
 def command(
     paths: tuple[Path, ...],
+    names: tuple[str, ...],
+    match: Literal["variant"] | None,
     metric: str | None,
     baseline: str | None,
     rows: list[str] | None,
@@ -116,8 +136,11 @@ def command(
     confidence: float,
     style: str,
 ) -> None:
-    """Compare every variant with the baseline. Of several fio results each is a variant, named
-    after its file.
+    """Compare every variant with the baseline. Of several results directories, or fio results, each
+    is an arm with the name of its directory or file, and the first is the baseline.
+
+    Results that were not measured in turn differ by their sessions too: nothing is significant until
+    each arm was repeated in several sessions, such as --as old=A1,new=B1,old=A2,new=B2.
 
     The values are geometric means over blocks; a change stands with its interval and its test: q is
     Benjamini-Hochberg's over the whole sweep, and ~ means undecided. docs/method/comparison.md says
@@ -129,15 +152,36 @@ def command(
     from ..compare.published import Published
     from ..compare.remarks import study_notes
     from ..compare.render.matrix import render_matrix
+    from ..compare.render.words import opening_lines
+    from ..compare.several import Several, open_several, parse_names
     from ..errors import UsageError
     from ..registry import load
     from ..results.derive.windows import FIRST
 
-    results = open_results(*paths)
+    several = None
+    if len(paths) > 1 and any(path.is_dir() for path in paths):
+        several = open_several(paths, parse_names(names), match=match, progress=draw_bar)
+    elif names or match:
+        raise UsageError(
+            "names and matches the arms of several results directories",
+            where="--as" if names else "--match",
+            hint="give two or more",
+        )
+    if several is not None and (knee or windows or steps):
+        raise UsageError(
+            "takes one results directory",
+            where="--knee" if knee else "--windows" if windows else "--steps",
+            hint="give one",
+        )
+    results = several or open_results(*paths)
     conditions = parse_where(where)
     chosen = metric or results.default_metric()
     beside = None if published is None else Published(published)
-    notes = study_notes(results.runs, results.standing, results.manifest.imported)
+    notes = (
+        results.notes
+        if isinstance(results, Several)
+        else study_notes(results.runs, results.standing, results.manifest.imported)
+    )
 
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:
@@ -146,9 +190,9 @@ def command(
             where="compare",
             hint="give one of them",
         )
-    if windows:
+    if windows and not isinstance(results, Several):
         runs, base = results.window_runs(), baseline or FIRST
-    elif steps:
+    elif steps and not isinstance(results, Several):
         runs = results.step_runs()
     if knee:
         tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
@@ -168,6 +212,8 @@ def command(
             confidence=confidence,
             notes=notes,
         )
+        if style in ("csv", "benchstat") and several is not None:
+            say(*(opening_lines(found) + [note.text for note in found.warnings]))
         return found if beside is None else beside.noted(found, select(runs, conditions))
 
     if "@" in chosen:

@@ -1,10 +1,10 @@
-"""One cell of one arm, and the pairing of two arms block by block."""
+"""One cell of one arm, and the pairing of two arms: block by block, or session by session."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,21 @@ from ..stats.means import log_mean_interval, mean_interval
 from ..verdict import Level
 from .axes import Axes, key_of
 from .model import Estimate, Key
+from .sessions import (
+    SessionKey,
+    has_foreign_order,
+    has_unknown_order,
+    is_alternating,
+    sessions_of,
+    takes_turns,
+)
 
 BlockKey = tuple[object, ...]
-"""What must agree for two runs to be a pair: block, host, levels of ignored factors, and which of
-equals it is."""
+"""What must agree for two runs to be a pair: results directory, block, host, levels of ignored
+factors, and which of equals it is."""
+
+SessionValues = dict[SessionKey, list[float]]
+"""The values of the runs of each session."""
 
 
 @dataclass
@@ -42,12 +53,18 @@ class ArmCell:
 
 @dataclass(frozen=True)
 class Pairing:
-    """Two arms of one cell: differences (of logarithms, or plain) per block, shape (pairs,), blocks
-    beside them.
+    """Two arms of one cell. Where they took turns, the unit of repetition is the block; where they
+    did not, it is the session.
 
     Attributes:
+        differences: (of logarithms, or plain) per block, shape (pairs,); blocks: their keys.
         dropped: blocks where one side is INVALID, missing or without the metric; without: those of
         them that left for the metric alone. zero: whether a value of zero forbids a ratio.
+        sessions: where the arms did not take turns: of the baseline and of the variant the values
+        (logarithms, or plain) of each session. is_by_sessions: whether the arms did not take turns;
+        then there are no differences, and `dropped` counts runs. is_alternating: whether sessions of
+        one arm were not all before those of the other. is_order_known: whether the times of the runs
+        are known, where only these state their order.
     """
 
     differences: NDArray[np.float64]
@@ -55,6 +72,20 @@ class Pairing:
     dropped: int
     without: int = 0
     zero: bool = False
+    sessions: tuple[SessionValues, SessionValues] | None = None
+    is_alternating: bool = True
+    is_by_sessions: bool = False
+    is_order_known: bool = True
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was left out."""
+        return {"dropped": self.dropped, "without": self.without}
+
+    @property
+    def has_change(self) -> bool:
+        """Whether a change can be stated."""
+        return self.sessions is not None or len(self.differences) > 0
 
 
 def collect(
@@ -70,7 +101,12 @@ def collect(
             run.variant,
         )
         cell = cells.setdefault(place, ArmCell())
-        key: BlockKey = (run.plan.block, run.plan.host, *key_of(run, axes.ignored))
+        key: BlockKey = (
+            run.results,
+            run.plan.block,
+            run.plan.host,
+            *key_of(run, axes.ignored),
+        )
         ordinal = sum(1 for other in (*cell.valid, *cell.left_out) if other[:-1] == key)
         value = run.value(metric.name)
         if run.verdict.level is Level.INVALID or value is None or not math.isfinite(value):
@@ -81,21 +117,61 @@ def collect(
 
 
 def pair(baseline: ArmCell | None, variant: ArmCell | None, metric: Metric) -> Pairing:
-    """Pairs of blocks that are valid on both sides; a block that lacks one side leaves whole, and
-    is counted."""
+    """Pairs of blocks that are valid on both sides, where the arms took turns; a block that lacks
+    one side leaves whole, and is counted. Else the sessions of both arms."""
     first, second = baseline or ArmCell(), variant or ArmCell()
     every = dict.fromkeys((*first.valid, *second.valid, *first.left_out, *second.left_out))
     common = [key for key in first.valid if key in second.valid]
+    if not takes_turns(
+        first.runs, second.runs, [(first.valid[key][1], second.valid[key][1]) for key in common]
+    ):
+        return _by_sessions(first, second, metric)
     values = np.array(
         [(first.valid[key][0], second.valid[key][0]) for key in common], np.float64
     ).reshape(-1, 2)
     dropped = len(every) - len(common)
     without = sum(_sound(first, key) and _sound(second, key) for key in every) - len(common)
-    if metric.change == "difference":
-        return Pairing(values[:, 1] - values[:, 0], tuple(common), dropped, without)
-    if np.any(values <= 0):
+    if metric.change != "difference" and np.any(values <= 0):
         return Pairing(np.empty(0), (), dropped, without, zero=True)
-    return Pairing(np.log(values[:, 1] / values[:, 0]), tuple(common), dropped, without)
+    every_run = (*first.runs, *second.runs)
+    return Pairing(
+        values[:, 1] - values[:, 0]
+        if metric.change == "difference"
+        else np.log(values[:, 1] / values[:, 0]),
+        tuple(common),
+        dropped,
+        without,
+        is_order_known=not (has_foreign_order(every_run) and has_unknown_order(every_run)),
+    )
+
+
+def _by_sessions(first: ArmCell, second: ArmCell, metric: Metric) -> Pairing:
+    """The sessions of both arms, of hosts and levels of ignored factors that both have."""
+    kinds = [{key[2:-1] for key in arm.valid} for arm in (first, second)]
+    kept = [
+        {run.id: (value, run) for key, (value, run) in arm.valid.items() if key[2:-1] in both}
+        for arm in (first, second)
+        for both in (kinds[0] & kinds[1],)
+    ]
+    runs = [[run for _, run in arm.values()] for arm in kept]
+    every = (*first.left_out.values(), *second.left_out.values())
+    without = sum(run.verdict.level is not Level.INVALID for run in every)
+    dropped = len(every) + sum(len(arm.valid) for arm in (first, second)) - sum(map(len, runs))
+    nothing = Pairing(np.empty(0), (), dropped, without, is_by_sessions=True)
+    if not all(runs):
+        return nothing
+    is_ratio = metric.change != "difference"
+    if is_ratio and any(value <= 0 for arm in kept for value, _ in arm.values()):
+        return replace(nothing, zero=True)
+    sessions = sessions_of(*runs)
+    values = [
+        {
+            name: [math.log(arm[run.id][0]) if is_ratio else arm[run.id][0] for run in session]
+            for name, session in of_arm.items()
+        }
+        for arm, of_arm in zip(kept, sessions, strict=True)
+    ]
+    return replace(nothing, sessions=(values[0], values[1]), is_alternating=is_alternating(*runs))
 
 
 def _sound(arm: ArmCell, key: BlockKey) -> bool:

@@ -13,13 +13,16 @@ from ..results.evidence.model import Run
 from ..stats.blocks import t_intervals
 from ..stats.exact import sign_flip_p
 from ..stats.multiple import benjamini_hochberg
+from ..stats.sessions import session_interval
 from ..units import BASE, unit
 from . import planning
 from .achieved import with_achieved
 from .axes import Grid, Where, choose, levels, select
 from .cells import Pairing, collect, estimate, pair, scale_of
+from .changes import change_of
 from .model import AGAIN, Cell, Change, Comparison, Key, Warning
 from .remarks import footnotes_of, warnings_of
+from .several import differences_of, unmatched_of
 from .summaries import summaries
 
 CONFIDENCE = 0.95
@@ -57,7 +60,8 @@ def compare(
     Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared
     by difference); the t interval of their mean pools its variance over the sweep where
     homogeneous; q is Benjamini-Hochberg's over every cell of the sweep. Metrics whose distribution
-    nothing is assumed of (extremes) are decided by the exact test.
+    nothing is assumed of (extremes) are decided by the exact test. Arms that did not take turns are
+    compared by their session means; with a single session of an arm there is no test (`CONFOUNDED`).
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
@@ -67,6 +71,9 @@ def compare(
     metric = _metric(metric_name, selected)
     variants = list(dict.fromkeys(run.variant for run in selected if run.plan.variant != "?"))
     base = _baseline(baseline, variants, runs)
+    has_several = len({run.results for run in selected}) > 1
+    differences = differences_of(selected) if has_several else ()
+    unmatched = unmatched_of(selected) if has_several else ()
     axes = choose(selected, rows, cols, tables, ignore)
     arms = collect(selected, metric, axes)
     others = [variant for variant in variants if variant != base]
@@ -112,7 +119,10 @@ def compare(
         cells=tuple(cells),
         summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
         fixed=axes.fixed,
-        warnings=(*warnings_of(selected, metric, axes, base, others, pairings, changes), *notes),
+        warnings=(
+            *warnings_of(selected, metric, axes, base, others, pairings, changes, differences),
+            *notes,
+        ),
         footnotes=footnotes,
         noise_floor=(min(again), max(again)) if again else None,
         confidence=confidence,
@@ -121,6 +131,8 @@ def compare(
             planned, metric, alpha / _tests(changes, all(_is_again(variant) for variant in others))
         ),
         shown_unit=_shown_unit(shown_unit, metric, selected),
+        differences=differences,
+        unmatched=unmatched,
     )
 
 
@@ -178,39 +190,29 @@ def _changes(
     bases: dict[tuple[Place, str], planning.Basis] = {}
     by_variant: dict[str, list[tuple[Place, str]]] = {}
     for key, pairing in pairings.items():
-        if len(pairing.differences):
+        if pairing.has_change:
             by_variant.setdefault(key[1], []).append(key)
-    for keys in by_variant.values():
+    for of_variant in by_variant.values():
+        keys = [key for key in of_variant if pairings[key].sessions is None]
         intervals = t_intervals([pairings[key].differences for key in keys], confidence=confidence)
         for key, interval in zip(keys, intervals, strict=True):
             pairing = pairings[key]
             exact = sign_flip_p(pairing.differences)
-            back = scale_of(metric)
-            low = None if interval.low is None else back(interval.low)
-            high = None if interval.high is None else back(interval.high)
-            value = back(interval.mean)
-            improves = (
-                None
-                if metric.better is None or value == 0
-                else (value > 0) == (metric.better == "higher")
-            )
-            found[key] = Change(
-                value=value,
-                low=low,
-                high=high,
-                pairs=len(pairing.differences),
-                dropped=pairing.dropped,
-                without=pairing.without,
-                df=interval.df,
-                pooled=interval.pooled,
-                p=interval.p if metric.assumption == "normal" else exact,
-                p_exact=exact,
-                improves=improves,
-                excluded=None if low is None or high is None else max(abs(low), abs(high)),
-            )
+            found[key] = _tested(change_of(interval, metric, **pairing.counts), exact, metric)
             bases[key] = planning.Basis(
                 interval, pairing.differences, exact=metric.assumption != "normal"
             )
+        for key in of_variant:
+            pairing = pairings[key]
+            if pairing.sessions is not None:
+                first, second = (list(arm.values()) for arm in pairing.sessions)
+                sessions = session_interval(first, second, confidence=confidence)
+                found[key] = _tested(
+                    change_of(sessions, metric, **pairing.counts), sessions.p_exact, metric
+                )
+                basis = planning.basis_of_sessions(sessions)
+                if basis is not None and metric.assumption == "normal":
+                    bases[key] = basis
     for again in (False, True):
         family = [key for key in found if _is_again(key[1]) is again]
         tests = _tests(found, again)
@@ -223,9 +225,17 @@ def _changes(
                 found[key],
                 q=q,
                 decided=decided,
-                blocks_needed=None if decided else planning.blocks_needed(bases[key], level),
+                blocks_needed=None
+                if decided or key not in bases
+                else planning.blocks_needed(bases[key], level),
             )
     return found, list(bases.values())
+
+
+def _tested(change: Change, exact: float | None, metric: Metric) -> Change:
+    """With p of the exact test, which decides where no distribution is assumed."""
+    p = change.p if metric.assumption == "normal" else exact
+    return dataclasses.replace(change, p=p, p_exact=exact)
 
 
 def _is_again(variant: str) -> bool:

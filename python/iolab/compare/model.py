@@ -16,6 +16,10 @@ from ..verdict import Level
 AGAIN = "-again"
 """Suffix of the arm that runs the baseline a second time (`--a-a`)."""
 
+CONFOUNDED = "confounded-with-time"
+"""Reason of a change without a test: an arm has a single session, so that the change contains the
+difference of the sessions."""
+
 Key = tuple[object, ...]
 """Levels of the factors of one axis, in the order of the axis's names."""
 
@@ -63,6 +67,10 @@ class Change:
             q is taken over, where undecided.
         excluded: the interval's far end as a size: a change beyond it, up or down, is excluded.
         None without interval.
+        sessions: sessions of the baseline and of the variant, where these are the unit of
+        repetition; None where blocks are. Then `pairs` and `blocks_needed` count sessions of each
+        arm, and p_exact is of the permutation test. reason: code of the reason why no test was
+        made (`CONFOUNDED`), else None; then the interval is that within sessions only.
     """
 
     value: float
@@ -80,6 +88,8 @@ class Change:
     blocks_needed: int | None = None
     excluded: float | None = None
     without: int = 0
+    sessions: tuple[int, int] | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,23 @@ class Warning:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A fact in which the environment of the arms differs: the texts that each arm has, none where
+    it was not recorded."""
+
+    name: str
+    values: dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """A cell that not all arms of several results have: the arms that have it, and its factors."""
+
+    variants: tuple[str, ...]
+    factors: dict[str, object]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Every variant against the baseline over a sweep.
 
@@ -144,6 +171,8 @@ class Comparison:
             over: half of the cells need less. None below two blocks.
         shown_unit: unit in which to write values where one was asked for or published; None chooses
         a readable one.
+        differences: of arms from several results: in what their environments differ.
+        unmatched: of these, the cells that not all of them have.
     """
 
     metric: Metric
@@ -165,6 +194,8 @@ class Comparison:
     alpha: float = 0.05
     detectable: float | None = None
     shown_unit: str | None = None
+    differences: tuple[Difference, ...] = ()
+    unmatched: tuple[Unmatched, ...] = ()
 
     def __str__(self) -> str:
         return str(load("renderer", "text")().render(self))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..stats import exact_power, power
 from ..stats.blocks import MeanInterval
+from ..stats.sessions import SessionInterval
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,26 @@ class Basis:
             if self.interval.df is None or self.interval.n < 2
             else self.interval.df / (self.interval.n - 1)
         )
+
+
+def basis_of_sessions(interval: SessionInterval) -> Basis | None:
+    """The basis of a comparison of session means, in terms of a paired test with as many pairs as an
+    arm has sessions: the noise of a pair is that of both sessions, and the degrees of freedom are
+    those of both arms. None where no test was made."""
+    if interval.p is None or interval.sd is None:
+        return None
+    paired = MeanInterval(
+        interval.mean,
+        interval.low,
+        interval.high,
+        interval.p,
+        min(interval.sessions),
+        interval.df,
+        interval.sd * math.sqrt(2),
+        pooled=False,
+        equal=interval.sd == 0,
+    )
+    return Basis(paired, (), exact=False)
 
 
 def blocks_needed(basis: Basis, level: float) -> int | None:

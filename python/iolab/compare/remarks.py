@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..metrics import Metric
@@ -12,7 +12,7 @@ from ..results.evidence.model import Run
 from ..verdict import Level
 from .axes import Axes, level_text
 from .cells import ArmCell, Pairing
-from .model import Change, Key, Warning
+from .model import CONFOUNDED, Change, Difference, Key, Warning
 
 Place = tuple[Key, Key, Key]
 
@@ -34,16 +34,18 @@ def footnotes_of(
         if run.verdict.has("saturated"):
             say("saturated", "saturated: the offered rate was not reached")
     for run in arm.left_out.values():
+        is_paired = not run.results and not (pairing is not None and pairing.is_by_sessions)
+        whole = ", with the other arm's run of their block" if is_paired else ""
         if run.verdict.level is Level.INVALID:
             why = f", {run.verdict.blames[0].text}" if run.verdict.blames else ""
             say(
                 "invalid",
-                f"INVALID runs left out, with the other arm's run of their block: such as {run.id}{why}",
+                f"INVALID runs left out{whole}: such as {run.id}{why}",
             )
         else:
             say(
                 "missing",
-                f"runs without {metric.name} left out, with the other arm's run of their block",
+                f"runs without {metric.name} left out{whole}",
             )
     if pairing is not None and pairing.zero:
         say("zero", "a value is zero: no ratio")
@@ -58,6 +60,7 @@ def warnings_of(
     variants: Sequence[str],
     pairings: Mapping[tuple[Place, str], Pairing],
     changes: Mapping[tuple[Place, str], Change],
+    differences: Sequence[Difference] = (),
 ) -> tuple[Warning, ...]:
     """What holds for the comparison as a whole."""
     found = []
@@ -88,7 +91,7 @@ def warnings_of(
             note.text for run in runs for note in run.verdict.notes if note.code == "same-sources"
         )
     ][:1]
-    found += _environment(runs)
+    found += _environment(runs, {difference.name for difference in differences})
     found += _devices(runs)
     if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(
         run.value("sync.lat.mean") is not None for run in runs
@@ -104,8 +107,10 @@ def warnings_of(
         found.append(
             Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at")
         )
-    most = max((change.pairs for change in changes.values()), default=0)
-    if changes and most == 1:
+    found += _sessions(changes.values(), pairings.values())
+    in_blocks = [change.pairs for change in changes.values() if change.sessions is None]
+    most = max(in_blocks, default=0)
+    if in_blocks and most == 1:
         found.append(
             Warning(
                 "one-block",
@@ -119,23 +124,69 @@ def warnings_of(
                 f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)",
             )
         )
-    without = sum(pairing.without for pairing in pairings.values())
-    dropped = sum(pairing.dropped for pairing in pairings.values()) - without
-    if dropped:
-        found.append(
-            Warning(
-                "dropped",
-                f"{dropped} pair{'s' if dropped > 1 else ''} left out: one side INVALID or missing",
+    for unit, why, is_by_sessions in (
+        ("pair", "one side INVALID or missing", False),
+        ("run", "INVALID, or without a run of the other arm", True),
+    ):
+        counted = [
+            pairing for pairing in pairings.values() if pairing.is_by_sessions is is_by_sessions
+        ]
+        without = sum(pairing.without for pairing in counted)
+        dropped = sum(pairing.dropped for pairing in counted) - without
+        if dropped:
+            found.append(
+                Warning("dropped", f"{dropped} {unit}{'s' if dropped > 1 else ''} left out: {why}")
             )
-        )
-    if without:
-        found.append(
-            Warning(
-                "without",
-                f"{metric.name}: {without} pair{'s' if without > 1 else ''} left out, without the metric",
+        if without:
+            found.append(
+                Warning(
+                    "without",
+                    f"{metric.name}: {without} {unit}{'s' if without > 1 else ''} left out, without the metric",
+                )
             )
-        )
     return tuple(found)
+
+
+def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Warning]:
+    """What follows from arms that did not take turns, or of which this is not known."""
+    found = []
+    every, pairings = list(changes), list(pairings)
+    by_sessions = [change.sessions for change in every if change.sessions is not None]
+    confounded = sum(change.reason == CONFOUNDED for change in every)
+    if confounded:
+        found.append(
+            Warning(
+                CONFOUNDED,
+                f"{confounded} of {len(every)} changes confounded with time; repeat each arm in at "
+                "least 3 sessions, alternating: the arms were not measured in turn and one has a "
+                "single session, so that the change contains the difference of the sessions",
+            )
+        )
+    if any(min(sessions) > 1 for sessions in by_sessions):
+        if not all(pairing.is_alternating for pairing in pairings):
+            found.append(
+                Warning(
+                    "not-alternating",
+                    "all sessions of one arm were before those of the other: a trend over that time "
+                    "is part of the change; alternate the arms",
+                )
+            )
+        if max(min(sessions) for sessions in by_sessions) < 4:
+            found.append(
+                Warning(
+                    "few-sessions",
+                    "fewer than 4 sessions of an arm: p of the permutation test can't fall below 0.1 "
+                    "(3 of each), and the t interval over session means decides",
+                )
+            )
+    if any(not pairing.is_order_known and len(pairing.differences) > 1 for pairing in pairings):
+        found.append(
+            Warning(
+                "order-unknown",
+                "fio's results do not state when they ran: the arms are assumed to have taken turns",
+            )
+        )
+    return found
 
 
 def study_notes(
@@ -155,8 +206,9 @@ def study_notes(
     )
 
 
-def _environment(runs: Sequence[Run]) -> list[Warning]:
-    """Host facts that differ between runs of one host, and hosts that differ."""
+def _environment(runs: Sequence[Run], shown: Container[str]) -> list[Warning]:
+    """Host facts that differ between runs of one host, and hosts that differ; `shown` are stated
+    elsewhere."""
     found = []
     hosts = dict.fromkeys(run.plan.host for run in runs)
     if len(hosts) > 1:
@@ -177,7 +229,7 @@ def _environment(runs: Sequence[Run]) -> list[Warning]:
                 f"hidden variation: {name} of the host differs between runs ({_listed(seen)})",
             )
             for name, seen in values.items()
-            if len(seen) > 1
+            if len(seen) > 1 and name not in shown
         ]
     return found
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..metrics import Metric
 from ..stats.blocks import t_intervals
+from ..stats.sessions import SessionInterval, session_interval
 from .axes import BLOCK_SIZES, Axes, Grid
-from .cells import BlockKey, Pairing, scale_of
+from .cells import BlockKey, Pairing
+from .changes import change_of
 from .model import Change, Key, Summary
 
 Place = tuple[Key, Key, Key]
@@ -38,13 +41,11 @@ def summaries(
             for variant in variants:
                 rows = [row for row in grid.rows if ((table, row, col), variant) in pairings]
                 keyed = {row: pairings[(table, row, col), variant] for row in rows}
-                measured = {
-                    row: pairing for row, pairing in keyed.items() if len(pairing.differences)
-                }
+                measured = {row: pairing for row, pairing in keyed.items() if pairing.has_change}
                 expected = [
                     row
                     for row, pairing in keyed.items()
-                    if len(pairing.differences) or pairing.dropped or pairing.zero
+                    if pairing.has_change or pairing.dropped or pairing.zero
                 ]
                 if len(expected) < 2 or not measured:
                     continue
@@ -56,7 +57,12 @@ def summaries(
                         table,
                         col,
                         variant,
-                        _mean(list(measured.values()), metric, confidence),
+                        _mean(
+                            list(measured.values()),
+                            [changes[(table, row, col), variant].value for row in measured],
+                            metric,
+                            confidence,
+                        ),
                         len(measured),
                         len(expected),
                         worst,
@@ -65,8 +71,14 @@ def summaries(
     return tuple(found)
 
 
-def _mean(pairings: Sequence[Pairing], metric: Metric, confidence: float) -> Change:
-    back = scale_of(metric)
+def _mean(
+    pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
+) -> Change:
+    dropped = sum(pairing.dropped for pairing in pairings)
+    if any(pairing.sessions is not None for pairing in pairings):
+        return change_of(
+            _session_mean(pairings, values, metric, confidence), metric, dropped=dropped
+        )
     common = [
         block
         for block in pairings[0].blocks
@@ -77,29 +89,34 @@ def _mean(pairings: Sequence[Pairing], metric: Metric, confidence: float) -> Cha
             [np.mean([_at(pairing, block) for pairing in pairings]) for block in common]
         )
     else:
-        # no block is whole: the mean of the cells' own means stands alone, without an interval
+        # no block is whole: the mean of the cells' own means, without an interval
         per_block = np.array(
             [np.mean([float(np.mean(pairing.differences)) for pairing in pairings])]
         )
     interval = t_intervals([per_block], confidence=confidence)[0]
-    value = back(interval.mean)
-    improves = (
-        None if metric.better is None or value == 0 else (value > 0) == (metric.better == "higher")
-    )
-    low = None if interval.low is None else back(interval.low)
-    high = None if interval.high is None else back(interval.high)
-    return Change(
-        value,
-        low,
-        high,
-        len(common) or 1,
-        sum(pairing.dropped for pairing in pairings),
-        interval.df,
-        False,
-        interval.p,
-        improves=improves,
-        excluded=None if low is None or high is None else max(abs(low), abs(high)),
-    )
+    return change_of(replace(interval, pooled=False), metric, dropped=dropped)
+
+
+def _session_mean(
+    pairings: Sequence[Pairing], values: Sequence[float], metric: Metric, confidence: float
+) -> SessionInterval:
+    """One value per session, the mean over all cells, where all cells have the same sessions; else
+    the mean of the cells' changes, without an interval."""
+    arms = [
+        [pairing.sessions[arm] for pairing in pairings if pairing.sessions is not None]
+        for arm in (0, 1)
+    ]
+    if len(arms[0]) < len(pairings) or any(
+        cell.keys() != arm[0].keys() for arm in arms for cell in arm
+    ):
+        scaled = values if metric.change == "difference" else np.log1p(values)
+        return SessionInterval(
+            float(np.mean(scaled)), None, None, None, None, (1, 1), None, None, is_within=True
+        )
+    means = [
+        [[float(np.mean([np.mean(cell[name]) for cell in arm]))] for name in arm[0]] for arm in arms
+    ]
+    return session_interval(means[0], means[1], confidence=confidence)
 
 
 def _at(pairing: Pairing, block: BlockKey) -> float:

@@ -19,8 +19,8 @@ from .revisions import revision
 SCHEMA = 1
 SCHEMA_OF_STUDY = 2
 """That for the whole study has a digest of itself; a run's is among the digests of `run.json`."""
-_FACTS_OF_A_RUN = ("memory_bytes", "cpus")
-"""Numbers that gates hold a run's load against."""
+_FACTS_OF_A_RUN = ("memory_bytes", "cpus", "boot_id")
+"""Numbers that gates need of a run, and the boot on which it ran."""
 
 
 def gather(

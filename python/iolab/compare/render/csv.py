@@ -51,6 +51,9 @@ class CsvRenderer:
                 "q",
                 "decided",
                 "footnotes",
+                "sessions_baseline",
+                "sessions_variant",
+                "reason",
             ]
         )
         for cell in comparison.cells:
@@ -86,7 +89,7 @@ def _fields(cell: Cell, comparison: Comparison, precision: int | None) -> list[o
         estimate.level.value,
     ]
     if change is None:
-        return [*fields, *[""] * 10, " ".join(cell.footnotes)]
+        return [*fields, *[""] * 10, " ".join(cell.footnotes), "", "", ""]
     ends = [getattr(change, name) for name in _CHANGE]
     return [
         *fields,
@@ -99,4 +102,6 @@ def _fields(cell: Cell, comparison: Comparison, precision: int | None) -> list[o
         exact(change.q),
         str(change.decided).lower(),
         " ".join(cell.footnotes),
+        *(change.sessions or ("", "")),
+        change.reason or "",
     ]

@@ -44,6 +44,14 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
         "cols": list(comparison.cols),
         "tables": list(comparison.tables),
         "fixed": _plain(comparison.fixed),
+        "differences": [
+            {"name": difference.name, "values": {a: list(v) for a, v in difference.values.items()}}
+            for difference in comparison.differences
+        ],
+        "unmatched": [
+            {"variants": list(cell.variants), "factors": _plain(cell.factors)}
+            for cell in comparison.unmatched
+        ],
         "confidence": comparison.confidence,
         "alpha": comparison.alpha,
         "change_unit": change_unit(comparison),
@@ -132,6 +140,8 @@ def _change(
         "improves": change.improves,
         "blocks_needed": change.blocks_needed,
         "excluded": end(change.excluded),
+        "sessions": None if change.sessions is None else list(change.sessions),
+        "reason": change.reason,
     }
 
 

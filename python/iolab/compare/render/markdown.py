@@ -12,6 +12,7 @@ from .words import (
     key_text,
     mark,
     marks,
+    opening_lines,
     scale_for,
     test_text,
     title_text,
@@ -27,7 +28,11 @@ class MarkdownRenderer:
     def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
         """Heading, tables, notes."""
         scale = scale_for(comparison, precision)
-        lines = [f"### {markdown(title_text(comparison, scale))}"]
+        opening = [f"{markdown(line)}  " for line in opening_lines(comparison)]
+        lines = [
+            *([*opening, ""] if opening else []),
+            f"### {markdown(title_text(comparison, scale))}",
+        ]
         for table in comparison.table_levels:
             for variant in comparison.variants[1:] or comparison.variants:
                 heading = axis_text(comparison.tables, table)

@@ -14,7 +14,7 @@ from ..axes import axis_text
 from ..model import Cell, Comparison, Key
 from .grids import beside, grid
 from .json import as_json
-from .words import cell_scale, closing_lines, key_text, mark, marks
+from .words import cell_scale, closing_lines, key_text, mark, marks, opening_lines
 
 FORMATS = ("text", "markdown", "csv", "json")
 
@@ -85,7 +85,8 @@ def _title(first: Comparison, second: Comparison) -> str:
 
 
 def _text(first: Comparison, second: Comparison, field: Field) -> str:
-    lines = [_title(first, second)]
+    opening = opening_lines(first)
+    lines = [*([*opening, ""] if opening else []), _title(first, second)]
     for table in first.table_levels:
         heading = axis_text(first.tables, table)
         lines += ["", *([heading] if heading else [])]
@@ -119,7 +120,8 @@ def _notes(first: Comparison, second: Comparison) -> list[str]:
 
 
 def _markdown(first: Comparison, second: Comparison, field: Field) -> str:
-    lines = [f"### {markdown(_title(first, second))}"]
+    opening = [f"{markdown(line)}  " for line in opening_lines(first)]
+    lines = [*([*opening, ""] if opening else []), f"### {markdown(_title(first, second))}"]
     for table in first.table_levels:
         for variant in first.variants:
             heading = " ".join(part for part in (axis_text(first.tables, table), variant) if part)

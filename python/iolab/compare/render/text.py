@@ -13,6 +13,7 @@ from .words import (
     key_text,
     mark,
     marks,
+    opening_lines,
     scale_for,
     test_text,
     title_text,
@@ -33,7 +34,11 @@ class TextRenderer:
 
     def render(self, comparison: Comparison, *, precision: int | None = None) -> str:
         """One block per table and variant."""
-        lines = [title_text(comparison, scale_for(comparison, precision))]
+        opening = opening_lines(comparison)
+        lines = [
+            *([*opening, ""] if opening else []),
+            title_text(comparison, scale_for(comparison, precision)),
+        ]
         for table in comparison.table_levels:
             cols = [
                 col
@@ -195,7 +200,10 @@ def _undecided(comparison: Comparison, most: int = 12) -> list[str]:
     told = [
         (cell, undecided_text(cell.change, comparison))
         for cell in comparison.cells
-        if cell.change is not None and not cell.change.decided and cell.change.low is not None
+        if cell.change is not None
+        and not cell.change.decided
+        and cell.change.low is not None
+        and cell.change.reason is None
     ]
     if not told:
         return []

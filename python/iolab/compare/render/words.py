@@ -8,7 +8,10 @@ from typing import Protocol
 
 from ...units import format_number, readable_unit, unit
 from ..axes import axis_text, level_text
-from ..model import Cell, Change, Comparison, Key
+from ..model import CONFOUNDED, Cell, Change, Comparison, Key
+
+REASONS = {CONFOUNDED: "confounded with time"}
+"""Why a change has no test, by code."""
 
 
 class Renderer(Protocol):
@@ -119,6 +122,13 @@ def interval_text(
         return ""
     if change.low is None or change.high is None:
         return "no interval"
+    label = "" if change.reason is None else " within session only"
+    return f"{_ends_text(change, comparison, precision)}{label}"
+
+
+def _ends_text(change: Change, comparison: Comparison, precision: int | None) -> str:
+    assert change.low is not None
+    assert change.high is not None
     if precision is None and (factors := factors_text(change, comparison)):
         return factors
     low, high = (change_number(end, comparison) for end in (change.low, change.high))
@@ -157,6 +167,8 @@ def test_text(change: Change | None) -> str:
     """The test column: `~` where not significant, else q (and n)."""
     if change is None:
         return ""
+    if change.reason is not None:
+        return f"~ {REASONS[change.reason]}"
     if not change.decided:
         return "~"
     return "q<0.001" if change.q is not None and change.q < 0.001 else f"q={change.q:.3f}"
@@ -172,9 +184,10 @@ def undecided_text(change: Change, comparison: Comparison) -> str:
             f"a change beyond ±{format_number(number, 2)} {change_unit(comparison)}".rstrip()
             + " is ruled out"
         )
+    unit = "blocks" if change.sessions is None else "sessions of each arm"
     if change.blocks_needed is not None:
-        parts.append(f"about {change.blocks_needed} blocks would confirm one of this size")
-    elif change.low is not None:
+        parts.append(f"about {change.blocks_needed} {unit} would confirm one of this size")
+    elif change.low is not None and change.sessions is None:
         parts.append("more than 1000 blocks would be needed to confirm one of this size")
     return "; ".join(parts)
 
@@ -219,6 +232,34 @@ def marks(comparison: Comparison) -> dict[str, str]:
     }
 
 
+def opening_lines(comparison: Comparison, most: int = 4) -> list[str]:
+    """In what the environments of arms from several results differ, a line each."""
+
+    def side(texts: tuple[str, ...]) -> str:
+        more = f" and {len(texts) - most} more" if len(texts) > most else ""
+        return f"{', '.join(texts[:most])}{more}"
+
+    lines = [
+        f"  {difference.name}: "
+        + "; ".join(f"{arm} {side(texts)}" for arm, texts in difference.values.items())
+        for difference in comparison.differences
+    ]
+    return ["environments differ:", *lines] if lines else []
+
+
+def _unmatched_lines(comparison: Comparison, most: int = 12) -> list[str]:
+    lines = [
+        f"unmatched cell, in {' and '.join(cell.variants)} only: "
+        + (axis_text(cell.factors.keys(), tuple(cell.factors.values())) or "no factors")
+        for cell in comparison.unmatched[:most]
+    ]
+    more = len(comparison.unmatched) - most
+    return [
+        *lines,
+        *([f"and {more} more unmatched cells (--format json has them all)"] if more > 0 else []),
+    ]
+
+
 def closing_lines(comparison: Comparison) -> list[str]:
     """Footnotes, noise floor, method and warnings, a line each: what stands under the tables in
     every text format."""
@@ -229,6 +270,12 @@ def closing_lines(comparison: Comparison) -> list[str]:
         said = f"; false alarms: {alarms} of {cells} cells (stated: any at all in at most {100 * comparison.alpha:g} % of studies)"
         lines.append(f"noise floor (A/A): {low} to {high}{said if cells else ''}")
     changes = [cell.change for cell in comparison.cells if cell.change is not None]
+    counts = sorted({change.sessions for change in changes if change.sessions is not None})
+    if counts:
+        listed = ", ".join(f"{first} against {second}" for first, second in counts)
+        lines.append(
+            f"unit of repetition: the session ({listed}), with intervals over session means"
+        )
     if any(change.low is not None for change in changes):
         pooled = sum(change.pooled for change in changes)
         decided = sum(change.decided for change in changes)
@@ -241,5 +288,6 @@ def closing_lines(comparison: Comparison) -> list[str]:
         told = _tells(comparison.detectable, comparison)
         said = f"about {size} {change_unit(comparison)}".rstrip() if told else "more than tenfold"
         lines.append(f"minimum detectable change: {said} (80 % power)")
+    lines += _unmatched_lines(comparison)
     lines += [f"note: {warning.text}" for warning in comparison.warnings]
     return lines

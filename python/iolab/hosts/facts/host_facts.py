@@ -46,6 +46,9 @@ def host_facts(host: Host) -> Facts:
     build = text_or_none(host, "/proc/sys/kernel/version")
     if build:
         found.facts["kernel_build"] = build
+    boot = boot_id(host)
+    if boot:
+        found.facts["boot_id"] = boot
     _cpu(host, found)
     _frequency(host, found)
     _memory(host, found)

@@ -33,6 +33,7 @@ from ..facts.run_facts import DamagedFile, Monitor, RunFacts
 from ..facts.series import count, cut, device_series
 from ..gates.base import judge
 from ..gates.stall import moved_series, stalls
+from ..imports.processes import window_of
 from . import fio_metrics
 from .sections import Section, entries_of, find_section, own_logs, processes_of
 from .steps import pool_run
@@ -159,7 +160,19 @@ def derive(
         tuple(dict.fromkeys(read.assumptions)),
         environment,
         facts.options,
+        _window(read.fio, section, plan),
+        str(recorded.get("facts", {}).get("boot_id") or ""),
     )
+
+
+def _window(fio: FioOutput | None, section: Section, plan: RunPlan) -> tuple[int, int] | None:
+    """When the load ran, in realtime nanoseconds: by the plan, else by the times in fio's result."""
+    if plan.window is not None or fio is None:
+        return plan.window
+    window = section.chosen.window if section.is_part and section.chosen is not None else None
+    if window is None and section.groups and fio.jobs:
+        window = window_of(fio, section.groups)
+    return window if window is not None or fio.end_ns is None else (fio.end_ns, fio.end_ns)
 
 
 def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) -> _Read:

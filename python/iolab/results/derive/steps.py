@@ -225,6 +225,8 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
                 run.environment,
                 run.assumptions,
                 run.options,
+                window or run.window,
+                run.boot,
             )
         )
     return found

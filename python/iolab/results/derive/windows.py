@@ -86,7 +86,8 @@ def _windows(
             plan = dataclasses.replace(
                 run.plan, run=f"{run.id}/{label}", variant=label, factors=factors
             )
-            yield dataclasses.replace(run, plan=plan, observations=observations)
+            span = (start + round(after * 1e9), start + round(before * 1e9))
+            yield dataclasses.replace(run, plan=plan, observations=observations, window=span)
 
 
 def _took(mark: Mark) -> float:

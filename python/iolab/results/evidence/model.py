@@ -100,6 +100,8 @@ class Derived:
     Attributes:
         environment: by what runs may differ unasked: the recorded fingerprint, and fio's version
         from its own result. options: what fio echoed of its job; flags without a value are missing.
+        window: realtime nanoseconds in which the load ran, of the plan or else of fio's result; None
+        where neither has times. boot: boot id of the host; empty where it was not recorded.
     """
 
     observations: tuple[Observation, ...]
@@ -109,6 +111,8 @@ class Derived:
     assumptions: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    window: tuple[int, int] | None = None
+    boot: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,8 @@ class Run:
     Attributes:
         evidence: the run's directory (or a table's file).
         environment: host facts by which runs may differ unasked: `kernel`, `fio`, ... to a short
-        text. options: what fio echoed of its job.
+        text. options: what fio echoed of its job. window, boot: as `Derived` has them.
+        results: name of the results directory where runs of several are compared, else empty.
     """
 
     plan: RunPlan
@@ -167,6 +172,9 @@ class Run:
     environment: Mapping[str, str] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    window: tuple[int, int] | None = None
+    boot: str = ""
+    results: str = ""
 
     @property
     def id(self) -> str:

@@ -122,6 +122,8 @@ def notes_and_table(runs: Sequence[Run]) -> Any:
             "environment": dict(run.environment),
             "assumptions": list(run.assumptions),
             "options": dict(run.options),
+            "window": run.window,
+            "boot": run.boot,
         }
         for run in runs
     ]
@@ -243,6 +245,8 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
                 data["environment"],
                 tuple(data["assumptions"]),
                 data["options"],
+                None if data["window"] is None else (data["window"][0], data["window"][1]),
+                data["boot"],
             )
         )
     return found

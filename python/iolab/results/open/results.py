@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,8 @@ class Results:
                     derived.environment,
                     derived.assumptions,
                     derived.options,
+                    derived.window,
+                    derived.boot,
                 ),
                 len(found),
             )
@@ -133,7 +135,7 @@ class Results:
 
     def metrics(self) -> list[str]:
         """Metrics that at least one run has, in the order in which reports list them."""
-        return sorted({name for run in self.runs for name in run.observations}, key=sort_key)
+        return metrics_of(self.runs)
 
     @property
     def baseline(self) -> str | None:
@@ -147,23 +149,7 @@ class Results:
 
         ResultsError where no run has any observation.
         """
-        have = self.metrics()
-        rates = [
-            name
-            for name in have
-            if name.endswith(".iops") and not name.startswith(("device.", "offered"))
-        ]
-        if rates:
-            return max(rates, key=lambda name: sum(run.value(name) or 0.0 for run in self.runs))
-        if not have:
-            raise ResultsError(
-                "no run has a usable result",
-                where=self.path,
-                hint="iolab show says why, run by run",
-            )
-        return next(
-            (name for name in have if (known := find(name)) is not None and known.headline), have[0]
-        )
+        return default_metric(self.runs, self.path)
 
     def observations(self) -> Any:
         """All observations as a `pyarrow.Table` (`.to_pandas()` where pandas is there), one row
@@ -246,3 +232,29 @@ class Results:
         return {name: part.environment() for name, part in self._parts.items()} or {
             "": self.environment()
         }
+
+
+def metrics_of(runs: Iterable[Run]) -> list[str]:
+    """Metrics that at least one run has, in the order in which reports list them."""
+    return sorted({name for run in runs for name in run.observations}, key=sort_key)
+
+
+def default_metric(runs: Sequence[Run], where: str | Path) -> str:
+    """As `Results.default_metric`; `where` names the results in the error."""
+    have = metrics_of(runs)
+    rates = [
+        name
+        for name in have
+        if name.endswith(".iops") and not name.startswith(("device.", "offered"))
+    ]
+    if rates:
+        return max(rates, key=lambda name: sum(run.value(name) or 0.0 for run in runs))
+    if not have:
+        raise ResultsError(
+            "no run has a usable result",
+            where=where,
+            hint="iolab show says why, run by run",
+        )
+    return next(
+        (name for name in have if (known := find(name)) is not None and known.headline), have[0]
+    )
