@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 import shutil
@@ -20,6 +21,7 @@ from support.fio_files import iostat, job, output
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two variants x two loads x three repetitions; one run failed, one stalled."""
     base = tmp_path_factory.mktemp("cli")
+    minutes = itertools.count()
     for repetition in (1, 2, 3):
         for variant, rate in (("master", 1000.0), ("project", 1200.0)):
             for jobs in (1, 4):
@@ -39,6 +41,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 (run_dir / "fio.json").write_text(
                     output(
                         job(jobs=jobs, iops=iops, error=28 if failed else 0),
+                        minute=next(minutes),
                         ioengine="psync",
                         numjobs=str(jobs),
                     )

@@ -87,10 +87,11 @@ def job(
     }
 
 
-def output(*entries: dict[str, Any], **options: str) -> str:
-    """fio's JSON file with these entries and `global options`. Files of other contents end at other
-    minutes, as runs that follow each other do."""
-    minute = zlib.crc32(json.dumps([entries, options]).encode()) % 1_000_000
+def output(*entries: dict[str, Any], minute: int | None = None, **options: str) -> str:
+    """fio's JSON file with these entries and `global options`, which ended at that minute. Without
+    one, files of other contents end at other minutes, in no order."""
+    if minute is None:
+        minute = zlib.crc32(json.dumps([entries, options]).encode()) % 1_000_000
     return json.dumps(
         {
             "fio version": "fio-3.33",

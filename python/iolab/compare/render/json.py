@@ -44,14 +44,6 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
         "cols": list(comparison.cols),
         "tables": list(comparison.tables),
         "fixed": _plain(comparison.fixed),
-        "differences": [
-            {"name": difference.name, "values": {a: list(v) for a, v in difference.values.items()}}
-            for difference in comparison.differences
-        ],
-        "unmatched": [
-            {"variants": list(cell.variants), "factors": _plain(cell.factors)}
-            for cell in comparison.unmatched
-        ],
         "confidence": comparison.confidence,
         "alpha": comparison.alpha,
         "change_unit": change_unit(comparison),
@@ -80,7 +72,26 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
         "warnings": [
             {"code": warning.code, "text": warning.text} for warning in comparison.warnings
         ],
+        **_several(comparison),
     }
+
+
+def _several(comparison: Comparison) -> dict[str, Any]:
+    """Keys of a comparison of several results, in which there is something to state."""
+    found = {
+        "differences": [
+            {
+                "name": difference.name,
+                "values": {arm: list(texts) for arm, texts in difference.values.items()},
+            }
+            for difference in comparison.differences
+        ],
+        "unmatched": [
+            {"variants": list(cell.variants), "factors": _plain(cell.factors)}
+            for cell in comparison.unmatched
+        ],
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str, object]:
@@ -140,8 +151,11 @@ def _change(
         "improves": change.improves,
         "blocks_needed": change.blocks_needed,
         "excluded": end(change.excluded),
-        "sessions": None if change.sessions is None else list(change.sessions),
-        "reason": change.reason,
+        **(
+            {}
+            if change.sessions is None
+            else {"sessions": list(change.sessions), "reason": change.reason}
+        ),
     }
 
 
