@@ -124,12 +124,16 @@ def warnings_of(
                 f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)",
             )
         )
+    has_several = any(run.results for run in runs)
     for unit, why, is_by_sessions in (
         ("pair", "one side INVALID or missing", False),
         ("run", "INVALID, or without a run of the other arm", True),
     ):
+        # a cell that one of several results lacks is listed as unmatched
         counted = [
-            pairing for pairing in pairings.values() if pairing.is_by_sessions is is_by_sessions
+            pairing
+            for pairing in pairings.values()
+            if pairing.is_by_sessions is is_by_sessions and (is_by_sessions or not has_several)
         ]
         without = sum(pairing.without for pairing in counted)
         dropped = sum(pairing.dropped for pairing in counted) - without

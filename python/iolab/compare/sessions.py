@@ -62,7 +62,9 @@ def sessions_of(first: Iterable[Run], second: Iterable[Run]) -> tuple[Sessions, 
     groups: dict[tuple[str, ...], list[tuple[int, Run]]] = {}
     for arm, runs in enumerate((first, second)):
         for run in runs:
-            name = ("boot", run.boot) if run.boot else ("results", run.results, run.plan.host)
+            name: tuple[str, ...] = ("results", run.results, run.plan.host)
+            if run.boot:
+                name = ("boot", run.boot)
             groups.setdefault(name, []).append((arm, run))
     found: tuple[Sessions, Sessions] = ({}, {})
     for name, group in groups.items():

@@ -202,13 +202,15 @@ def _joined(run: Run, results: Results, arm: str, label: str, by_variant: bool) 
 
 
 def differences_of(runs: Sequence[Run]) -> tuple[Difference, ...]:
-    """Facts of the environment, and options that fio echoed, in which arms of several results
-    differ; facts that an arm does not have are left out of its side."""
+    """Facts of the environment, and options that fio echoed in cells that all arms have, in which
+    arms of several results differ; facts that an arm does not have are left out of its side."""
+    alone = [unmatched.factors for unmatched in unmatched_of(runs)]
     values: dict[str, dict[str, set[str]]] = {}
     for run in runs:
+        options = {} if run.factors in alone else run.options
         facts = {
             **run.environment,
-            **{f"fio option {k}": v for k, v in run.options.items() if k not in _LOGS},
+            **{f"fio option {k}": v for k, v in options.items() if k not in _LOGS},
         }
         for name, value in facts.items():
             values.setdefault(name, {}).setdefault(run.variant, set()).add(value)

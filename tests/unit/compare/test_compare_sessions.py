@@ -247,7 +247,7 @@ def test_permutation_of_sessions_counts_all_assignments() -> None:
     assert permutation_p([1, 2, 3], [4, 5, 6]) == pytest.approx(2 / 20)
     assert permutation_p([1, 2, 3, 4], [5, 6, 7, 8]) == pytest.approx(2 / 70)
     assert permutation_p([1.0], [1.0]) == 1.0
-    many = permutation_p(np.arange(12), np.arange(12) + 100)
+    many = permutation_p(np.arange(12.0), np.arange(12.0) + 100)
     assert 0 < many < 1e-3
 
 

@@ -90,4 +90,14 @@ def test_media_and_rate_are_never_pooled_unasked(results: Results) -> None:
     assert "media varies within cells (hdd, ssd)" in " ".join(
         warning.text for warning in pooled.warnings
     )
-    assert max(change.pairs for cell in pooled.cells if (change := cell.change)) == 4
+    assert {len(cell.estimate.values) for cell in pooled.cells} == {4}
+
+
+def test_arms_that_did_not_take_turns_are_never_significant_when_pooled(results: Results) -> None:
+    """At each rate and medium, all runs of `master` were before all runs of `project`."""
+    pooled = compare(
+        results.runs, "write.iops", rows=["numjobs"], cols=["media"], ignore=["disks", "submit"]
+    )
+    changes = [cell.change for cell in pooled.cells if cell.change is not None]
+    assert len(changes) == 22
+    assert {(change.sessions, change.decided) for change in changes} == {((1, 1), False)}
