@@ -251,3 +251,14 @@ def _shared(jobs: Sequence[FioJob]) -> dict[str, str]:
         for key, value in first.items()
         if all(job.options.get(key) == value for job in jobs)
     }
+
+
+def window_of(output: FioOutput, groups: Sequence[FioGroup]) -> tuple[int, int] | None:
+    """Realtime nanoseconds in which fio ran a result of one group: from the start times of its
+    jobs, else from the end of fio and the longest job; None where the file doesn't say."""
+    if len(groups) != 1:
+        return None
+    if groups[0].window is not None or output.end_ns is None:
+        return groups[0].window
+    seconds = max(lasted(job) for job in groups[0].jobs)
+    return (output.end_ns - round(seconds * 1e9), output.end_ns) if seconds > 0 else None

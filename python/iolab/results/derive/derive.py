@@ -13,6 +13,7 @@ from ... import registry
 from ...errors import FormatError
 from ...formats.core.tables import DeviceSamples, DeviceTable, FioLogTable, FioOutput, HostTable
 from ...formats.detect import detect
+from ...formats.fio.groups import window_of
 from ...formats.fio.messages import NORMAL_OUTPUT, is_normal_output
 from ...formats.fio.pool import join_processes
 from ...verdict import Verdict
@@ -33,7 +34,6 @@ from ..facts.run_facts import DamagedFile, Monitor, RunFacts
 from ..facts.series import count, cut, device_series
 from ..gates.base import judge
 from ..gates.stall import moved_series, stalls
-from ..imports.processes import window_of
 from . import fio_metrics
 from .sections import Section, entries_of, find_section, own_logs, processes_of
 from .steps import pool_run

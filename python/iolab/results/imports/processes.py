@@ -7,23 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...formats.core.tables import FioOutput
-from ...formats.fio.groups import FioGroup, lasted
-
 _AT_ONCE = 0.5
 """Share of the shorter of two windows by which they must overlap: runs of a script that follow each
 other overlap by milliseconds at most."""
-
-
-def window_of(output: FioOutput, groups: Sequence[FioGroup]) -> tuple[int, int] | None:
-    """Realtime nanoseconds in which fio ran a result of one group: from the start times of its
-    jobs, else from the end of fio and the longest job; None where the file doesn't say."""
-    if len(groups) != 1:
-        return None
-    if groups[0].window is not None or output.end_ns is None:
-        return groups[0].window
-    seconds = max(lasted(job) for job in groups[0].jobs)
-    return (output.end_ns - round(seconds * 1e9), output.end_ns) if seconds > 0 else None
 
 
 def clusters(windows: Sequence[tuple[int, int] | None]) -> list[list[int]]:

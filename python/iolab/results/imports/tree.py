@@ -19,7 +19,7 @@ from typing import Any
 
 from ... import __version__
 from ...errors import FormatError, IolabError, ResultsError, UsageError
-from ...formats.fio.groups import FioGroup
+from ...formats.fio.groups import FioGroup, window_of
 from ...untrusted_text import writable
 from ..derive.sections import PROCESSES
 from ..evidence.files import RUNS, write_plan
@@ -39,7 +39,7 @@ from .options import (
 from .own_results import copy_own_results, is_own_results
 from .path_words import is_baseline
 from .places import Place, number_repetitions
-from .processes import clusters, window_of
+from .processes import clusters
 from .reading import FioResult, Reading, folder_of, join_files, kind_of, options_of, read_source
 from .source import (
     MAX_BYTES,
