@@ -24,12 +24,18 @@ from support.fio_files import iostat, job, output
 
 
 def _put(
-    place: Path, *, seed: int = 0, iops: float = 4000.0, jobs: int = 1, **options: str
+    place: Path,
+    *,
+    seed: int = 0,
+    minute: int | None = None,
+    iops: float = 4000.0,
+    jobs: int = 1,
+    **options: str,
 ) -> None:
-    """A result with its own end, a minute after that of the seed before: executions of 10 s follow
-    each other."""
+    """A result that ended at that minute, or else at one of its own: executions of 10 s follow each
+    other."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    document = json.loads(output(job(jobs=jobs, iops=iops), **options))
+    document = json.loads(output(job(jobs=jobs, iops=iops), minute=minute, **options))
     document["timestamp_ms"] += seed * 60_000
     place.write_text(json.dumps(document, indent=1), "utf-8")
 
@@ -471,7 +477,8 @@ def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_the
             ):
                 _put(
                     file,
-                    seed=number,
+                    # the arms took turns
+                    minute=2 * (number % 12) + (variant == "two"),
                     iops=iops,
                     iodepth=str(depth),
                     bs=size,
@@ -554,8 +561,10 @@ def test_a_missing_file_shifts_no_pair(tmp_path: Path, layout: str | None) -> No
         ("new", 1): 1100.0,
         ("new", 3): 3300.0,
     }
-    for number, ((variant, repetition), rate) in enumerate(rates.items()):
-        _put(tmp_path / "tree" / variant / f"{repetition}.json", seed=number, iops=rate, rw="write")
+    for (variant, repetition), rate in rates.items():
+        minute = 2 * repetition + (variant == "new")
+        place = tmp_path / "tree" / variant / f"{repetition}.json"
+        _put(place, minute=minute, iops=rate, rw="write")
     _, results = _import(tmp_path / "tree", tmp_path / "out", layout, baseline="old")
     comparison = compare(results.runs, "write.iops", baseline="old")
     [change] = [cell.change for cell in comparison.cells if cell.change is not None]
