@@ -22,7 +22,7 @@ from iolab.recording.segments.segments import MAP_NAMES
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import query
-from support.mutations import deletions, mutations, run_sets, written
+from support.mutations import Mutation, deletions, mutations, run_sets, written
 from support.recordings import SECOND, START, events, samples
 
 IS_DEEP = os.environ.get("IOLAB_TEST_DEPTH") == "all"
@@ -152,6 +152,12 @@ def test_a_list_alone_is_rebuilt(recording: Path) -> None:
         before.samples,
         before.percentiles,
     )
+
+
+def test_a_lost_first_map_leaves_the_rate_of_the_next_column_alone(tmp_path: Path) -> None:
+    sets = [[Mutation(f"{MAPS}/io.latency/000001.parquet", "delete")]]
+    counted, wrong = run_sets(tmp_path, sets, repair=False)
+    assert (counted["told"], wrong) == (1, [])
 
 
 def test_a_sample_of_deletions_changes_no_answer_silently(tmp_path: Path) -> None:
