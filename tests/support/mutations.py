@@ -207,9 +207,7 @@ def _uncovered(before: str, after: str) -> str:
     if whole.get("kind") != "series" or whole["interval_ns"] != found.get("interval_ns"):
         return ""
     interval, lost = whole["interval_ns"], dict(found["lost_by_column"])
-    # the neighbour of a lost column may be covered in part
     lost |= {column: 0 for column, value in enumerate(found["values"]) if value is None}
-    lost |= {column + step: 0 for column in list(lost) for step in (-1, 1)}
     lost_before = {whole["t0_ns"] + at * interval: n for at, n in whole["lost_by_column"]}
     values = {whole["t0_ns"] + at * interval: value for at, value in enumerate(whole["values"])}
     for column, value in enumerate(found["values"]):

@@ -16,13 +16,13 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.clock import FakeClock
-from iolab.recording.base.layout import KINDS, MAPS, SEGMENTS
+from iolab.recording.base.layout import KINDS, MAPS, SEGMENTS, Kind
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments.segments import MAP_NAMES
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
 from iolab.statistics.ask.query import query
-from support.mutations import deletions, mutations, run_sets, written
+from support.mutations import Mutation, deletions, mutations, run_sets, written
 from support.recordings import SECOND, START, events, samples
 
 IS_DEEP = os.environ.get("IOLAB_TEST_DEPTH") == "all"
@@ -119,6 +119,18 @@ def test_a_number_without_any_file_is_a_loss_between_its_neighbours(
         assert [each["kind"] for each in Recording(recording).unreadable(kind)] == ["damaged"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_hot_file_stays_a_loss_for_the_next_writer(kind: Kind, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    next((path / "hot").glob(f"*.{kind}.arrows")).unlink()
+    [before] = [loss for loss in Recording(path).unreadable(kind) if loss["source"] == ""]
+    RecordingWriter.reopen(path, live=False).close()
+    losses = [each for each in Recording(path).losses() if before["words"] in each["words"]]
+    assert [(each["from_ns"], each["until_ns"], each["of"]) for each in losses] == [
+        (before["from_ns"], before["until_ns"], kind)
+    ]
+
+
 def test_a_whole_list_makes_no_loss_of_unused_numbers(recording: Path) -> None:
     clock = FakeClock(START + SECONDS * SECOND)
     with RecordingWriter.reopen(recording, system=clock) as writer:
@@ -140,6 +152,23 @@ def test_a_list_alone_is_rebuilt(recording: Path) -> None:
         before.samples,
         before.percentiles,
     )
+
+
+def test_a_lost_first_map_leaves_the_rate_of_the_next_column_alone(tmp_path: Path) -> None:
+    sets = [[Mutation(f"{MAPS}/io.latency/000001.parquet", "delete")]]
+    counted, wrong = run_sets(tmp_path, sets, repair=False)
+    assert (counted["told"], wrong) == (1, [])
+
+
+def test_a_sample_of_deletions_changes_no_answer_silently(tmp_path: Path) -> None:
+    whole = written(tmp_path)
+    sets = [
+        names
+        for together, many in ((2, 10), (3, 5))
+        for names in deletions(whole, together, many, seed=together)
+    ]
+    counted, wrong = run_sets(tmp_path, sets, repair=True)
+    assert not wrong, counted
 
 
 @pytest.mark.deep

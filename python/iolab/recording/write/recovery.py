@@ -3,7 +3,7 @@ long nothing was recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from ..base.loss_log import damage
 from ..base.metadata import Facts, read_facts
 from ..base.schema import schema_of
 from ..read.damage import damaged_lists, told_by_lock
+from ..read.recording import Recording
 from ..segments.hot import HotRead, last_ns, read_hot
 from ..segments.segment_list import is_list_whole, rebuild_list
 from ..segments.segments import note_unlisted, write_segment
@@ -75,10 +76,13 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
             gap.
     ResultsError where the disk refuses; everything is then as before.
     """
+    lost = list(_lost_hot(directory))
     last = None
     for number in sorted({number for kind in KINDS for number in hot_numbers(directory, kind)}):
         seen = _seal_left(directory, number, alive_ns)
         last = max((each for each in (last, seen) if each is not None), default=None)
+    for loss in lost:
+        _note(directory, loss)
     session = facts.sessions[-1] if facts.sessions else None
     if session is None or session["until_ns"] is not None:
         return
@@ -101,6 +105,17 @@ def recover(directory: Path, facts: Facts, alive_ns: int, now_ns: int) -> None:
             "words": "the recorder was ended without closing the recording",
         },
     )
+
+
+def _lost_hot(directory: Path) -> Iterator[Mapping[str, Any]]:
+    """Losses of hot files that are missing, or cut at the end of an append, so that the segments
+    sealed of them do not show it."""
+    recording = Recording(directory)
+    for kind in KINDS:
+        for path, _, loss in recording.damaged_hot(kind):
+            is_torn = path.exists() and read_hot(path, schema_of(kind)).dropped
+            if loss and not is_torn:
+                yield {name: value for name, value in loss.items() if name != "notes"}
 
 
 def _seal_left(directory: Path, number: int, alive_ns: int) -> int | None:

@@ -101,7 +101,9 @@ def window_of(
     )
     spans = covered(snap, last)
     if spans is not None and earlier is not None:
-        spans = joined([*clipped(sessions_of(snap, last) or (), (earlier[0], last + 1)), *spans])
+        # a lost first map ends before the first map that exists: what lies between was recorded
+        begin = min([earlier[0], *(loss[0] for loss in lost)])
+        spans = joined([*clipped(sessions_of(snap, last) or (), (begin, last + 1)), *spans])
     # columns divide what was recorded: maps of the same span under different conditions are alike
     low = (
         from_ns

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ...recording.base.layout import telling
 from . import listed, tables
-from .paths import DAY, TIERS, File, Tier, files, folder, folder_name, path_of, replaced
+from .paths import DAY, TIERS, Content, File, Tier, files, folder, folder_name, path_of, replaced
 from .tables import About, Sums
 
 SINGLES, MANY = 8, 64
@@ -74,7 +74,21 @@ class Merger:
                 # a late event does not bring an hour back that is over
                 latest = held[-1][0] if held else 0
                 held.append((max(latest, self.about(each).first_s // _HOUR), each))
-        return [[each for _, each in group] for _, group in groupby(held, key=lambda pair: pair[0])]
+        return [
+            part
+            for _, group in groupby(held, key=lambda pair: pair[0])
+            for part in self._split(TIERS[0], [file for _, file in group])
+        ]
+
+    def _split(self, tier: Tier, parts: Sequence[File]) -> list[list[File]]:
+        """Files in groups between which no file is missing: a merged file would hide its loss."""
+        missing = listed.missing_in(self._directory, tier, self._name)
+        groups = [[parts[0]]]
+        for before, after in pairwise(parts):
+            if any(before.last < file.first and file.last < after.first for file in missing):
+                groups.append([])
+            groups[-1].append(after)
+        return groups
 
     def _hour(self, hour: Sequence[File]) -> None:
         """An hour that is over: into the longer tiers, shortest first, then into one file."""
@@ -95,8 +109,9 @@ class Merger:
         )
         held = [each for each in self._files(tier) if each.last <= merged]
         days = [
-            list(group)
+            part
             for _, group in groupby(held, key=lambda each: self.about(each).first_s // DAY)
+            for part in self._split(tier, list(group))
         ]
         for day, _ in pairwise(days):
             if len(day) > 1:
@@ -128,9 +143,22 @@ class Merger:
                     begins[tier.name] = max(begins.get(tier.name, 0), end)
                 elif told.first_s < floor:
                     self._cut(tier, each, floor)
+            for file, content in listed.listed_in(self._directory, tier, self._name):
+                is_old = content is not None and content.last_s + tier.seconds <= max(oldest, floor)
+                if is_old and not file.path.exists():
+                    listed.drop(file.path)
             if floor:
                 begins[tier.name] = max(begins.get(tier.name, 0), floor)
         return begins
+
+    def latest(self) -> dict[Tier, Content]:
+        """The last file of each tier."""
+        found = {}
+        for tier in TIERS:
+            for file in self._files(tier)[-1:]:
+                about = self.about(file)
+                found[tier] = Content(file.first, file.last, about.first_s, about.last_s)
+        return found
 
     def _pending_s(self) -> int:
         """The hour that is not in the longest tier yet: the second in which it begins."""

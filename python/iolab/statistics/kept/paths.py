@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 DEFINITIONS = "histograms/keep.json"
 STATE = "histograms/kept.json"
@@ -54,6 +55,22 @@ class File:
     def meets(self, other: File) -> bool:
         """Whether another file has one of its segments."""
         return other.first <= self.last and self.first <= other.last
+
+
+class Content(NamedTuple):
+    """Segments `first` to `last` in a file, and start of its first and last sum in seconds."""
+
+    first: int
+    last: int
+    first_s: int
+    last_s: int
+
+    @classmethod
+    def of_json(cls, data: object) -> Content | None:
+        """From a list of four numbers, None where it is none."""
+        if isinstance(data, list) and len(data) == 4 and all(type(part) is int for part in data):
+            return cls(*data)
+        return None
 
 
 def folder_name(statistic: str) -> str:

@@ -12,7 +12,7 @@ from ...recording.base.intervals import joined
 from ...recording.base.layout import telling, write_json
 from ...recording.base.lines import CRC, signed
 from .definitions import read_object, spans
-from .paths import STATE, TIERS
+from .paths import STATE, TIERS, Content, Tier
 
 SCHEMA = 1
 
@@ -30,7 +30,8 @@ class Kept:
         the budget left it out. missed: (from, until) ns of segments that could not be kept:
         damaged, or gone before they were. why: of the latest suspension, or what it waits for.
         resumed_ns: of its definition, when it was last looked at. begins: by tier, the second
-        before which nothing is left: it was pruned or too old.
+        before which nothing is left: it was pruned or too old. latest: by tier, the last file that
+        was written.
     """
 
     added_ns: int
@@ -46,6 +47,13 @@ class Kept:
     resumed_ns: int = 0
     begins: dict[str, int] = field(default_factory=dict)
     missed: list[tuple[int, int]] = field(default_factory=list)
+    latest: dict[str, Content] = field(default_factory=dict)
+
+    def wrote(self, tier: Tier, content: Content) -> None:
+        """Note the last file of a tier."""
+        before = self.latest.get(tier.name)
+        if before is None or before.last <= content.last:
+            self.latest[tier.name] = content
 
     def miss(self, first_ns: int, until_ns: int) -> None:
         """Take down a time of which nothing could be kept."""
@@ -123,4 +131,9 @@ def _kept(data: dict[str, Any]) -> Kept:
         suspended=list(spans(data["suspended"])),
         why=str(data["why"]),
         begins={str(tier): int(second) for tier, second in data["begins"].items() if tier in known},
+        latest={
+            str(tier): content
+            for tier, numbers in data.get("latest", {}).items()
+            if tier in known and (content := Content.of_json(numbers)) is not None
+        },
     )

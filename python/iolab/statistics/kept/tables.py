@@ -25,6 +25,7 @@ from ...errors import FormatError
 from ...files import map_regular
 from ...recording.base.grids import WITHOUT
 from ...recording.base.layout import replacing, telling
+from .paths import Content
 from .storage_kind import Form
 
 KEY = "iolab"
@@ -78,7 +79,9 @@ class About:
 
     Attributes:
         statistic, source, form: what it holds. first_s, last_s: of its rows. rows: how many.
-        width: of equal buckets (a power of two), 1 for those of the grid of `bits`.
+        width: of equal buckets (a power of two), 1 for those of the grid of `bits`. previous: the
+        file before it in its folder when it was written, None for the first one and in files of an
+        older version.
     """
 
     statistic: str
@@ -89,6 +92,7 @@ class About:
     rows: int
     width: int = 1
     bits: int | None = None
+    previous: Content | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -102,6 +106,7 @@ class About:
             "rows": self.rows,
             "width": self.width,
             "bits": self.bits,
+            **({} if self.previous is None else {"previous": self.previous}),
         }
 
 
@@ -159,9 +164,15 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> About | None:
-    """Write sums of one form and width, a row group each, as a whole or not at all. None, and no
-    file, where there are no rows."""
+def write(
+    path: Path,
+    parts: Iterable[Sums],
+    statistic: str,
+    source: str,
+    previous: Content | None = None,
+) -> About | None:
+    """Write sums of one form and width, a row group each, as a whole or not at all. `previous`: the
+    file before it. None, and no file, where there are no rows."""
     about: About | None = None
     with telling(path, "keep a statistic"):
         held = (each for each in parts if each.table.num_rows)
@@ -187,21 +198,21 @@ def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> Abo
             for each in _chain(first, held):
                 times = np.asarray(each.table["time_s"])
                 low, high, rows = int(times.min()), int(times.max()), len(times)
-                about = (
-                    About(statistic, source, first.form, low, high, rows, first.width, first.bits)
-                    if about is None
-                    else About(
-                        statistic,
-                        source,
-                        first.form,
-                        min(low, about.first_s),
-                        max(high, about.last_s),
-                        about.rows + rows,
-                        first.width,
-                        first.bits,
-                    )
+                if about is not None:
+                    low, high = min(low, about.first_s), max(high, about.last_s)
+                    rows += about.rows
+                about = About(
+                    statistic,
+                    source,
+                    first.form,
+                    low,
+                    high,
+                    rows,
+                    first.width,
+                    first.bits,
+                    previous,
                 )
-                writer.write_table(each.table, row_group_size=max(1, rows))
+                writer.write_table(each.table, row_group_size=max(1, each.table.num_rows))
             assert about is not None
             writer.add_key_value_metadata({KEY: json.dumps(about.as_json())})
     return about
@@ -231,6 +242,7 @@ def about(path: Path) -> About:
             int(data["rows"]),
             int(data["width"]),
             None if bits is None else int(bits),
+            Content.of_json(data.get("previous")),
         )
         if found.form not in SCHEMAS or found.width < 1 or found.width & (found.width - 1):
             raise ValueError("it is of no known form")

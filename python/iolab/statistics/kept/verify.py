@@ -38,9 +38,24 @@ def _kept(path: Path, repair: bool, progress: Progress) -> Verification:
     for start in range(0, len(parts), BLOCK):
         damages(parts[start : start + BLOCK])
         progress(min(start + BLOCK, len(parts)), len(parts))
+    before = answer.damaged(path)
+    if repair and not listed.is_whole(path):
+        with take_lock(path):
+            listed.rebuild_list(path)
+    remaining = answer.damaged(path)
     lost = {each.file.path: each for each in listed.lost_files(path)}
-    found = []
-    for place, words in answer.damaged(path):
+    found = [
+        Finding(
+            str(place.relative_to(path)),
+            "damaged" if place == path / LIST and place.exists() else "missing",
+            words,
+            is_derived=True,
+            is_repaired=True,
+        )
+        for place, words in before
+        if (place, words) not in remaining
+    ]
+    for place, words in remaining:
         each = lost.get(place)
         span = (
             f"{when(each.first_s * SECOND)} to {when(each.until_s * SECOND)} of what was kept in {place.parent.name}"

@@ -26,7 +26,7 @@ from . import aggregate, counter_growth, listed, tables
 from .budget import Budget
 from .compaction import Merger
 from .definitions import Definition, Definitions, Spans, read_definitions
-from .paths import DEFINITIONS, TIERS, files, folder, folder_name, path_of
+from .paths import DEFINITIONS, TIERS, Content, files, folder, folder_name, path_of
 from .recovery import change_definitions, state_of
 from .sealed import Sealed, sealed_after
 from .sources import is_counted, source_of
@@ -76,6 +76,9 @@ class Keeper:
             if state is None:
                 state = state_of(self._directory, self._recording, definitions)
             self._take_up(definitions, state)
+            if not self._seen:
+                # only the first look: whoever writes keeps the list whole
+                listed.rebuild_list(self._directory)
             if not self._make(definitions, state):
                 return True
         self._seen = seen
@@ -143,10 +146,10 @@ class Keeper:
         self._mergers.pop(name, None)
         for tier in TIERS:
             path = folder(self._directory, tier, folder_name(name))
-            if path.is_dir():
-                with telling(path, "remove what is no longer kept"):
-                    for each in path.glob("*.parquet"):
-                        listed.drop(each)
+            with telling(path, "remove what is no longer kept"):
+                for file, _ in listed.listed_in(self._directory, tier, path.name):
+                    listed.drop(file.path)
+                if path.is_dir():
                     shutil.rmtree(path)
 
     def _make(self, definitions: Definitions, state: State) -> bool:
@@ -239,7 +242,11 @@ class Keeper:
             path = path_of(
                 self._directory, TIERS[0], folder_name(name), sealed.number, sealed.number
             )
-            kept.segments += listed.write(path, [sums], name, kept.source) is not None
+            about = listed.write(path, [sums], name, kept.source)
+            if about is not None:
+                kept.segments += 1
+                content = Content(sealed.number, sealed.number, about.first_s, about.last_s)
+                kept.wrote(TIERS[0], content)
         kept.until_ns = max(kept.until_ns or 0, sealed.until_ns)
 
     def _lost_until(self, skipped: range, sealed: Sealed) -> int | None:
@@ -336,8 +343,10 @@ class Keeper:
         except IolabError as error:
             self._noticed(f"{name}: {error}")
             return
-        for tier, second in begins.items():
-            kept.begins[tier] = max(second, kept.begins.get(tier, 0))
+        for name_of_tier, second in begins.items():
+            kept.begins[name_of_tier] = max(second, kept.begins.get(name_of_tier, 0))
+        for tier, content in self._mergers[name].latest().items():
+            kept.wrote(tier, content)
 
 
 def _is_known(name: str) -> bool:
