@@ -45,6 +45,7 @@ ALLOWED = {
     "report": JUDGING | SHOWING,
     "server": JUDGING | SHOWING | {"server"},
     "api": JUDGING | SHOWING,
+    "__main__": {"cli"},
     "cli": JUDGING | ACTING | SHOWING | {"api", "cli", "server"},
 }
 """Group (a folder or a top-level file of the package) to the groups that it may import."""

@@ -40,9 +40,9 @@ def test_large_changes_are_grouped() -> None:
 def test_intervals_beyond_tenfold_are_factors() -> None:
     wide = change(1.0, -0.9999, 11_008_910.95)
     assert (
-        interval_text(wide, RATES)
-        == change_interval_text(wide, RATES)
-        == "[x 0.0001, x 11 008 912]"
+        interval_text(wide, RATES) == change_interval_text(wide, RATES) == "[< x 0.001, > x 1000]"
     )
     assert interval_text(wide, RATES, 1) == "[-100.0, +1100891095.0]", "a precision was asked for"
+    within = change(1.0, -0.995, 900.0)
+    assert interval_text(within, RATES) == change_interval_text(within, RATES) == "[x 0.005, x 901]"
     assert interval_text(change(1.0, 0.5, 9.5), RATES) == "[+50.0, +950.0]"

@@ -36,7 +36,7 @@ def entry(
     return {**made, "hostname": host} if host else made
 
 
-def groups(*entries: dict[str, Any], **options: str) -> tuple[FioGroup, ...]:
+def groups(*entries: dict[str, Any], **options: Any) -> tuple[FioGroup, ...]:
     return groups_of(FioJson().read(output(*entries, **options).encode(), "fio.json"))
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -261,7 +262,7 @@ FOREIGN = RunPlan(run="0001-aaaaaaaa", variant="master", factors={}, status="imp
     ],
 )
 def test_an_imported_run_that_ended_early(
-    tmp_path: Path, options: dict[str, str], level: Level
+    tmp_path: Path, options: dict[str, Any], level: Level
 ) -> None:
     result = derived(
         tmp_path, output(job(runtime=9.7), numjobs="4", runtime="10", **options), FOREIGN
@@ -282,7 +283,7 @@ def test_an_imported_run_that_ended_early(
 )
 @pytest.mark.parametrize("jobs", [None, 10])
 def test_an_imported_run_whose_size_was_done_is_not_invalid(
-    tmp_path: Path, options: dict[str, str], level: Level, jobs: int | None
+    tmp_path: Path, options: dict[str, Any], level: Level, jobs: int | None
 ) -> None:
     """Whatever the layout calls jobs."""
     moved = {**job(runtime=9.7, jobs=1), "job_runtime": 9700}
@@ -329,7 +330,7 @@ def test_a_steady_state_may_end_a_run(tmp_path: Path, steady: object) -> None:
     ],
 )
 def test_a_load_that_was_asked_to_wait_is_not_suspect(
-    tmp_path: Path, options: dict[str, str], level: Level
+    tmp_path: Path, options: dict[str, Any], level: Level
 ) -> None:
     result = derived(tmp_path, output(job(latency_ns=0.2e6), **options))
     assert found(result) == {"time-outside-io": level}

@@ -35,7 +35,7 @@ def derived(
     *,
     read: bool = False,
     extra: dict[str, Any] | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Derived:
     entry = job()
     if read:
@@ -92,7 +92,7 @@ def test_the_time_is_that_of_the_longest_job_by_fio_s_own_milliseconds(tmp_path:
     ],
 )
 def test_a_run_that_may_have_ended_otherwise_has_no_time(
-    tmp_path: Path, plan: RunPlan, options: dict[str, str]
+    tmp_path: Path, plan: RunPlan, options: dict[str, Any]
 ) -> None:
     assert times(derived(tmp_path, plan, options=options)) == {}
 
@@ -150,7 +150,7 @@ def test_files_that_were_not_done_are_invalid(tmp_path: Path) -> None:
     ],
 )
 def test_a_cold_cache_is_no_warm_one(
-    tmp_path: Path, extra: dict[str, Any], options: dict[str, str], words: str | None
+    tmp_path: Path, extra: dict[str, Any], options: dict[str, Any], words: str | None
 ) -> None:
     reasons = derived(tmp_path, read=True, extra=extra, options=options).verdict.reasons
     said = [reason.text for reason in reasons if reason.code == "fits-in-memory"]
