@@ -154,8 +154,14 @@ def test_a_list_alone_is_rebuilt(recording: Path) -> None:
     )
 
 
-def test_a_lost_first_map_leaves_the_rate_of_the_next_column_alone(tmp_path: Path) -> None:
-    sets = [[Mutation(f"{MAPS}/io.latency/000001.parquet", "delete")]]
+@pytest.mark.parametrize(
+    "name",
+    [f"{MAPS}/io.latency/000001.parquet", "1s/io.bytes-device.276ed5b4/000006-000006.parquet"],
+)
+def test_columns_at_the_borders_of_a_loss_are_right_or_lost(name: str, tmp_path: Path) -> None:
+    whole = written(tmp_path)
+    [path] = {whole / name, whole / "histograms" / name} & set(whole.rglob("*.parquet"))
+    sets = [[Mutation(str(path.relative_to(whole)), "delete")]]
     counted, wrong = run_sets(tmp_path, sets, repair=False)
     assert (counted["told"], wrong) == (1, [])
 

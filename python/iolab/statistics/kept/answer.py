@@ -10,7 +10,7 @@ from pathlib import Path
 from ...errors import ResultsError
 from ...files import refusal
 from ...recording.base.counts import HeatCounts, Weight, Y
-from ...recording.base.intervals import joined
+from ...recording.base.intervals import joined, without
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer
 from ..engine.coverage import begun_ns, clipped, covered, sessions_of
@@ -432,4 +432,6 @@ def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int]
         sessions = [window.span]
     before = clipped(covered(snap, window.until_ns, held.source) or [], (-(2**62), held.first_ns))
     after = clipped(sessions, (held.until_ns, 2**62))
-    return tuple(clipped(joined([*before, *kept, *after]), (window.first_ns, window.until_ns)))
+    # a lost file ends with a whole sum, later than the last event that is kept
+    recorded = without(joined([*before, *kept, *after]), joined(held.holes(found.tiers)))
+    return tuple(clipped(recorded, (window.first_ns, window.until_ns)))

@@ -97,7 +97,7 @@ class Held:
             )
         ]
 
-    def _holes(self, tiers: Collection[Tier]) -> list[Span]:
+    def holes(self, tiers: Collection[Tier]) -> list[Span]:
         """Spans that lost files had, and no file of another tier has."""
         lost = self.lost(tiers)
         held = [each for _, each in self.files(tiers)] if lost else []
@@ -114,7 +114,7 @@ class Held:
         recorded at all, and no file is lost."""
         sessions = sessions_of(snap, self.until_ns, self.source)
         if sessions is None:
-            if not self._holes(tiers):
+            if not self.holes(tiers):
                 return None
             sessions = [(self.first_ns, self.until_ns)]
         if not tiers:
@@ -126,7 +126,7 @@ class Held:
                 *self.wanted.left_out,
                 *self.kept.suspended,
                 *self.kept.missed,
-                *self._holes(tiers),
+                *self.holes(tiers),
             )
         ]
         return clipped(
