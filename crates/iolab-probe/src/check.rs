@@ -4,6 +4,7 @@ use crate::args::Settings;
 use crate::block::BlockSource;
 use crate::clock::Anchor;
 use crate::instance::{owned, remove_stale};
+use crate::nfs::NfsSource;
 use crate::session::ring_kib;
 use crate::source::Source;
 use crate::syscall::{can_watch, SyscallSource};
@@ -28,9 +29,17 @@ pub fn check(settings: &Settings) -> Value {
     let syscall = SyscallSource::new(settings, anchor.epoch_ns());
     sources.insert(
         "syscall".into(),
-        match (tracefs, syscall) {
+        match (tracefs.clone(), syscall) {
             (Ok(tracefs), Ok(syscall)) => with_words(traced(tracefs, &syscall), can_watch().err()),
             (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.words]}),
+        },
+    );
+    let nfs = NfsSource::new(anchor.epoch_ns());
+    sources.insert(
+        "nfs".into(),
+        match tracefs {
+            Ok(tracefs) => traced(tracefs, &nfs),
+            Err(failure) => json!({"available": false, "words": [failure.words]}),
         },
     );
     sources.insert("counters".into(), json!({"available": true, "words": []}));
@@ -71,6 +80,10 @@ fn traced(tracefs: &Path, source: &dyn Source) -> Value {
     };
     let (needed, others) = (absent(true), absent(false));
     let available = needed.is_empty();
-    let words = [needed, others].concat();
+    // the reason says more than the names of further tracepoints that it takes away
+    let words = match needed.first() {
+        Some(first) => vec![format!("{first}: {}", source.why_absent(tracefs))],
+        None => others,
+    };
     json!({"available": available, "words": words})
 }
