@@ -10,10 +10,10 @@ use serde_json::{json, Map, Value};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What the kernel does not tell of the operations: stated with every recording of them.
+/// What the tracepoints do not have: stated with every recording.
 const UNKNOWN: [&str; 2] = [
-    "a file is known by the hash of its file handle (fh:...), and only where it was read, written or committed",
-    "NFS 2 and 3: the kernel tells errors of reads, writes and refused file handles only",
+    "NFS: files are known by the hash of their file handle (fh:...), and only in reads, writes and refused handles",
+    "NFS 2 and 3: only errors of reads, writes and refused file handles are known",
 ];
 /// Where the kernel tells how many threads its NFS server has.
 const THREADS: &str = "/proc/fs/nfsd/threads";
@@ -58,7 +58,7 @@ impl Source for NfsSource {
     fn facts(&self) -> Map<String, Value> {
         let mut words = UNKNOWN.map(str::to_owned).to_vec();
         if std::fs::read_to_string(THREADS).is_ok_and(|threads| threads.trim() == "0") {
-            words.push("the NFS server does not run now: operations are recorded once it starts".to_owned());
+            words.push("the NFS server is not running; operations are recorded once it starts".to_owned());
         }
         let facts = json!({
             "what": "operations of the NFS server (nfsd); latency from the start of the operation to its end, of the last one to the reply",
