@@ -72,18 +72,17 @@ fn with_words(mut said: Value, more: Option<String>) -> Value {
 
 /// Whether a source's tracepoints are there.
 fn traced(tracefs: &Path, source: &dyn Source) -> Value {
-    let absent = |needed: bool| {
-        let points = source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place));
-        let points = points.map(|(_, point)| point).filter(|point| point.needed == needed);
-        let absent = points.filter(|point| !event_file(tracefs, point.group, point.name, "format").exists());
-        absent.map(|point| format!("this kernel has no tracepoint {}:{}", point.group, point.name)).collect::<Vec<_>>()
+    let points = source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place));
+    let absent = points
+        .map(|(_, point)| point)
+        .filter(|point| !event_file(tracefs, point.group, point.name, "format").exists())
+        .collect::<Vec<_>>();
+    // the reason says more than the names of further tracepoints
+    let words = match absent.iter().find(|point| point.needed) {
+        Some(point) => vec![format!("no tracepoint {}:{}: {}", point.group, point.name, source.why_absent(tracefs))],
+        None => {
+            absent.iter().map(|point| format!("this kernel has no tracepoint {}:{}", point.group, point.name)).collect()
+        }
     };
-    let (needed, others) = (absent(true), absent(false));
-    let available = needed.is_empty();
-    // the reason says more than the names of further tracepoints that it takes away
-    let words = match needed.first() {
-        Some(first) => vec![format!("{first}: {}", source.why_absent(tracefs))],
-        None => others,
-    };
-    json!({"available": available, "words": words})
+    json!({"available": !absent.iter().any(|point| point.needed), "words": words})
 }
