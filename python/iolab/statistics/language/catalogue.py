@@ -114,7 +114,7 @@ def _counted(
 
 _EVENTS = "every recorded I/O; losses are reported with the answer"
 
-_NFS_EVENTS = f"{_EVENTS}; operations that only prepare others of their NFSv4 compound are part of the one that follows"
+_NFS_EVENTS = f"{_EVENTS}; operations that only prepare others of their NFSv4 compound are part of the next one"
 
 _OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for all from its least value to twice that, or for none"
 
