@@ -44,6 +44,7 @@ def test_each_check_says_what_was_found_and_a_remedy(capsys: pytest.CaptureFixtu
         "probe",
         "record block",
         "record counters",
+        "record nfs",
         "record syscall",
         "iostat",
         "perf",

@@ -355,6 +355,21 @@ def test_a_kernel_without_a_tracepoint(tmp_path: Path, kernel: str) -> None:
     refused(ran, 4, "no tracepoint block:block_rq_issue")
 
 
+def test_the_nfs_server_that_is_not_loaded_is_said(tmp_path: Path) -> None:
+    shutil.copytree(FAKES / "linux-6.1-nfsd", tmp_path, dirs_exist_ok=True)
+    said = json.loads(run("--check", "--tracefs", str(tmp_path)).stdout)["sources"]["nfs"]
+    assert said["available"]
+    assert "nfsd_commit_start" in said["words"][0]
+    shutil.rmtree(tmp_path / "events/nfsd/nfsd_read_io_done")
+    refused(run("--source", "nfs", "--tracefs", str(tmp_path)), 4, "too old")
+    shutil.rmtree(tmp_path / "events/nfsd")
+    said = json.loads(run("--check", "--tracefs", str(tmp_path)).stdout)["sources"]["nfs"]
+    assert not said["available"]
+    assert len(said["words"]) == 1
+    assert "modprobe nfsd" in said["words"][0]
+    refused(run("--source", "nfs", "--tracefs", str(tmp_path)), 4, "modprobe nfsd")
+
+
 def test_lockdown() -> None:
     """A locked-down kernel shows tracefs and refuses to let anybody read in it."""
     place = Path("/dev/shm") / f"iolab-tracefs-{os.getpid()}"

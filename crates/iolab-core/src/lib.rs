@@ -22,6 +22,7 @@ pub mod linear;
 pub mod lines;
 pub mod log2;
 pub mod names;
+pub mod nfs;
 pub mod number;
 pub mod pairing;
 pub mod readers;

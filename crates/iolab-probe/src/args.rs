@@ -11,7 +11,7 @@ iolab-probe --check [--tracefs DIR]        say as JSON what this machine can do
 iolab-probe --clean [--tracefs DIR]        remove the tracefs instances of probes that are dead
 iolab-probe --version                      print name and version
 
-  --source NAME       block, syscall or counters; may be given several times
+  --source NAME       block, syscall, nfs or counters; may be given several times
   --device MAJ:MIN    only this block device; may be given several times (default: all that have requests)
   --mount PATH        only files of the file system at PATH; may be given several times
   --exclude-pid PID   leave out the I/O of this process (its own is always left out); may be given several times
@@ -25,7 +25,7 @@ Standard input closed, a line `stop` on it, SIGTERM or SIGINT end it in order; s
 Exit code: 0 fine, 2 usage, 3 not permitted, 4 not possible on this machine; one line on standard error says why.";
 
 /// Sources that there are.
-pub const SOURCES: [&str; 3] = ["block", "syscall", "counters"];
+pub const SOURCES: [&str; 4] = ["block", "syscall", "nfs", "counters"];
 
 /// What to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Failu
     }
     match (check, settings.sources.is_empty()) {
         (true, _) => Ok(Command::Check(settings)),
-        (false, true) => Err(Failure::usage("nothing to record: give --source block, syscall or counters")),
+        (false, true) => Err(Failure::usage("nothing to record: give --source block, syscall, nfs or counters")),
         (false, false) => Ok(Command::Record(settings)),
     }
 }

@@ -4,6 +4,7 @@ use crate::args::Settings;
 use crate::block::BlockSource;
 use crate::clock::Anchor;
 use crate::instance::{owned, remove_stale};
+use crate::nfs::NfsSource;
 use crate::session::ring_kib;
 use crate::source::Source;
 use crate::syscall::{can_watch, SyscallSource};
@@ -28,9 +29,17 @@ pub fn check(settings: &Settings) -> Value {
     let syscall = SyscallSource::new(settings, anchor.epoch_ns());
     sources.insert(
         "syscall".into(),
-        match (tracefs, syscall) {
+        match (tracefs.clone(), syscall) {
             (Ok(tracefs), Ok(syscall)) => with_words(traced(tracefs, &syscall), can_watch().err()),
             (Err(failure), _) | (_, Err(failure)) => json!({"available": false, "words": [failure.words]}),
+        },
+    );
+    let nfs = NfsSource::new(anchor.epoch_ns());
+    sources.insert(
+        "nfs".into(),
+        match tracefs {
+            Ok(tracefs) => traced(tracefs, &nfs),
+            Err(failure) => json!({"available": false, "words": [failure.words]}),
         },
     );
     sources.insert("counters".into(), json!({"available": true, "words": []}));
@@ -63,14 +72,17 @@ fn with_words(mut said: Value, more: Option<String>) -> Value {
 
 /// Whether a source's tracepoints are there.
 fn traced(tracefs: &Path, source: &dyn Source) -> Value {
-    let absent = |needed: bool| {
-        let points = source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place));
-        let points = points.map(|(_, point)| point).filter(|point| point.needed == needed);
-        let absent = points.filter(|point| !event_file(tracefs, point.group, point.name, "format").exists());
-        absent.map(|point| format!("this kernel has no tracepoint {}:{}", point.group, point.name)).collect::<Vec<_>>()
+    let points = source.tracepoints().into_iter().enumerate().filter(|(place, _)| source.wants(*place));
+    let absent = points
+        .map(|(_, point)| point)
+        .filter(|point| !event_file(tracefs, point.group, point.name, "format").exists())
+        .collect::<Vec<_>>();
+    // the reason says more than the names of further tracepoints
+    let words = match absent.iter().find(|point| point.needed) {
+        Some(point) => vec![format!("no tracepoint {}:{}: {}", point.group, point.name, source.why_absent(tracefs))],
+        None => {
+            absent.iter().map(|point| format!("this kernel has no tracepoint {}:{}", point.group, point.name)).collect()
+        }
     };
-    let (needed, others) = (absent(true), absent(false));
-    let available = needed.is_empty();
-    let words = [needed, others].concat();
-    json!({"available": available, "words": words})
+    json!({"available": !absent.iter().any(|point| point.needed), "words": words})
 }

@@ -17,6 +17,7 @@ mod files_mounts;
 mod files_start;
 mod instance;
 mod kstats;
+mod nfs;
 mod output;
 mod peers;
 mod rings;

@@ -6,6 +6,7 @@ use crate::clock::{cpu_ns, monotonic_ns, Anchor};
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::instance::remove_stale;
+use crate::nfs::NfsSource;
 use crate::output::Output;
 use crate::source::Source;
 use crate::stop::Stop;
@@ -66,6 +67,7 @@ fn source_of(name: &str, settings: &Settings, anchor: &Anchor) -> Result<Option<
     Ok(match name {
         "block" => Some(Box::new(BlockSource::new(settings, anchor.epoch_ns())?)),
         "syscall" => Some(Box::new(SyscallSource::new(settings, anchor.epoch_ns())?)),
+        "nfs" => Some(Box::new(NfsSource::new(anchor.epoch_ns()))),
         _ => None,
     })
 }

@@ -5,6 +5,7 @@ use iolab_core::frames::events::Rows;
 use iolab_core::tracefs::format::Format;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// A tracepoint that a source wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +47,11 @@ pub trait Source {
     /// Whether a tracepoint of that list is switched on; its place in the list stays either way.
     fn wants(&self, _point: usize) -> bool {
         true
+    }
+
+    /// Why a needed tracepoint is absent, and what to do.
+    fn why_absent(&self, _tracefs: &Path) -> &'static str {
+        "this kernel was built without it (CONFIG_BLK_DEV_IO_TRACE, CONFIG_FTRACE_SYSCALLS)"
     }
 
     /// The descriptions of those tracepoints that there are, by name, before any record.

@@ -50,11 +50,8 @@ impl Traced {
                     formats.insert(point.name, (place, format));
                 }
                 Err(failure) if point.needed && failure.code != crate::failure::NOT_PERMITTED => {
-                    let words = "this kernel was built without it (CONFIG_BLK_DEV_IO_TRACE, CONFIG_FTRACE_SYSCALLS)";
-                    return Err(Failure::not_possible(format!(
-                        "no tracepoint {}:{}: {words}",
-                        point.group, point.name
-                    )));
+                    let why = source.why_absent(tracefs);
+                    return Err(Failure::not_possible(format!("no tracepoint {}:{}: {why}", point.group, point.name)));
                 }
                 Err(failure) if point.needed => return Err(failure),
                 Err(_) => lacking.push(format!("this kernel has no tracepoint {}:{}", point.group, point.name)),

@@ -182,7 +182,7 @@ def _refusals() -> dict[str, str]:
     from ..recorder.program import checked, probe_path
 
     found = {}
-    for source in ("block", "syscall", "counters"):
+    for source in ("block", "syscall", "nfs", "counters"):
         try:
             checked(LocalHost(), str(probe_path()), [source])
             found[source] = ""

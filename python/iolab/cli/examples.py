@@ -26,6 +26,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "record one disk of another machine for a minute",
             "iolab record block --device sda --host root@server --duration 1min -o rec",
         ),
+        (
+            "record the operations of the NFS server, by client",
+            "sudo iolab record nfs --duration 1min -o rec",
+        ),
     ),
     "live": (
         ("watch all disks in a browser", "sudo iolab live"),

@@ -53,7 +53,7 @@ class _Live(click.Command):
         for each in self.params:
             if each.name == "words" and isinstance(each, click.Argument):
                 self.params[self.params.index(each)] = click.Argument(
-                    ["words"], metavar="[block] [syscall] [counters]", nargs=-1
+                    ["words"], metavar="[block] [syscall] [nfs] [counters]", nargs=-1
                 )
 
 

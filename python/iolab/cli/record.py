@@ -24,7 +24,7 @@ STOPS_WITHIN = 60.0
 """Seconds in which a recorder must have sealed its last."""
 LEAST_RATE = 100_000
 """Bytes a second: a number without a unit that is below is not believed."""
-SOURCES = ("block", "syscall", "counters")
+SOURCES = ("block", "syscall", "nfs", "counters")
 
 
 class _Record(click.Command):
@@ -37,7 +37,7 @@ class _Record(click.Command):
 
 
 @click.command("record", cls=_Record)
-@click.argument("words", metavar="[block] [syscall] [counters] [-- COMMAND...]", nargs=-1)
+@click.argument("words", metavar="[block] [syscall] [nfs] [counters] [-- COMMAND...]", nargs=-1)
 @click.option(
     "--device",
     "devices",
@@ -161,12 +161,12 @@ def command(
     """Record I/O as the kernel sees it: which device or file, which process, how long it took.
     Default: block and counters.
 
-    block: requests to block devices. syscall: reads, writes and syncs of files, by name. counters:
-    of disks, CPUs, memory and network, once a second. block and syscall need root: sudo iolab
-    record. All but the probe runs as the user who called sudo. With --host the probe is brought to
-    another machine and removed afterwards; all else stays here, and needs no root. With -- COMMAND
-    it lasts as long as the command, which runs here and whose exit code is returned. See
-    docs/guides/recording.md.
+    block: requests to block devices. syscall: reads, writes and syncs of files, by name. nfs:
+    operations of this machine's NFS server, by client. counters: of disks, CPUs, memory and
+    network, once a second. All but counters need root: sudo iolab record. All but the probe runs as
+    the user who called sudo. With --host the probe is brought to another machine and removed
+    afterwards; all else stays here, and needs no root. With -- COMMAND it lasts as long as the
+    command, which runs here and whose exit code is returned. See docs/guides/recording.md.
     """
     from ..errors import UsageError
     from ..recorder.settings import DEFAULT_SOURCES, Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-SOURCES = ("block", "syscall", "counters")
+SOURCES = ("block", "syscall", "nfs", "counters")
 """What the probe can record. `counters` yields samples, the others events."""
 DEFAULT_SOURCES = ("block", "counters")
 COUNTERS = "counters"

@@ -95,7 +95,10 @@ def test_what_the_probe_does_not_tell_is_lacking_and_said(
     assert set(found.breakdowns) == set(told)
     assert set(found.lacking) == set(CATALOGUE[name].breakdowns) - set(told)
     assert set(next(each for each in found.sources if each.source == source).fields) == set(told)
-    assert found.lacking["client"] == "only a table with a column of that name tells the client"
+    assert (
+        found.lacking["client"]
+        == f"{source} events tell no client; nfs.ops does, where it was recorded"
+    )
     assert all(found.lacking.values())
 
 
@@ -149,7 +152,7 @@ def test_a_trace_tells_the_columns_that_are_there(tmp_path: Path) -> None:
 
 def test_an_answer_says_that_nothing_tells_what_was_asked(tmp_path: Path) -> None:
     recording = lived(tmp_path / "r", "block", "syscall")
-    client = "only a table with a column of that name tells the client"
+    client = "block events tell no client; nfs.ops does, where it was recorded"
     for statistic, says in (
         ("io.ops[client]", client),
         ("io.ops[client=x][op]", client),

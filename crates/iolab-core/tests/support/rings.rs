@@ -16,9 +16,13 @@ impl Kernel {
     pub fn read(name: &str) -> Self {
         let events = format!("{}/../../tests/data/tracefs/{name}/events", env!("CARGO_MANIFEST_DIR"));
         let layout = Layout::parse(&std::fs::read_to_string(format!("{events}/header_page")).unwrap()).unwrap();
-        let groups = ["block", "task"].map(|group| std::fs::read_dir(format!("{events}/{group}")).unwrap());
-        let formats = groups.into_iter().flatten().map(|event| {
-            let text = std::fs::read_to_string(event.unwrap().path().join("format")).unwrap();
+        let directories = |path: &std::path::Path| {
+            let entries = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+            entries.filter(|path| path.is_dir()).collect::<Vec<_>>()
+        };
+        let groups = directories(events.as_ref());
+        let formats = groups.iter().flat_map(|group| directories(group)).map(|event| {
+            let text = std::fs::read_to_string(event.join("format")).unwrap();
             let format = Format::parse(&text).unwrap();
             (format.name.clone(), format)
         });

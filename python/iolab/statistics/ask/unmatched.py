@@ -11,7 +11,18 @@ from ..answers.answers import Answer, Series, Stack
 from ..language.names import Statistic
 from ..language.objects import missing
 
-NAMED = ("device", "process", "file", "mount", "client", "job", "vdev", "pool")
+NAMED = (
+    "device",
+    "process",
+    "file",
+    "mount",
+    "client",
+    "job",
+    "vdev",
+    "pool",
+    "procedure",
+    "version",
+)
 """Fields whose values are names that may be mistyped."""
 
 

@@ -14,6 +14,7 @@ from .recovery import change_definitions
 OF_SOURCE = {
     "block": ("io.ops[op]", "io.bytes[op]", "io.ops[latency]"),
     "syscall": ("file.ops[op]", "file.bytes[op]", "file.ops[latency]"),
+    "nfs": ("nfs.ops[op]", "nfs.bytes[op]", "nfs.ops[latency]"),
     "counters": ("io.utilization[device]", "cpu.utilization[mode]"),
 }
 """By the source that is recorded."""

@@ -16,6 +16,20 @@ _CALLS = tuple(name for name in FIELDS if name not in ("queue", "job"))
 _JOBS = ("op", "job", "file", "error", "flags", "latency", "offset", "size")
 
 
+_NFS = (
+    "op",
+    "procedure",
+    "version",
+    "client",
+    "file",
+    "thread",
+    "error",
+    "latency",
+    "offset",
+    "size",
+)
+
+
 @dataclass(frozen=True)
 class Entry:
     """A statistic.
@@ -64,7 +78,7 @@ class Entry:
         return self.counter.values(field) if self.counter else ()
 
 
-LAST = ("fio", "syscall", "zpool", "zpool-sizes")
+LAST = ("fio", "syscall", "nfs", "zpool", "zpool-sizes")
 """Sources that answer for the device only where there is nothing nearer to it, in this order;
 counters are nearer."""
 
@@ -99,6 +113,8 @@ def _counted(
 
 
 _EVENTS = "every recorded I/O; losses are reported with the answer"
+
+_NFS_EVENTS = f"{_EVENTS}; operations that only prepare others of their NFSv4 compound are part of the next one"
 
 _OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for all from its least value to twice that, or for none"
 
@@ -174,6 +190,24 @@ CATALOGUE = {
             ("syscall",),
             True,
             _CALLS,
+            covers=_EVENTS,
+        ),
+        _entry(
+            "nfs",
+            "ops",
+            "operations of the NFS server",
+            ("nfs",),
+            True,
+            _NFS,
+            covers=_NFS_EVENTS,
+        ),
+        _entry(
+            "nfs",
+            "bytes",
+            "NFS server throughput: bytes read and written",
+            ("nfs",),
+            True,
+            _NFS,
             covers=_EVENTS,
         ),
         _entry(

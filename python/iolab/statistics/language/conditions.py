@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import UsageError
 from ...recording.base.conditions import NAMES, Where
-from .fields import FIELDS, TIME, ZPOOL, Field, near
+from .fields import FIELDS, STORED, TIME, Field, near
 from .names import Between, Filter
 
 _CORE_RANGES = ("time", "latency", "offset", "size")
@@ -19,10 +19,9 @@ def field_of(name: str) -> Field:
     """A field of events, or the time. UsageError for any other name."""
     if name == TIME.name:
         return TIME
-    known = {**FIELDS, **ZPOOL}
-    if name not in known:
+    if name not in STORED:
         raise UsageError(f"there is no dimension '{name}'", hint=near(name, [*FIELDS, TIME.name]))
-    return known[name]
+    return STORED[name]
 
 
 def filters_of(where: Where) -> tuple[Filter, ...]:

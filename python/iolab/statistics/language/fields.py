@@ -71,10 +71,19 @@ COUNTED = {
 ZPOOL = {"vdev": Field("vdev", "device", "name"), "pool": Field("pool", "mount", "name")}
 """Fields of the events of OpenZFS's disks: which columns hold them."""
 
+NFS = {
+    "procedure": Field("procedure", "flags", "name"),
+    "version": Field("version", "mount", "name"),
+}
+"""Fields of the events of the NFS server: which columns hold them."""
+
+STORED = {**FIELDS, **ZPOOL, **NFS}
+"""Every field that a column of events holds."""
+
 UTILIZATION = Field("utilization", "", "number")
 """How busy something was, in whole percent: a breakdown of counters."""
 
-ANY = {**FIELDS, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
+ANY = {**STORED, **COUNTED, **ZPOOL, UTILIZATION.name: UTILIZATION}
 """Every field that a statistic's name can have."""
 
 TIME = Field("time", "time_ns", "time")

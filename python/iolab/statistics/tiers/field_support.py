@@ -16,7 +16,23 @@ Told: TypeAlias = Mapping[str, tuple[str, ...]]
 
 _CALLS = ("op", "process", "pid", "thread", "error", "flags", "latency", "offset", "size")
 
-_RECORDED = {"block": (*_CALLS, "device", "queue"), "syscall": (*_CALLS, "file", "mount")}
+_RECORDED = {
+    "block": (*_CALLS, "device", "queue"),
+    "syscall": (*_CALLS, "file", "mount"),
+    "nfs": (
+        "op",
+        "procedure",
+        "version",
+        "client",
+        "file",
+        "thread",
+        "error",
+        "flags",
+        "latency",
+        "offset",
+        "size",
+    ),
+}
 """What the probe tells of each I/O."""
 
 _TRACED = ("op", "device", "process", "file", "job", "client", "latency", "offset", "size")
@@ -35,6 +51,7 @@ _ELSEWHERE = {
     "file": "file.ops",
     "mount": "file.ops",
     "job": "app.ops",
+    "client": "nfs.ops",
 }
 """Statistics that tell a field, where their source was recorded."""
 
@@ -83,7 +100,7 @@ def lacking(entry: Entry | None, fields: Iterable[str], source: str, told: Told)
 
 
 def _why_not(entry: Entry | None, field: str, source: str) -> str:
-    if field == "client":
+    if field == "client" and source not in _RECORDED:
         return "only a table with a column of that name tells the client"
     other = _ELSEWHERE.get(field, "")
     own = entry is not None and other.partition(".")[0] == entry.name.partition(".")[0]

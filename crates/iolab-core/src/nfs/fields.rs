@@ -1,0 +1,164 @@
+//! The tracepoints of the NFS server that are read, and the fields of their records, by the kernel's own descriptions.
+
+use crate::error::TraceError;
+use crate::tracefs::format::{Format, Number, Text};
+
+/// A tracepoint that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Point {
+    /// A thread of an RPC service starts to serve a request.
+    Process,
+    /// The reply to a request goes to the transport.
+    Reply,
+    /// A request gets no reply.
+    Drop,
+    /// One operation of a compound ended.
+    Operation,
+    /// A read, write or commit starts: file and offset are known.
+    Start,
+    /// A read or write moved this many bytes.
+    Moved,
+    /// A read or write failed on the local file system.
+    Failed,
+    /// A file handle was refused.
+    Refused,
+}
+
+/// A tracepoint: group, name, meaning, and whether a recording needs it.
+pub const POINTS: [(&str, &str, Point, bool); 12] = [
+    ("sunrpc", "svc_process", Point::Process, true),
+    ("sunrpc", "svc_stats_latency", Point::Reply, true),
+    ("sunrpc", "svc_drop", Point::Drop, false),
+    ("nfsd", "nfsd_compound_status", Point::Operation, true),
+    ("nfsd", "nfsd_read_start", Point::Start, true),
+    ("nfsd", "nfsd_read_io_done", Point::Moved, true),
+    ("nfsd", "nfsd_read_err", Point::Failed, false),
+    ("nfsd", "nfsd_write_start", Point::Start, true),
+    ("nfsd", "nfsd_write_io_done", Point::Moved, true),
+    ("nfsd", "nfsd_write_err", Point::Failed, false),
+    ("nfsd", "nfsd_commit_start", Point::Start, false),
+    ("nfsd", "nfsd_fh_verify_err", Point::Refused, false),
+];
+
+/// Fields of `svc_process`.
+#[derive(Clone, Copy, Debug)]
+pub struct Process {
+    /// Number of the request, chosen by the client.
+    pub xid: Number,
+    /// Version of the protocol.
+    pub version: Number,
+    /// Name of the service.
+    pub service: Text,
+    /// Name of the procedure.
+    pub procedure: Text,
+    /// Address and port of the client.
+    pub client: Text,
+}
+
+/// Fields of `nfsd_compound_status`.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Operations of the compound.
+    pub of: Number,
+    /// Number of this operation, from 1.
+    pub number: Number,
+    /// NFS status.
+    pub status: Number,
+    /// Name.
+    pub name: Text,
+}
+
+/// Fields of a read, write or commit.
+#[derive(Clone, Copy, Debug)]
+pub struct Io {
+    /// Number of the request.
+    pub xid: Number,
+    /// Hash of the file handle.
+    pub file: Number,
+    /// First byte in the file.
+    pub offset: Option<Number>,
+    /// Bytes.
+    pub length: Option<Number>,
+    /// Negative error number, or NFS status.
+    pub status: Option<Number>,
+}
+
+/// Fields of all tracepoints of this kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields {
+    /// Of `svc_process`.
+    pub process: Process,
+    /// Number of the request in `svc_stats_latency`.
+    pub reply: Number,
+    /// Of `nfsd_compound_status`.
+    pub operation: Operation,
+    thread: Number,
+    io: [Option<Io>; POINTS.len()],
+}
+
+impl Fields {
+    /// Find the fields in the descriptions of the tracepoints that this kernel has.
+    pub fn find<'a>(format: impl Fn(&str) -> Option<&'a Format>) -> Result<Self, TraceError> {
+        let needed =
+            |name: &str| format(name).ok_or_else(|| TraceError::new(format!("this kernel has no tracepoint {name}")));
+        let process = needed("svc_process")?;
+        let operation = needed("nfsd_compound_status")?;
+        let thread = process.number("common_pid")?;
+        let mut io = [None; POINTS.len()];
+        for (place, (_, name, point, is_needed)) in POINTS.into_iter().enumerate() {
+            let Some(format) = format(name) else {
+                if is_needed {
+                    needed(name)?;
+                }
+                continue;
+            };
+            // the thread is read before the tracepoint is known
+            if format.number("common_pid")? != thread {
+                return Err(TraceError::new(format!(
+                    "{name} has its field common_pid at another place than svc_process"
+                )));
+            }
+            let offset = || format.number("offset");
+            let fields = |offset, length, status| {
+                let (xid, file) = (format.number("xid")?, format.number("fh_hash")?);
+                Ok::<_, TraceError>(Some(Io { xid, file, offset, length, status }))
+            };
+            io[place] = match point {
+                Point::Start => fields(Some(offset()?), None, None)?,
+                Point::Moved => fields(Some(offset()?), Some(format.number("len")?), None)?,
+                Point::Failed => fields(Some(offset()?), None, Some(format.number("status")?))?,
+                Point::Refused => fields(None, None, Some(format.number("error")?))?,
+                Point::Process | Point::Reply | Point::Drop | Point::Operation => None,
+            };
+        }
+        Ok(Self {
+            process: Process {
+                xid: process.number("xid")?,
+                version: process.number("vers")?,
+                service: process.text("service")?,
+                procedure: process.text("procedure")?,
+                client: process.text("addr")?,
+            },
+            reply: needed("svc_stats_latency")?.number("xid")?,
+            operation: Operation {
+                of: operation.number("args_opcnt")?,
+                number: operation.number("resp_opcnt")?,
+                status: operation.number("status")?,
+                name: operation.text("name")?,
+            },
+            thread,
+            io,
+        })
+    }
+
+    /// The thread that made a record.
+    pub fn thread(&self, record: &[u8]) -> Option<u32> {
+        self.thread.of(record).map(|thread| thread as u32)
+    }
+
+    /// Fields of the read, write or commit at this place in `POINTS`.
+    pub fn io(&self, place: usize) -> Option<Io> {
+        *self.io.get(place)?
+    }
+}

@@ -1,0 +1,99 @@
+//! The source `nfs`: operations of the kernel's NFS server.
+
+use crate::failure::Failure;
+use crate::source::{Losses, Source, Tracepoint};
+use iolab_core::frames::events::Rows;
+use iolab_core::nfs::fields::{Fields, POINTS};
+use iolab_core::nfs::Nfs;
+use iolab_core::tracefs::format::Format;
+use serde_json::{json, Map, Value};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What the tracepoints do not have: stated with every recording.
+const UNKNOWN: [&str; 2] = [
+    "NFS: files are known by the hash of their file handle (fh:...), and only in reads, writes and refused handles",
+    "NFS 2 and 3: only errors of reads, writes and refused file handles are known",
+];
+/// Where the kernel tells how many threads its NFS server has.
+const THREADS: &str = "/proc/fs/nfsd/threads";
+
+/// Operations of the kernel's NFS server.
+pub struct NfsSource {
+    epoch_ns: i64,
+    nfs: Option<Nfs>,
+}
+
+impl NfsSource {
+    /// The source; `epoch_ns` added to the trace clock gives nanoseconds since the Unix epoch.
+    pub fn new(epoch_ns: i64) -> Self {
+        Self { epoch_ns, nfs: None }
+    }
+}
+
+impl Source for NfsSource {
+    fn name(&self) -> &'static str {
+        "nfs"
+    }
+
+    fn tracepoints(&self) -> Vec<Tracepoint> {
+        let points = POINTS.map(|(group, name, _, needed)| Tracepoint { group, name, filter: String::new(), needed });
+        points.to_vec()
+    }
+
+    fn why_absent(&self, tracefs: &Path) -> &'static str {
+        if tracefs.join("events/nfsd").is_dir() {
+            "this kernel's NFS server is too old to be recorded, or was built without tracing; use a newer kernel"
+        } else {
+            "the module nfsd is not loaded; start the NFS server (systemctl start nfs-server) or run 'modprobe nfsd'"
+        }
+    }
+
+    fn bind(&mut self, formats: &HashMap<&'static str, Format>) -> Result<(), Failure> {
+        let fields = Fields::find(|name| formats.get(name)).map_err(|error| Failure::not_possible(error.0))?;
+        self.nfs = Some(Nfs::new(fields, self.epoch_ns));
+        Ok(())
+    }
+
+    fn facts(&self) -> Map<String, Value> {
+        let mut words = UNKNOWN.map(str::to_owned).to_vec();
+        if std::fs::read_to_string(THREADS).is_ok_and(|threads| threads.trim() == "0") {
+            words.push("the NFS server is not running; operations are recorded once it starts".to_owned());
+        }
+        let facts = json!({
+            "what": "operations of the NFS server (nfsd); latency from the start of the operation to its end, of the last one to the reply",
+            "words": words,
+        });
+        facts.as_object().cloned().unwrap_or_default()
+    }
+
+    fn take(&mut self, point: usize, time_ns: u64, record: &[u8], rows: &mut Rows) {
+        if let Some(nfs) = &mut self.nfs {
+            nfs.take(point, time_ns, record, rows);
+        }
+    }
+
+    fn lossy(&mut self, missing: bool) {
+        if let Some(nfs) = &mut self.nfs {
+            nfs.set_lossy(missing);
+        }
+    }
+
+    fn losses(&mut self) -> Losses {
+        let mut losses = Losses::default();
+        if let Some(nfs) = &mut self.nfs {
+            let (unpaired, damaged) = (&mut nfs.counts.unpaired, &mut nfs.counts.damaged);
+            losses.add("unpaired", std::mem::take(unpaired), "requests without a reply, replies without a request");
+            losses.add("damaged", std::mem::take(damaged), "records too short for their description");
+        }
+        losses
+    }
+
+    fn processes(&mut self) -> Vec<(u32, String, String)> {
+        Vec::new()
+    }
+
+    fn events(&self) -> u64 {
+        self.nfs.as_ref().map_or(0, |nfs| nfs.counts.events)
+    }
+}
