@@ -198,7 +198,9 @@ def _changes(
         for key, interval in zip(keys, intervals, strict=True):
             pairing = pairings[key]
             exact = sign_flip_p(pairing.differences)
-            found[key] = _tested(change_of(interval, metric, **pairing.counts), exact, metric)
+            found[key] = _add_exact_test(
+                change_of(interval, metric, **pairing.counts), exact, metric
+            )
             bases[key] = planning.Basis(
                 interval, pairing.differences, exact=metric.assumption != "normal"
             )
@@ -207,7 +209,7 @@ def _changes(
             if pairing.sessions is not None:
                 first, second = (list(arm.values()) for arm in pairing.sessions)
                 sessions = session_interval(first, second, confidence=confidence)
-                found[key] = _tested(
+                found[key] = _add_exact_test(
                     change_of(sessions, metric, **pairing.counts), sessions.p_exact, metric
                 )
                 basis = planning.basis_of_sessions(sessions)
@@ -232,7 +234,7 @@ def _changes(
     return found, list(bases.values())
 
 
-def _tested(change: Change, exact: float | None, metric: Metric) -> Change:
+def _add_exact_test(change: Change, exact: float | None, metric: Metric) -> Change:
     """With p of the exact test, which decides where no distribution is assumed."""
     p = change.p if metric.assumption == "normal" else exact
     return dataclasses.replace(change, p=p, p_exact=exact)

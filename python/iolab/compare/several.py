@@ -103,7 +103,7 @@ def open_several(
     if len(set(labels)) < len(labels):
         labels = [str(place) for place in places]
     runs = [
-        _joined(run, results, arm, label, by_variant)
+        _join_arm(run, results, arm, label, by_variant)
         for results, arm, label in zip(opened, arms, labels, strict=True)
         for run in results.runs
     ]
@@ -184,7 +184,7 @@ def _is_copy(one: Results, other: Results) -> bool:
     return bool(contents[0] & contents[1])
 
 
-def _joined(run: Run, results: Results, arm: str, label: str, by_variant: bool) -> Run:
+def _join_arm(run: Run, results: Results, arm: str, label: str, by_variant: bool) -> Run:
     is_known = run.variant != _UNKNOWN
     factors = {STUDY_VARIANT: run.variant, **run.factors} if by_variant else run.factors
     own = {"iolab": results.manifest.iolab} if results.manifest.origin == "run" else {}

@@ -149,7 +149,7 @@ def knee_over_repetitions(
     answers = [knee(throughput, latency) for throughput, latency in curves]
     knees = [answer for answer in answers if isinstance(answer, Knee)]
     spans = [
-        _unresolved(curve, answer)
+        _unresolved_part(curve, answer)
         for curve, answer in zip(curves, answers, strict=True)
         if isinstance(answer, Knee)
     ]
@@ -176,7 +176,7 @@ def knee_over_repetitions(
     )
 
 
-def _unresolved(curve: tuple[Values, Values], longest: Knee) -> tuple[slice, Floats, Floats]:
+def _unresolved_part(curve: tuple[Values, Values], longest: Knee) -> tuple[slice, Floats, Floats]:
     """The levels among which the knee of a curve may be, with throughput and latency at them.
 
     A load between two levels may be the true one. The further a sweep continues beyond saturation,

@@ -216,7 +216,7 @@ def _lost_in(directory: Path, name: str, kept: Kept | None) -> list[Lost]:
         for file in files(directory, tier, name):
             existing[tier].append(file)
             with suppress(FormatError, FileNotFoundError):
-                first_s, last_s, previous = _stated(file.path, file.path.stat().st_mtime_ns)
+                first_s, last_s, previous = _read_content(file.path, file.path.stat().st_mtime_ns)
                 contents[tier].append(Content(file.first, file.last, first_s, last_s))
                 if previous is not None:
                     stated[tier].append(previous)
@@ -282,7 +282,7 @@ def _file_of(content: Content) -> File:
 
 
 @lru_cache(maxsize=4096)
-def _stated(path: Path, changed_ns: int) -> tuple[int, int, Content | None]:
+def _read_content(path: Path, changed_ns: int) -> tuple[int, int, Content | None]:
     """First and last second of a file, and the previous one, as its metadata has them."""
     # a question of a whole list loads no pyarrow
     from . import tables
@@ -305,7 +305,7 @@ def rebuild_list(directory: Path) -> None:
     for path in unlisted(directory):
         with suppress(FormatError, FileNotFoundError):
             tables.read(path)
-            first_s, last_s, _ = _stated(path, path.stat().st_mtime_ns)
+            first_s, last_s, _ = _read_content(path, path.stat().st_mtime_ns)
             size, crc = digest(path)
             lines.append(
                 {
