@@ -68,7 +68,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with RecordingWriter.create(
         place, host="here", clock="realtime", origin={"kind": "import"}, live=False
     ) as writer:
-        for number, source in enumerate(("block", "syscall", "fio", "zpool", "zpool-sizes")):
+        for number, source in enumerate(("block", "syscall", "fio", "nfs", "zpool", "zpool-sizes")):
             writer.append_events(events(300, number, source=source, per_s=60))
         writer.append_samples(readings(7))
         writer.seal()

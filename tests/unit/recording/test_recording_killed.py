@@ -4,6 +4,7 @@ and says for how long there was none."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -229,6 +230,7 @@ def test_show_says_that_the_recorder_was_killed(
             str(tmp_path / "r"),
         ],
         check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
     )
     assert child.returncode == 9
     assert run(["show", str(tmp_path / "r"), "--format", "json"]) == 0

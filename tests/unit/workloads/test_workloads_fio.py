@@ -146,7 +146,7 @@ def test_unsound_options_never_become_a_job(options: dict[str, Any]) -> None:
 
 
 def test_the_window_is_told_by_the_end_where_fio_tells_no_start(tmp_path: Path) -> None:
-    (tmp_path / "fio.json").write_text(output(job(runtime=2.0)))
+    (tmp_path / "fio.json").write_text(output(job(runtime=2.0), minute=0))
     assert workload(ramp=5).window(tmp_path) == (
         1_699_999_998_000_000_000,
         1_700_000_000_000_000_000,
