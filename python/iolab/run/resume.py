@@ -230,14 +230,14 @@ def check_surroundings(
 def drifted(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """`kernel: 6.1 became 6.2` for each of tools and fingerprint that differs; a new or missing
     fact counts."""
-    found = []
+    found: list[str] = []
     for part in ("tools", "fingerprint"):
         old, new = before.get(part, {}), now.get(part, {})
-        for name in dict.fromkeys([*old, *new]):
-            if old.get(name) != new.get(name):
-                found.append(
-                    f"{name}: {old.get(name, 'unknown')} became {new.get(name, 'unknown')}"
-                )
+        found += [
+            f"{name}: {old.get(name, 'unknown')} became {new.get(name, 'unknown')}"
+            for name in dict.fromkeys([*old, *new])
+            if old.get(name) != new.get(name)
+        ]
     return list(dict.fromkeys(found))
 
 

@@ -3,7 +3,6 @@ passes."""
 
 from __future__ import annotations
 
-from iolab.results.evidence.files import write_plan
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.files import run_directories
+from iolab.results.evidence.files import run_directories, write_plan
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.manifest import write_manifest
 from iolab.run import execute

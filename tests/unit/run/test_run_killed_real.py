@@ -3,7 +3,6 @@ runs on."""
 
 from __future__ import annotations
 
-from typing import Any
 import contextlib
 import json
 import os
@@ -16,6 +15,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 

@@ -3,7 +3,6 @@ changed there. No time passes."""
 
 from __future__ import annotations
 
-from support.narrow import present
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from iolab.results.evidence.journal import read_journal
 from iolab.run.journal import Journal
 from iolab.targets.made import Made
 from support.acting import Listener, fake_host, study_text
+from support.narrow import present
 from support.resuming import Do, Killed, agreed, names, stop_after
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from iolab.results.evidence.files import write_plan
 import json
 import os
 import threading
@@ -13,7 +12,7 @@ import pytest
 
 from iolab.errors import IolabError, ResultsError, RunError, UsageError
 from iolab.hosts.kinds.fake import FakeHost
-from iolab.results.evidence.files import read_plan, run_directories
+from iolab.results.evidence.files import read_plan, run_directories, write_plan
 from iolab.results.evidence.journal import read_journal
 from iolab.results.evidence.manifest import Manifest, write_manifest
 from iolab.run import execute

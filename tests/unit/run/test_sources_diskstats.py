@@ -19,7 +19,9 @@ def host() -> FakeHost:
 
 
 def source(host: FakeHost, *devices: str, interval: float = 1.0) -> DiskstatsSource:
-    return DiskstatsSource(DiskstatsOptions(interval=interval, devices=[]), host, host.clock, devices)
+    return DiskstatsSource(
+        DiskstatsOptions(interval=interval, devices=[]), host, host.clock, devices
+    )
 
 
 def times(directory: Path) -> list[float]:
