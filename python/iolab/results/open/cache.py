@@ -169,8 +169,8 @@ def cached_table(directory: Path, name: str, key: str) -> Any:
         content = read_regular(directory / name, limit=EVIDENCE)
         if FileDigest.of(content) != listed.get(name):
             return None
-        # by this thread alone: a thread of Arrow's pools that still starts or ends when the
-        # process exits aborts it (std::terminate)
+        # by this thread alone: a thread of Arrow's pools that is alive when the process exits can
+        # abort it (std::terminate)
         with pq.ParquetFile(pa.BufferReader(content), pre_buffer=False) as file:
             return file.read(use_threads=False)
     except (OSError, ValueError, TypeError, pa.ArrowException):
