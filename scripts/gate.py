@@ -146,7 +146,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
         )
         vitest = (*NPM, "test", "--", "--reporter=default", "--reporter=json")
         return [
-            Step("rust", cargo, read_cargo),
+            Step("rust", cargo, read_cargo, cores=1),
             Step("vitest", (*vitest, f"--outputFile={LOGS / 'vitest.json'}"), read_vitest),
             pytest(
                 "unit",
