@@ -125,14 +125,18 @@ $(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
 	scripts/install-python requirements/dist.lock $(TOOLS)
 	@touch $@
 
+.PHONY: man
+man: setup ## Write the manual pages, from the commands themselves, into build/man
+	$(PYTHON) scripts/manual.py build/man
+
 SHARE := build/share
 .PHONY: share
-share: setup
+share: man
 	@rm -rf $(SHARE) && mkdir -p $(addprefix $(SHARE)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	@$(IOLAB) completion bash >$(SHARE)/bash-completion/completions/iolab
 	@$(IOLAB) completion zsh >$(SHARE)/zsh/site-functions/_iolab
 	@$(IOLAB) completion fish >$(SHARE)/fish/vendor_completions.d/iolab.fish
-	@if [ -d build/man ]; then cp build/man/*.1 $(SHARE)/man/man1; fi
+	@cp build/man/*.1 $(SHARE)/man/man1
 
 PREFIX := /usr/local
 .PHONY: install

@@ -1,7 +1,7 @@
 """The build backend (PEP 517): maturin, and everything of iolab that is no Python.
 
-A wheel holds the extension, the probe (static), the built pages, rigs, shipped studies, published
-tables, schemas, manual pages and completions. `pip wheel .`, `pip install .` and `make dist` all
+A wheel holds the extension, the probe (static), the built pages, rigs, studies, published tables,
+schemas, documents, manual pages and completions. `pip wheel .`, `pip install .` and `make dist` all
 come here. Node is needed only where the pages are not built yet; an sdist has them. The same
 sources give the same bytes: times are those of the commit, and no path of the building machine gets
 in.
@@ -48,8 +48,8 @@ BUILD = Path("python/iolab/_build.json")
 SHARE = Path("build/share")
 """Manual pages and completions as they are installed below a prefix's share/; `make share` makes
 them."""
-SHIPPED = ("studies", "schemas")
-"""Directories that lie in a wheel as `iolab/shipped/<name>`."""
+SHIPPED = ("studies", "schemas", "docs")
+"""Directories that are in a wheel as `iolab/shipped/<name>`; documents without their pictures."""
 PROGRAM = Path("python/iolab/_probe/iolab-probe")
 _STAGED = """[tool.maturin]
 data = "wheel.data"
@@ -267,7 +267,7 @@ def _copy_sources(stage: Path) -> None:
 
 def _copy_tree(source: Path, to: Path) -> None:
     for path in sorted(source.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and not {"__pycache__", "images"} & set(path.parts):
             _copy(path, to / path.relative_to(source))
 
 

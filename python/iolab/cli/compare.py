@@ -142,9 +142,8 @@ def command(
     Results that were not measured in turn differ by their sessions too: nothing is significant until
     each arm was repeated in several sessions, such as --as old=A1,new=B1,old=A2,new=B2.
 
-    The values are geometric means over blocks; a change stands with its interval and its test: q is
-    Benjamini-Hochberg's over the whole sweep, and ~ means undecided. docs/method/comparison.md says
-    how it is done and why.
+    Values are geometric means over blocks. Each change is printed with its confidence interval and
+    its q value (Benjamini-Hochberg over the whole sweep); ~ means not significant.
     """
     from ..compare.axes import parse_where, select
     from ..compare.compare import compare

@@ -139,7 +139,7 @@ def command(
     """Run a study: every cell in every block. The evidence of each run is kept.
 
     Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept,
-    and --resume continues. docs/reference/study.md lists every key of a study.
+    and --resume continues.
     """
     from ..errors import UsageError
     from ..results.open.multi_host import host_words, read_hosts
