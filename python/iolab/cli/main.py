@@ -178,16 +178,9 @@ def run(args: list[str]) -> int:
         tell(*error.message.split("\n"))
         return 0
     except click.ClickException as error:
-        where = (
-            f"{error.ctx.command_path}: "
-            if isinstance(error, click.UsageError) and error.ctx
-            else ""
-        )
-        say(
-            *f"iolab: {where}{error.format_message()} (see --help)".replace(
-                "iolab: iolab ", "iolab "
-            ).split("\n")
-        )
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        where = context.command_path if context else "iolab"
+        say(*f"{where}: {error.format_message()} (see --help)".split("\n"))
         return 2
     except (KeyboardInterrupt, click.Abort):
         say("iolab: interrupted")

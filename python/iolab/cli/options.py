@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from .output import on_terminal, redraw
 
@@ -20,9 +22,13 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
 
 
-class _ShippedPath(click.Path):
-    """A path; where nothing lies there, the file of that name that came with iolab:
-    `studies/quickstart.toml`."""
+class ShippedPath(click.Path):
+    """A path; if it does not exist, the file of that name in this installation:
+    `studies/quickstart.toml`. `pattern` selects the names that a shell completes."""
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(path_type=Path)
+        self._pattern = pattern
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
@@ -32,8 +38,29 @@ class _ShippedPath(click.Path):
 
         return shipped(path) or path
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Files of the directory; if none matches, files of this installation."""
+        from .installation import shipped
 
-SHIPPED_PATH = _ShippedPath(path_type=Path)
+        files = super().shell_complete(ctx, param, incomplete)
+        directory, beginning = os.path.split(incomplete)
+        suffix = "" if incomplete else Path(self._pattern).suffix
+        with contextlib.suppress(OSError):
+            if any(
+                path.name.startswith(beginning) and path.name.endswith(suffix)
+                for path in Path(directory or ".").iterdir()
+            ):
+                return files
+        base = shipped(Path(self._pattern).parent)
+        paths = sorted(base.glob(Path(self._pattern).name)) if base else []
+        names = [str(Path(self._pattern).with_name(path.name)) for path in paths]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)] or files
+
+
+STUDY_PATH = ShippedPath("studies/*.toml")
+TABLE_PATH = ShippedPath("studies/published/*.csv")
 
 
 def results_argument(function: Decorated) -> Decorated:

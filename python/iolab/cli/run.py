@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import SHIPPED_PATH, output_option
+from .options import STUDY_PATH, output_option
 from .output import on_terminal, say, tell, tell_json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command("run")
-@click.argument("study", metavar="STUDY.toml", type=SHIPPED_PATH)
+@click.argument("study", metavar="STUDY.toml", type=STUDY_PATH)
 @output_option("Directory for the results. Default: results/NAME.", required=False)
 @click.option(
     "--only",

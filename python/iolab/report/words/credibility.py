@@ -80,13 +80,23 @@ def trust(
                 text=f"The offered rate was not reached in {count_text(saturated, 'cell')} (saturated, marked)."
             )
         )
-    seen: set[str] = set()
+    return [
+        *sentences,
+        *(Sentence(text=_full_stop(text), tone="caution") for text in _warnings(comparisons)),
+    ]
+
+
+def _warnings(comparisons: Sequence[Comparison]) -> list[str]:
+    """Each warning once; one about several metrics names all of them."""
+    metrics: dict[str, list[str]] = {}
     for comparison in comparisons:
+        prefix = f"{comparison.metric.name}: "
         for warning in comparison.warnings:
-            if warning.text not in seen and warning.code not in SAID_HERE:
-                seen.add(warning.text)
-                sentences.append(Sentence(text=_full_stop(warning.text), tone="caution"))
-    return sentences
+            if warning.code not in SAID_HERE:
+                names = metrics.setdefault(warning.text.removeprefix(prefix), [])
+                if warning.text.startswith(prefix):
+                    names.append(comparison.metric.name)
+    return [f"{list_text(names)}: {text}" if names else text for text, names in metrics.items()]
 
 
 def _saturated(comparisons: Sequence[Comparison]) -> int:
