@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -138,15 +139,15 @@ def build_sdist(sdist_directory: str, config_settings: Mapping[str, Any] | None 
     with tempfile.TemporaryDirectory() as directory:
         metadata = (
             Path(directory) / maturin.prepare_metadata_for_build_wheel(directory) / "METADATA"
-        ).read_bytes()
+        ).read_text("utf-8")
+    headers, blank, readme = metadata.partition("\n\n")
+    metadata = headers + blank + package_page(readme)
     version = next(
-        line.partition(": ")[2]
-        for line in metadata.decode().splitlines()
-        if line.startswith("Version: ")
+        line.partition(": ")[2] for line in headers.splitlines() if line.startswith("Version: ")
     )
     base = f"iolab-{version}"
     contents = {path: (ROOT / path).read_bytes() for path in [*_committed(), *_made()]}
-    contents[Path("PKG-INFO")] = metadata
+    contents[Path("PKG-INFO")] = metadata.encode()
     contents[BUILD] = json.dumps(built).encode() + b"\n"
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -259,10 +260,19 @@ def _copy_sources(stage: Path) -> None:
         _copy_tree(ROOT / directory, package / "shipped" / directory)
     _copy_tree(ROOT / "rigs", package / "rigs")
     _copy_tree(ROOT / SHARE, stage / "wheel.data/data/share")
+    readme = stage / "README.md"
+    readme.write_text(package_page(readme.read_text("utf-8")), "utf-8")
     project = stage / "pyproject.toml"
     project.write_text(project.read_text("utf-8").replace("[tool.maturin]\n", _STAGED), "utf-8")
     (stage / "iolab.cdx.json").write_text(json.dumps(sbom.bill(ROOT), indent=1) + "\n", "utf-8")
     (stage / BUILD).write_text(json.dumps(_built()) + "\n", "utf-8")
+
+
+def package_page(readme: str) -> str:
+    """The README for a package's page, where relative addresses lead nowhere: without pictures, and
+    with the path of a document after its name."""
+    text = re.sub(r"^!\[[^]]*\]\([^)]*\)\n+", "", readme, flags=re.MULTILINE)
+    return re.sub(r"\[([^]]*)\]\((?!\w+:)([^)]*)\)", r"\1 (`\2`)", text)
 
 
 def _copy_tree(source: Path, to: Path) -> None:

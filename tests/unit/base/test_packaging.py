@@ -19,6 +19,7 @@ from iolab.cli.main import group
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
 import cargo_lock
 import sbom
+import wheel_backend
 
 DIGEST = "a" * 64
 LIST = f"own 0.0.0 - one\none 1.2.3 {DIGEST} two@2.0.0\ntwo 1.0.0 {DIGEST}\ntwo 2.0.0 {DIGEST}\n"
@@ -130,6 +131,15 @@ def test_a_shipped_study_is_taken_where_no_file_of_that_name_lies(
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies/quickstart.toml").write_text("one's own, and wrong")
     assert CliRunner().invoke(group, words).exit_code != 0
+
+
+def test_a_package_page_has_no_relative_addresses(root: Path) -> None:
+    page = wheel_backend.package_page((root / "README.md").read_text())
+    assert "![" not in page
+    assert [address for address in re.findall(r"\]\(([^)]*)\)", page) if "://" not in address] == []
+    assert "(`docs/guides/first-study.md`)" in page
+    kept = "[site](https://example.org/x) and [mail](mailto:a@example.org)"
+    assert wheel_backend.package_page(kept) == kept
 
 
 def test_the_licence_is_the_same_everywhere(root: Path) -> None:
