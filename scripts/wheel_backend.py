@@ -72,7 +72,8 @@ def build_editable(
     it lies."""
     cargo_lock.make(ROOT)
     with _environment(
-        MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip()
+        MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip(),
+        CARGO_ENCODED_RUSTFLAGS=_flags(ROOT),
     ):
         return str(maturin.build_editable(wheel_directory, config_settings, metadata_directory))
 
@@ -87,13 +88,11 @@ def build_wheel(
     cargo_lock.make(ROOT)
     _need_pages()
     target = os.environ.get(TARGET, "")
-    cargo_home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
     # one place, so that cargo finds what it built before: a flag with another path would build
     # everything again
     stage = ROOT / "build/stage"
     shutil.rmtree(stage, ignore_errors=True)
     _copy_sources(stage)
-    flags = [f"--remap-path-prefix={stage}=/iolab", f"--remap-path-prefix={cargo_home}=/cargo"]
     words = [
         "--locked",
         *(["--target", target] if target else []),
@@ -101,7 +100,7 @@ def build_wheel(
     ]
     with _environment(
         CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target/wheel")),
-        CARGO_ENCODED_RUSTFLAGS="\x1f".join(flags),
+        CARGO_ENCODED_RUSTFLAGS=_flags(stage),
         MATURIN_PEP517_ARGS=" ".join(words).strip(),
         SOURCE_DATE_EPOCH=str(_built()["time"]),
     ):
@@ -120,6 +119,15 @@ def build_wheel(
         finally:
             os.chdir(here)
             shutil.rmtree(stage)
+
+
+def _flags(source: Path) -> str:
+    """Flags of rustc that keep paths of this machine out; scripts/build-probe has the same, so that
+    crates are compiled once."""
+    cargo_home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
+    return "\x1f".join(
+        [f"--remap-path-prefix={source}=/iolab", f"--remap-path-prefix={cargo_home}=/cargo"]
+    )
 
 
 def prepare_metadata_for_build_wheel(
@@ -175,7 +183,7 @@ def _need_pages() -> None:
             "the pages are not built and there is no Node.js to build them: run make setup, or take an sdist, which has them"
         )
     for words in (
-        ["ci", "--no-audit", "--no-fund", "--loglevel=error"],
+        ["ci", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error"],
         ["run", "--silent", "build"],
     ):
         subprocess.run(

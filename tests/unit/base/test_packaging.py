@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from iolab.cli.installation import commit, shipped
 from iolab.cli.main import group
+from support.probe import need_probe
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
 import cargo_lock
@@ -99,14 +100,24 @@ def test_the_bill_names_what_is_in_a_wheel_and_not_what_tests_use(root: Path) ->
         "pkg:npm/vega",
         "pkg:pypi/pyarrow",
     } <= names
-    assert (
-        not {"pkg:cargo/proptest", "pkg:npm/vite", "pkg:npm/typescript", "pkg:pypi/pytest"} & names
-    )
+    assert not {"pkg:cargo/proptest", "pkg:npm/vite", "pkg:npm/rolldown", "pkg:pypi/pytest"} & names
     assert len({each["bom-ref"] for each in bill["components"]}) == len(bill["components"])
     assert bill["dependencies"][0]["dependsOn"] == [each["bom-ref"] for each in bill["components"]]
     for each in bill["components"]:
         for digest in each["hashes"]:
             assert len(digest["content"]) == {"SHA-256": 64, "SHA-512": 128}[digest["alg"]]
+
+
+def test_setup_installs_no_package_that_only_tests_use(root: Path) -> None:
+    packages = json.loads((root / "web/package-lock.json").read_text())["packages"]
+    used_by_tests = {"@biomejs/biome", "axe-core", "fast-check", "typescript", "vitest"}
+    assert all(packages[f"node_modules/{name}"].get("dev") for name in used_by_tests)
+    assert not packages["node_modules/vite"].get("dev")
+
+
+def test_no_path_of_the_machine_that_built_it_is_in_the_probe() -> None:
+    places = re.findall(rb"[\w./-]*/registry/src/", need_probe().read_bytes())
+    assert set(places) <= {b"/cargo/registry/src/"}
 
 
 def test_shipped_files_are_found_by_name_and_nothing_else_is(root: Path) -> None:
