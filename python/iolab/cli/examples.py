@@ -63,6 +63,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab compare results/mine --metric write.clat.p99 --format csv",
         ),
         ("compare two fio results", "iolab compare before.json after.json"),
+        ("compare two results directories", "iolab compare results/monday results/tuesday"),
     ),
     "report": (
         ("write one HTML file", "iolab report results/mine -o report.html"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from .output import on_terminal, redraw
 
 if TYPE_CHECKING:
-    from ..api import Opened
+    from ..api import Opened, OpenedSeveral
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -68,6 +68,24 @@ def results_argument(function: Decorated) -> Decorated:
     return click.argument("path", metavar="RESULTS", type=PATH)(function)
 
 
+def several_options(function: Decorated) -> Decorated:
+    """`--as` and `--match`: how several results directories are arms."""
+    function = click.option(
+        "--match",
+        type=click.Choice(["variant"]),
+        help="Of several results, compare each variant with the variant of the same name. Default "
+        "where a study has several variants.",
+    )(function)
+    return click.option(
+        "--as",
+        "names",
+        multiple=True,
+        metavar="ARM=RESULTS[,ARM=RESULTS]",
+        help="Names of the arms of several results. Results of the same name repeat an arm. Default: "
+        "the names of the directories.",
+    )(function)
+
+
 def output_option(help_text: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
     """`-o`, `--output`."""
     return click.option("-o", "--output", type=PATH, required=required, help=help_text)
@@ -91,6 +109,26 @@ def open_results(*paths: Path) -> Opened:
     from ..api import open_results as opened
 
     return opened(*paths, progress=draw_bar)
+
+
+def open_arms(
+    paths: Sequence[Path], names: Sequence[str], match: Literal["variant"] | None
+) -> Opened | OpenedSeveral:
+    """Open several results directories as arms, or what `open_results` takes; UsageError where
+    `--as` or `--match` are given for the latter."""
+    from ..api import OpenedSeveral
+    from ..compare.several import parse_names
+    from ..errors import UsageError
+
+    if len(paths) > 1 and any(path.is_dir() for path in paths):
+        return OpenedSeveral(paths, parse_names(names), match=match, progress=draw_bar)
+    if names or match:
+        raise UsageError(
+            "names and matches the arms of several results directories",
+            where="--as" if names else "--match",
+            hint="give two or more",
+        )
+    return open_results(*paths)
 
 
 def draw_bar(done: int, total: int) -> None:
