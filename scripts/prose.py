@@ -85,10 +85,11 @@ def main() -> int:
         places = [f"{each.path}:{each.line}" for each in problems if each.word == word]
         print(f"{word} x{number} -> {REPLACEMENTS.get(word, 'split it')}: {', '.join(places[:5])}")
     grown = compare(limits or {}, counts)
+    changed = changed_files(ROOT)
     for area, kind, number, limit in grown:
-        print(f"{area}: {number} {kind}, limit {limit}; such as:")
+        print(f"{area}: {number} {kind}, limit {limit}; in files that changed since the limits:")
         here = [each for each in problems if area_of(each.path) == area and _kind(each) == kind]
-        for each in here[-20:]:
+        for each in (each for each in here if each.path in changed):
             replacement = REPLACEMENTS.get(each.word, f"at most {LONGEST} words")
             print(f"  {each.path}:{each.line}: '{each.word}' -> {replacement}")
     return 1 if grown else 0
@@ -112,6 +113,18 @@ def find_problems(root: Path) -> Iterator[Problem]:
             yield from of_python(path.read_text("utf-8"), name)
         elif re.fullmatch(r"web/src/(?!generated/).*\.tsx?", name):
             yield from of_typescript(path.read_text("utf-8"), name)
+
+
+def changed_files(root: Path) -> set[str]:
+    """Files that differ from the commit of the limits."""
+    git = ["git", "-C", str(root)]
+
+    def run(*words: str) -> str:
+        return subprocess.run([*git, *words], capture_output=True, text=True).stdout
+
+    commit = run("log", "-1", "--format=%H", "--", str(LIMITS)).strip() or "HEAD"
+    listed = run("diff", "--name-only", commit), run("ls-files", "--others", "--exclude-standard")
+    return {name for output in listed for name in output.splitlines()}
 
 
 def of_markdown(text: str, path: str) -> Iterator[Problem]:
