@@ -206,8 +206,8 @@ def run(args: list[str]) -> int:
 
 
 def _flush() -> None:
-    """What is still held back is written here, not by the interpreter as it ends; a reader that is
-    gone doesn't change the exit code."""
+    """Write buffered output here, not when the interpreter ends. A closed pipe does not change the
+    exit code."""
     if sys.stdout is None:
         return
     try:
@@ -217,17 +217,19 @@ def _flush() -> None:
 
 
 def _reader_gone() -> bool:
-    """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it
-    then, and that is no failure. Where nobody reads the words to stderr either, they are for
-    nobody, but that tells nothing of what was to be done."""
-    gone = [
+    """Whether the reader of stdout (head, less) closed its pipe, which is not a failure.
+
+    A closed stdout or stderr is replaced by /dev/null. A closed stderr alone says nothing about the
+    command.
+    """
+    closed = [
         stream
         for stream in (sys.stdout, sys.stderr)
         if stream is not None and _hung_up(stream.fileno())
     ]
-    for stream in gone:
+    for stream in closed:
         hush(stream.fileno())
-    return sys.stdout in gone
+    return sys.stdout in closed
 
 
 def _hung_up(descriptor: int) -> bool:
