@@ -55,7 +55,7 @@ REPLACEMENTS = {
 """Private word to the word of manual pages."""
 _WORDS = {word: re.compile(rf"\b(?:{word})\b", re.IGNORECASE) for word in REPLACEMENTS}
 _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`'\"(\[{])|\n\s*\n|\n\s*(?:[-*|#]|\d+\.)\s*|\s\|\s")
+_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*`'\"(\[{])|\n\s*\n|\n\s*(?:[-*|#]|\d+\.)\s*|\s\|\s")
 _TYPESCRIPT = re.compile(r"\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|[>}][^<>{}=;]* [^<>{}=;]*[<{]")
 
 
@@ -130,7 +130,7 @@ def changed_files(root: Path) -> set[str]:
 def of_markdown(text: str, path: str) -> Iterator[Problem]:
     """Problems of a page, without its blocks of code and the targets of its links."""
     text = _CODE.sub(lambda block: "\n" * block[0].count("\n"), text)
-    text = re.sub(r"`[^`\n]*`", "code", text)
+    text = re.sub(r"`[^`\n]*`", "`code`", text)
     text = re.sub(r"\]\([^)\n]*\)", "]", text)
     yield from of_prose(text, path, 1)
 
