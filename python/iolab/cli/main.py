@@ -34,6 +34,11 @@ COMMANDS = {
         "look",
         "Compare every variant with the baseline, with intervals and tests.",
     ),
+    "check": (
+        "check",
+        "look",
+        "Check changes against rules, for CI: each passes, fails or is inconclusive.",
+    ),
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
     "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
     "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),
@@ -68,6 +73,8 @@ EXIT_CODES = {
     3: "unusable file",
     4: "wrong study",
     5: "failed run",
+    6: "failed rule",
+    7: "inconclusive rule",
     130: "interrupted",
 }
 
