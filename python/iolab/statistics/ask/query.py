@@ -16,7 +16,7 @@ from ...recording.base.counts import HeatCounts, Weight, Y
 from ...recording.base.grids import LogLinear
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
-from ..answers.answers import Answer
+from ..answers.answers import Answer, Series, Stack
 from ..engine.dropped_segments import gone
 from ..engine.engine import Engine
 from ..engine.snapshot import choose, snapshot
@@ -24,6 +24,7 @@ from ..engine.windows import Window, attach, window_of
 from ..language.catalogue import Entry
 from ..language.conditions import filters_of
 from ..language.fields import FIELDS, QUANTIZED, near
+from ..language.host_names import host_names
 from ..language.intervals import check_interval
 from ..language.names import Filter, Statistic, parse
 from ..tiers import counters, over_time, segment_maps, trace_tier
@@ -69,7 +70,7 @@ def heat(
     if kind is None:
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
     check_interval(interval_ns)
-    filters = filters_of(where or {})
+    filters = host_names().filters(filters_of(where or {}))
 
     def ask(events: Trace | Recording) -> HeatCounts:
         found = (
@@ -143,7 +144,7 @@ def told_unmatched(
     """Counts that `heat` gave; where there are none, with a note for each name in the conditions
     that did not occur."""
     kind = next(y for y in QUANTIZED if y == counts.y)
-    asked = Statistic("io", "ops", tuple(filters_of(where)), kind)
+    asked = Statistic("io", "ops", host_names().filters(filters_of(where)), kind)
     events = events.frozen()
     # events as the map's, though counters could tell some of it
     chosen, _ = choose(snapshot(events).sources, None, source, events.path)
@@ -170,7 +171,8 @@ def query(
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue,
     offset or size; a stack for any other breakdown; else a series. Arguments as in `heat`. Names in
     conditions that did not occur are in the notes of an empty answer."""
-    asked = parse(statistic) if isinstance(statistic, str) else statistic
+    named = parse(statistic) if isinstance(statistic, str) else statistic
+    asked = host_names().statistic(named)
     check_interval(interval_ns)
 
     def ask(events: Trace | Recording) -> Answer:
@@ -183,7 +185,11 @@ def query(
             lambda other: _answer(events, other, from_ns, until_ns, None, 1, source, kept),
         )
 
-    return answered(events, ask)
+    answer = answered(events, ask)
+    if isinstance(answer, Stack):
+        keys = host_names().labels(named.breakdown, answer.keys)
+        return replace(answer, statistic=named, keys=keys)
+    return replace(answer, statistic=named) if isinstance(answer, Series) else answer
 
 
 def explain(
@@ -199,6 +205,7 @@ def explain(
 ) -> Plan:
     """The plan by which `query` answers; arguments as there. Nothing is counted for it."""
     asked = parse(statistic) if isinstance(statistic, str) else statistic
+    asked = host_names().statistic(asked)
     check_interval(interval_ns)
     question = Question(asked, (from_ns, until_ns), interval_ns, columns, source)
 
