@@ -35,15 +35,20 @@ $(STAMPS)/filesystems: scripts/install-system
 	@scripts/install-system test
 	@mkdir -p $(@D) && touch $@
 
-PIP := $(PYTHON) -m pip install --disable-pip-version-check --require-hashes
 $(STAMPS)/venv: requirements/setup.lock $(STAMPS)/system
 	@echo "Python packages: about 220 MB to fetch, 640 MB on disk" >&2
-	python3 -m venv $(VENV)
-	$(PIP) --progress-bar on -r requirements/setup.lock
+	scripts/install-python requirements/setup.lock
 	@touch $@
 
-$(STAMPS)/dev: requirements/dev.lock $(STAMPS)/venv
-	$(PIP) --quiet -r requirements/dev.lock
+$(STAMPS)/dev: requirements/dev.lock $(STAMPS)/venv $(STAMPS)/node-dev
+	@echo "Python packages for tests: about 110 MB to fetch, 400 MB on disk" >&2
+	scripts/install-python requirements/dev.lock
+	@touch $@
+
+# what tests and checks of the pages use
+$(STAMPS)/node-dev: $(STAMPS)/node
+	@echo "npm packages for tests: about 40 MB to fetch, 105 MB on disk" >&2
+	scripts/with-node npm --prefix web ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 Cargo.lock: crates.lock Cargo.toml scripts/cargo_lock.py $(STAMPS)/system
@@ -52,6 +57,7 @@ Cargo.lock: crates.lock Cargo.toml scripts/cargo_lock.py $(STAMPS)/system
 
 # verbose, since pip is silent otherwise while cargo builds
 $(STAMPS)/core: $(STAMPS)/venv Cargo.lock $(RUST) pyproject.toml
+	@echo "Rust crates: 13 MB to fetch, 250 MB on disk once built" >&2
 	$(PYTHON) -m pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -59,8 +65,9 @@ $(PROBE): $(STAMPS)/system Cargo.lock $(RUST) scripts/build-probe
 	scripts/build-probe
 
 $(STAMPS)/node: $(STAMPS)/venv requirements/node.lock web/package-lock.json
-	@scripts/with-node true 2>/dev/null || $(PIP) --progress-bar on -r requirements/node.lock
-	scripts/with-node npm --prefix web ci --no-audit --no-fund --loglevel=error
+	@scripts/with-node true 2>/dev/null || { echo "Node.js: 61 MB to fetch, 200 MB on disk" >&2; scripts/install-python requirements/node.lock; }
+	@echo "npm packages: about 20 MB to fetch, 61 MB on disk" >&2
+	scripts/with-node npm --prefix web ci --omit=dev --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(BUNDLE): $(STAMPS)/node $(WEB)
@@ -85,11 +92,13 @@ test: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every t
 test-all: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run every test at full depth, for a release or at night; a retried test is a failure
 	$(GATE) --deep check test
 
-# Rust is compiled once for all steps and all clones of a user, without link-time optimization.
+# Rust is compiled once for all steps and all clones of a user, without link-time optimization. mypy keeps what it knows about
+# unchanged files (by their hash).
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/iolab
 .PHONY: gate
 gate: export CARGO_TARGET_DIR ?= $(CACHE)/cargo-$(shell sha256sum crates.lock | cut -c1-12)
 gate: export CARGO_PROFILE_RELEASE_LTO ?= off
+gate: export MYPY_CACHE_DIR ?= $(CACHE)/mypy
 gate: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run what a change must pass: check, test, wheel and rig in one table
 	$(GATE) check test wheel rig
 
@@ -122,18 +131,21 @@ stories: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Renew th
 # The tools alone, zig among them (100 MB), in an environment of their own.
 TOOLS := build/tools
 $(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
-	python3 -m venv $(TOOLS)
-	$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dist.lock
+	scripts/install-python requirements/dist.lock $(TOOLS)
 	@touch $@
+
+.PHONY: man
+man: setup ## Write the manual pages, from the commands themselves, into build/man
+	$(PYTHON) scripts/manual.py build/man
 
 SHARE := build/share
 .PHONY: share
-share: setup
+share: man
 	@rm -rf $(SHARE) && mkdir -p $(addprefix $(SHARE)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	@$(IOLAB) completion bash >$(SHARE)/bash-completion/completions/iolab
 	@$(IOLAB) completion zsh >$(SHARE)/zsh/site-functions/_iolab
 	@$(IOLAB) completion fish >$(SHARE)/fish/vendor_completions.d/iolab.fish
-	@if [ -d build/man ]; then cp build/man/*.1 $(SHARE)/man/man1; fi
+	@cp build/man/*.1 $(SHARE)/man/man1
 
 PREFIX := /usr/local
 .PHONY: install
@@ -197,11 +209,10 @@ LOCK = $(VENV)/bin/uv pip compile --quiet --generate-hashes --no-emit-index-url 
   --python-version 3.11
 .PHONY: lock
 lock: $(STAMPS)/venv ## Renew requirements/*.lock and crates.lock (hashes, no URLs)
-	$(PYTHON) -m pip install --quiet uv
 	$(LOCK) pyproject.toml --group pyproject.toml:dev -o requirements/dev.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml -o requirements/run.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group pyproject.toml:build -o requirements/setup.lock
-	for group in node dist; do $(LOCK) -c requirements/dev.lock --group pyproject.toml:$$group -o requirements/$$group.lock; done
+	for group in node dist uv; do $(LOCK) -c requirements/dev.lock --group pyproject.toml:$$group -o requirements/$$group.lock; done
 	$(PYTHON) scripts/cargo_lock.py --renew
 
 .PHONY: clean

@@ -146,7 +146,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
         )
         vitest = (*NPM, "test", "--", "--reporter=default", "--reporter=json")
         return [
-            Step("rust", cargo, read_cargo),
+            Step("rust", cargo, read_cargo, cores=1),
             Step("vitest", (*vitest, f"--outputFile={LOGS / 'vitest.json'}"), read_vitest),
             pytest(
                 "unit",
@@ -154,14 +154,14 @@ def steps_of(group: str, deep: bool) -> list[Step]:
                 "tests",
                 "--ignore=tests/wheel",
             ),
-            pytest("browser", f"browser and not exclusive{depth}"),
+            pytest("browser", f"browser and not exclusive{depth}", *files_marked("browser")),
             pytest(
                 "real",
                 f"({REAL}) and not (browser or exclusive or rig){depth}",
-                "--ignore=tests/wheel",
+                *files_marked("fio", "loops", "tracing"),
                 workers="4",
             ),
-            pytest("exclusive", f"exclusive{depth}", "--ignore=tests/wheel", workers="0"),
+            pytest("exclusive", f"exclusive{depth}", *files_marked("exclusive"), workers="0"),
         ]
     if group == "wheel":
         return [
@@ -176,6 +176,19 @@ def steps_of(group: str, deep: bool) -> list[Step]:
             why_not=lambda: inputs.passed() or why_no_rig(),
             after=inputs.remember,
         )
+    ]
+
+
+def files_marked(*markers: str) -> list[str]:
+    """Test files that contain one of the markers: pytest need not import the others, which takes
+    each of its processes longer than some steps. tests/conftest.py checks that markers are found
+    in the file of their test."""
+    pattern = re.compile(rf"\bmark\.({'|'.join(markers)})\b")
+    tests = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [
+        str(path.relative_to(ROOT))
+        for path in tests
+        if path.parent.name != "wheel" and pattern.search(path.read_text("utf-8"))
     ]
 
 

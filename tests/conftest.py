@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +37,22 @@ NEEDS = ("browser", "fio", "loops", "tracing", "rig", "exclusive")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Retry a test that uses the real thing once, since another process can be the cause of its
-    failure. The first failure is reported: a test that is retried is to be repaired."""
+    failure. The first failure is reported: a test that is retried is to be repaired.
+
+    Raises:
+        pytest.UsageError: a marker is not in the file of its test, where scripts/gate.py searches.
+    """
+    texts: dict[Path, str] = {}
     for item in items:
-        if any(item.get_closest_marker(name) for name in NEEDS):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        markers = [name for name in NEEDS if item.get_closest_marker(name)]
+        if not markers:
+            continue
+        item.add_marker(pytest.mark.flaky(reruns=1))
+        if item.path not in texts:
+            texts[item.path] = item.path.read_text("utf-8")
+        for name in markers:
+            if f"mark.{name}" not in texts[item.path]:
+                raise pytest.UsageError(f"{item.nodeid}: mark it {name} in its own file")
 
 
 def pytest_terminal_summary(
@@ -96,6 +110,18 @@ def _first_line(report: Any) -> str:
     """The first line of a failure."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(getattr(crash, "message", report.longrepr)).strip().partition("\n")[0]
+
+
+@pytest.fixture(autouse=True)
+def _keep_niceness() -> Iterator[None]:
+    """A test that leaves its process at another niceness delays all later tests of the process."""
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+    yield
+    left = os.getpriority(os.PRIO_PROCESS, 0)
+    if left != niceness:
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, niceness)
+        pytest.fail(f"the test left its process at niceness {left}")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -205,10 +206,14 @@ class Session:
         if self._is_shared:
             return self._recorder.run()
         os.umask(0o077)
+        niceness = os.getpriority(os.PRIO_PROCESS, 0)
         try:
             return self._recorder.run()
         finally:
             os.umask(self._umask)
+            # what follows in this process is not recording; only root can do this
+            with contextlib.suppress(PermissionError):
+                os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
     def _open(self, writer: RecordingWriter) -> Sink:
         self._writer = writer
