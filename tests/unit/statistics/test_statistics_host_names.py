@@ -15,13 +15,13 @@ from iolab.errors import UsageError
 from iolab.recording.base.schema import EVENTS
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.answers.answers import Stack
 from iolab.statistics.ask.attribution import Rectangle, who
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.language import host_names as module
 from iolab.statistics.language.host_names import HostNames, host_names
 from iolab.statistics.language.names import parse
-from support.counters import SECOND, START, disk, kept
+from support.counters import SECOND, START, disk, kept, series, stack
 
 TABLE = """# clients
 10.0.0.7=backup
@@ -69,17 +69,15 @@ def test_answers_by_name(table: Path, tmp_path: Path) -> None:
     rows = disk("others", "sent_bytes", [0, 0]) + disk("10.0.0.7", "sent_bytes", [0, 5])
     rows += disk("10.0.0.8", "sent_bytes", [0, 3]) + disk("10.0.0.3", "sent_bytes", [0, 2])
     place = kept(tmp_path, {"tcp": rows})
-    ends = {"from_ns": START, "until_ns": START + SECOND, "interval_ns": SECOND}
-    answer = query(place, "ip.bytes[peer]", **ends)
-    assert isinstance(answer, Stack)
+    ends = (0.0, 1.0)
+    answer = stack(place, "ip.bytes[peer]", ends)
     assert dict(zip(answer.keys, answer.totals, strict=True)) == {
         "backup": 5,
         "web (10.0.0.8)": 3,
         "10.0.0.3": 2,
     }
     for key, total in zip(answer.keys, answer.totals, strict=True):
-        narrowed = query(place, f"ip.bytes[peer={key}]", **ends)
-        assert isinstance(narrowed, Series)
+        narrowed = series(place, f"ip.bytes[peer={key}]", ends)
         assert narrowed.total == total
         assert str(narrowed.statistic) == f"ip.bytes[peer={key}]"
 
@@ -125,7 +123,7 @@ def test_events_by_name(table: Path, tmp_path: Path) -> None:
 )
 def test_a_damaged_table_names_its_line(table: Path, text: str) -> None:
     table.write_text(f"10.0.0.1=one\n{text}\n")
-    with pytest.raises(UsageError, match="no address with a name") as caught:
+    with pytest.raises(UsageError, match="has no address and name") as caught:
         host_names()
     assert str(caught.value.where) == f"{table}:2"
 

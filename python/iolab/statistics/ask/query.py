@@ -33,6 +33,7 @@ from ..tiers.heat import heat_of, maps_of
 from .damage_notes import again, answered
 from .plan import Coverage, Part, Plan, Question, Tier, plan
 from .unmatched import with_unmatched
+from .unrecorded_calls import with_unrecorded_calls
 
 COLUMNS = 400
 """Columns of time that are chosen, where no interval is asked for."""
@@ -179,10 +180,18 @@ def query(
         found = _answer(events, asked, from_ns, until_ns, interval_ns, columns, source, kept)
         if isinstance(events, Trace) and events.path == STDIN:
             return found
-        return with_unmatched(
+        found = with_unmatched(
             found,
             asked,
             lambda other: _answer(events, other, from_ns, until_ns, None, 1, source, kept),
+        )
+        if isinstance(events, Trace):
+            return found
+        return with_unrecorded_calls(
+            found,
+            asked,
+            events,
+            lambda other, of: _answer(events, other, from_ns, until_ns, None, 1, of, kept),
         )
 
     answer = answered(events, ask)

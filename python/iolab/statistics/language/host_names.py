@@ -31,8 +31,8 @@ class HostNames:
     by_address: dict[str, str]
 
     def label(self, field: str, value: str) -> str:
-        """What stands for a value: `name` or, where other addresses have the same name, `name
-        (address)`. The value itself where it has no name."""
+        """The text to display: `name` or, where several addresses have the name, `name (address)`.
+        The value itself where it has no name."""
         name = self.by_address.get(_canonical(value) or "") if field in FIELDS else None
         if name is None:
             return value
@@ -73,10 +73,10 @@ class HostNames:
 
     @functools.cached_property
     def _by_name(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        by_name: dict[str, list[str]] = {}
         for address, name in self.by_address.items():
-            found.setdefault(name, []).append(address)
-        return found
+            by_name.setdefault(name, []).append(address)
+        return by_name
 
 
 @functools.cache
@@ -91,9 +91,9 @@ def host_names() -> HostNames:
 
 
 def _table(path: Path) -> dict[str, str]:
-    """The user's table: lines `address=name` or as in hosts(5). A line that is neither is refused."""
+    """The user's table: lines `address=name` or as in hosts(5). UsageError names any other line."""
     try:
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for number, line in enumerate(_text(path).splitlines(), 1):
             words = _words(line)
             if not words:
@@ -101,11 +101,11 @@ def _table(path: Path) -> dict[str, str]:
             address = _canonical(words[0])
             if address is None or len(words) < 2 or not _NAME.fullmatch(words[1]):
                 raise UsageError(
-                    f"'{line.strip()[:80]}' is no address with a name",
+                    f"'{line.strip()[:80]}' has no address and name",
                     where=f"{path}:{number}",
                     hint="write 10.0.0.7=backup, or a line as in /etc/hosts",
                 )
-            found[address] = words[1]
+            names[address] = words[1]
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(
@@ -113,33 +113,33 @@ def _table(path: Path) -> dict[str, str]:
             where=path,
             hint=f"{VARIABLE} names it; unset it to go without",
         ) from None
-    return found
+    return names
 
 
 def _hosts(path: Path) -> dict[str, str]:
-    """The first name of each address of a hosts file; what is no such line is skipped. Not of this
-    machine's own addresses: the same ones mean another machine in a recording of that."""
+    """The first name of each address of a hosts file; other lines are skipped. Loopback addresses
+    have none: in a recording of another machine they mean that machine."""
     try:
         text = _text(path)
     except (OSError, UnicodeDecodeError):
         return {}
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for line in text.splitlines():
         words = _words(line)
         address = _canonical(words[0]) if words else None
         if address is None or len(words) < 2 or not _NAME.fullmatch(words[1]):
             continue
         if not ipaddress.ip_address(address).is_loopback:
-            found.setdefault(address, words[1])
-    return found
+            names.setdefault(address, words[1])
+    return names
 
 
 def _text(path: Path) -> str:
     if path.stat().st_size > MOST_BYTES:
         raise OSError(0, f"it is larger than {MOST_BYTES >> 20} MiB")
-    # no pipe or device, which may make a question wait
+    # reading a pipe or a device can block
     if not path.is_file():
-        raise OSError(0, "it is no file")
+        raise OSError(0, "not a regular file")
     return path.read_text("utf-8")
 
 
@@ -148,10 +148,10 @@ def _words(line: str) -> list[str]:
 
 
 def _canonical(address: str) -> str | None:
-    """An address as probes write it; None for what is none. IPv4 in IPv6 is IPv4."""
+    """An address as probes write it, None for other text. IPv4 in IPv6 becomes IPv4."""
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return None
-    mapped = getattr(found, "ipv4_mapped", None)
-    return str(mapped or found)
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return str(mapped or parsed)
