@@ -8,6 +8,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from iolab.clock import FakeClock
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.ingest import ingest
 from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.language import host_names
+from support.counters import disk, kept
 from support.golden import Golden
 from support.recordings import SECOND, START, events
 
@@ -423,3 +426,31 @@ def test_a_file_without_a_readable_line(
     assert (out, error.count("\n")) == ("", 1)
     assert f"{path}: none of 2 lines could be read; line 2: the latency is not a number" in error
     assert "such as '1000,250'" in error
+
+
+@pytest.fixture
+def own_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The names that a command uses end with the test."""
+    monkeypatch.setenv(host_names.VARIABLE, "")
+    host_names.host_names.cache_clear()
+    yield
+    host_names.host_names.cache_clear()
+
+
+@pytest.mark.usefixtures("own_names")
+def test_clients_by_the_names_of_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = disk("others", "sent_bytes", [0, 0]) + disk("10.0.0.7", "sent_bytes", [0, 5])
+    place = kept(tmp_path, {"tcp": rows}).path
+    table = tmp_path / "names"
+    table.write_text("10.0.0.7=backup\n")
+    asked = ("query", place, "ip.bytes[peer=backup][peer]", "--format", "json", "--names", table)
+    answer = json.loads(done(capsys, *asked))
+    assert [row["key"] for row in answer["keys"]] == ["backup"]
+    assert answer["statistic"] == "ip.bytes[peer=backup][peer]"
+    table.write_text("10.0.0.7\n")
+    assert run([str(word) for word in asked]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert f"{table}:1" in err

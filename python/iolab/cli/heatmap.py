@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from .events import name_of, open_path, span_of
-from .options import PATH
+from .options import PATH, names_option
 from .output import say, tell_drawn
 
 if TYPE_CHECKING:
@@ -122,6 +122,7 @@ it is zoomed."""
     type=click.Choice(("truecolor", "256", "grey", "text")),
     help="Colors that the terminal can show. Default: detected.",
 )
+@names_option
 def command(
     paths: tuple[Path, ...],
     ys: str,

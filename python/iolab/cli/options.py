@@ -103,6 +103,27 @@ def format_option(*names: str) -> Callable[[Decorated], Decorated]:
     )
 
 
+def names_option(function: Decorated) -> Decorated:
+    """`--names`: the user's table of names for addresses."""
+
+    def use(context: click.Context, option: click.Parameter, path: Path | None) -> None:
+        if path is not None:
+            from ..statistics.language.host_names import VARIABLE, host_names
+
+            os.environ[VARIABLE] = str(path)
+            host_names.cache_clear()
+            host_names()
+
+    return click.option(
+        "--names",
+        type=PATH,
+        expose_value=False,
+        callback=use,
+        metavar="FILE",
+        help="Names of clients, peers and servers: lines ADDRESS=NAME or as in /etc/hosts, which is read as well.",
+    )(function)
+
+
 def open_results(*paths: Path) -> Opened:
     """Open results, or fio results of which each is a variant, with a bar on stderr while evidence
     is read."""

@@ -11,7 +11,7 @@ import click
 
 from .completion import complete_statistics
 from .events import name_of, open_path, span_of
-from .options import PATH, format_option
+from .options import PATH, format_option, names_option
 from .output import say, tell, tell_as, tell_drawn
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ LABELS = 48
     metavar="FIELDS",
     help="What the columns of a table hold: 'time:us,latency:ns,offset:bytes,-,op'.",
 )
+@names_option
 def command(
     path: Path,
     statistic: str,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from .completion import complete_statistics
-from .options import PATH
+from .options import PATH, names_option
 from .output import say, tell
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 def serving_options(function: Decorated) -> Decorated:
     """Options of what serves: where it listens, its token, what Prometheus gets."""
     for option in (
+        names_option,
         click.option(
             "--port",
             type=int,

@@ -18,6 +18,7 @@ from ..engine.windows import attach
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of, sql_of
 from ..language.fields import QUANTIZED, near
+from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
 from ..question import Question
@@ -125,7 +126,7 @@ def who(
     fields = [name for name in of.breakdowns if name not in QUANTIZED] + (
         ["size"] if y != "size" and "size" in of.filters else []
     )
-    asked = [*filters_of(where or {}), *filters]
+    asked = host_names().filters([*filters_of(where or {}), *filters])
     if isinstance(events, Trace):
 
         def ask(engine: Engine) -> dict[str, Any]:
@@ -219,7 +220,7 @@ def _word(field: str, group: str) -> str:
 def _named(field: str, key: str) -> str:
     """The word for a key: of sizes the range, as a filter takes it."""
     if field != "size" or key == "unknown":
-        return key
+        return host_names().label(field, key)
     power = int(key)
     return (
         "0"

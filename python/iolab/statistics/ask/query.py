@@ -15,13 +15,14 @@ from ...recording.base.counts import HeatCounts, Weight
 from ...recording.base.grids import LogLinear
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
-from ..answers.answers import Answer
+from ..answers.answers import Answer, Series, Stack
 from ..engine.dropped_segments import gone
 from ..engine.engine import Engine
 from ..engine.snapshot import choose, snapshot
 from ..engine.windows import Window, attach, window_of
 from ..language.conditions import filters_of
 from ..language.fields import FIELDS, QUANTIZED, near
+from ..language.host_names import host_names
 from ..language.intervals import check_interval
 from ..language.names import Statistic, parse
 from ..question import Question
@@ -31,6 +32,7 @@ from ..tiers.heat import heat_of, maps_of
 from .damage_notes import again, answered
 from .plan import Coverage, Part, Plan, Tier, plan
 from .unmatched import with_unmatched
+from .unrecorded_calls import with_unrecorded_calls
 
 COLUMNS = 400
 """Columns of time that are chosen, where no interval is asked for."""
@@ -77,7 +79,7 @@ def heat(
         columns,
         source,
         y=kind,
-        filters=tuple(filters_of(where or {})),
+        filters=host_names().filters(filters_of(where or {})),
         weight=weight,
         low=low,
         high=high,
@@ -104,7 +106,7 @@ def told_unmatched(
     """Counts that `heat` gave; where there are none, with a note for each name in the conditions
     that did not occur."""
     kind = next(y for y in QUANTIZED if y == counts.y)
-    statistic = Statistic("io", "ops", tuple(filters_of(where)), kind)
+    statistic = Statistic("io", "ops", host_names().filters(filters_of(where)), kind)
     events = events.frozen()
     # events as the map's, though counters could tell some of it
     chosen, _ = choose(snapshot(events).sources, None, source, events.path)
@@ -130,7 +132,8 @@ def query(
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue,
     offset or size; a stack for any other breakdown; else a series. Arguments as in `heat`. Names in
     conditions that did not occur are in the notes of an empty answer."""
-    asked = parse(statistic) if isinstance(statistic, str) else statistic
+    named = parse(statistic) if isinstance(statistic, str) else statistic
+    asked = host_names().statistic(named)
     check_interval(interval_ns)
     question = Question.of(asked, (from_ns, until_ns), interval_ns, columns, source)
 
@@ -139,11 +142,25 @@ def query(
         if isinstance(events, Trace) and events.path == STDIN:
             return answer
         whole = replace(question, interval_ns=None, columns=1)
-        return with_unmatched(
+        answer = with_unmatched(
             answer, asked, lambda other: _answer(events, whole.with_statistic(other), kept)
         )
+        if isinstance(events, Trace):
+            return answer
+        return with_unrecorded_calls(
+            answer,
+            asked,
+            events,
+            lambda other, of: _answer(
+                events, replace(whole.with_statistic(other), source=of), kept
+            ),
+        )
 
-    return answered(events, ask)
+    answer = answered(events, ask)
+    if isinstance(answer, Stack):
+        keys = host_names().labels(named.breakdown, answer.keys)
+        return replace(answer, statistic=named, keys=keys)
+    return replace(answer, statistic=named) if isinstance(answer, Series) else answer
 
 
 def explain(
@@ -159,6 +176,7 @@ def explain(
 ) -> Plan:
     """The plan by which `query` answers; arguments as there. Nothing is counted for it."""
     asked = parse(statistic) if isinstance(statistic, str) else statistic
+    asked = host_names().statistic(asked)
     check_interval(interval_ns)
     question = Question.of(asked, (from_ns, until_ns), interval_ns, columns, source)
 

@@ -125,10 +125,10 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
     found = _filled(
         counter,
         [
-            each
-            for each in spreads
+            counts
+            for counts in spreads
             if all(
-                _meets(counter.object_value(each.object, field), asked.filters, field)
+                _meets(counter.object_value(counts.object, field), asked.filters, field)
                 for field in counter.objects
             )
         ],
@@ -148,9 +148,9 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
         if condition.field in counter.objects:
             wanted = [objects.meant(condition.field, str(value)) for value in condition.values]
             there = {
-                counter.object_value(each.object, condition.field)
-                for each in spreads
-                if not counter.within or each.object != counter.always
+                counter.object_value(counts.object, condition.field)
+                for counts in spreads
+                if not counter.within or counts.object != counter.always
             }
             notes += objects.missing(condition.field, wanted, there)
     if asked.breakdown == UTILIZATION.name:
@@ -182,8 +182,8 @@ def _filled(counter: Counter, found: list[Spread], always: Spread | None) -> lis
             )
         ]
     return [
-        replace(each, over=each.over if counter.over else always.over, covered=always.covered)
-        for each in found
+        replace(counts, over=counts.over if counter.over else always.over, covered=always.covered)
+        for counts in found
     ]
 
 
@@ -270,8 +270,8 @@ def _over_time(
     if not found and not window.snap.bounds(counter.source):
         raise FormatError(f"holds no counters of {counter.source}", where=window.snap.place)
     held = {
-        counter.object_value(each.object, asked.breakdown)
-        for each in kept
+        counter.object_value(counts.object, asked.breakdown)
+        for counts in kept
         if asked.breakdown in counter.objects
     }
     common: dict[str, Any] = {
@@ -314,9 +314,9 @@ def _over_time(
         ]
     else:
         of_value: dict[str, list[Spread]] = {}
-        for each in found:
-            value = counter.object_value(each.object, asked.breakdown)
-            of_value.setdefault(value, []).append(each)
+        for counts in found:
+            value = counter.object_value(counts.object, asked.breakdown)
+            of_value.setdefault(value, []).append(counts)
         rows = [(value, *told(spreads, parts)) for value, spreads in of_value.items()]
         # what is made of others and did nothing is no news
         rows = [

@@ -1,0 +1,233 @@
+"""File services of the rig: what clients of its NFS server count themselves, and what is recorded
+of it on both sides."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from iolab.cli.main import run as iolab
+from iolab.hosts.kinds.rig import RigHost
+from iolab.hosts.ssh.remote_paths import scratch_on
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.read.recording import Recording
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
+from iolab.statistics.engine.snapshot import snapshot
+from iolab.targets.base import Permissions, RunContext
+from iolab.targets.zpool import ZpoolTarget
+from iolab.targets.zpool_options import ZpoolOptions
+from support.waiting import until
+
+pytestmark = pytest.mark.rig
+
+
+@dataclass(frozen=True)
+class Client:
+    """A network namespace with an address of its own, a mount from there, and its load.
+
+    Attributes:
+        name: of the namespace. options: of the mount. version: as the source names it. block,
+        amount: bytes of each operation, and of all.
+    """
+
+    name: str
+    number: int
+    options: str
+    version: str
+    block: int
+    amount: int
+
+    @property
+    def address(self) -> str:
+        return f"10.9.{self.number}.2"
+
+    @property
+    def server(self) -> str:
+        return f"10.9.{self.number}.1"
+
+    @property
+    def mount(self) -> str:
+        return f"/mnt/{self.name}"
+
+
+CLIENTS = (
+    Client("three", 3, "vers=3,nolock", "v3", 8192, 1 << 20),
+    Client("four", 4, "vers=4.2", "v4", 16384, 2 << 20),
+)
+START = """
+set -e
+mkdir -p /etc/nfs.conf.d
+printf '[nfsd]\\nthreads=4\\ngrace-time=10\\nlease-time=10\\n' > /etc/nfs.conf.d/iolab-test.conf
+systemctl start nfs-server
+exportfs -o rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1 10.9.0.0/16:"$1"
+"""
+JOIN = """
+set -e
+ip netns add "$1"
+ip link add "veth-$1" type veth peer name eth0 netns "$1"
+ip address add "$2/24" dev "veth-$1"; ip link set "veth-$1" up
+ip -n "$1" address add "$3/24" dev eth0; ip -n "$1" link set eth0 up; ip -n "$1" link set lo up
+mkdir -p "$4"
+nsenter --net="/run/netns/$1" mount -t nfs -o "$5" "$2:$6" "$4"
+"""
+STOP = """
+for name in three four; do
+  umount -f -l "/mnt/$name"; ip netns delete "$name"; ip link delete "veth-$name"; rmdir "/mnt/$name"
+done
+exportfs -ua; systemctl stop nfs-server nfs-mountd rpc-statd rpcbind.socket rpcbind nfs-idmapd nfsdcld
+rm -f /etc/nfs.conf.d/iolab-test.conf
+exit 0
+"""
+
+
+def shell(host: RigHost, script: str, *arguments: str, seconds: float = 300) -> str:
+    done = host.run(["sh", "-c", script, "sh", *arguments], timeout=seconds)
+    assert done.exit_code == 0, (script, done.stderr)
+    return done.stdout
+
+
+@pytest.fixture
+def served(host: RigHost, tmp_path: Path) -> Iterator[str]:
+    """A data set that the rig's NFS server exports, mounted by every client."""
+    options = ZpoolOptions.model_validate(
+        {"layout": "mirror:2", "devices": "/dev/disk/by-id/virtio-disk*"}
+    )
+    scratch = scratch_on(host, tmp_path / "scratch")
+    with contextlib.ExitStack() as stack:
+        target = ZpoolTarget(options, host, scratch, Permissions(destructive=True))
+        stack.callback(target.close)
+        target.open(1 << 24)
+        path = target.begin(RunContext("0001-aa", "cell", 1, 1 << 24)).path
+        stack.callback(lambda: host.run(["sh", "-c", STOP], timeout=120))
+        shell(host, START, path)
+        for client in CLIENTS:
+            shell(
+                host, JOIN, client.name, client.server, client.address, client.mount,
+                f"{client.options},hard,noatime,actimeo=600", path,
+            )  # fmt: skip
+            # the file is there beforehand, so that fio needs no other operation to make it
+            shell(host, 'head -c "$2" /dev/urandom > "$1"', f"{path}/{client.name}", "4194304")
+        yield path
+
+
+def samples_until(place: Path) -> int:
+    """When the counters of NFS mounts were last read, 0 before."""
+    if not (place / "recording.json").exists():
+        return 0
+    ends = snapshot(Recording(place), "samples").bounds("nfs-client")
+    return 0 if ends is None else ends[1]
+
+
+def recorded(host: RigHost, place: Path, load: str, *arguments: str) -> str:
+    """A recording of the rig's NFS server and its mounts while a script runs; what that printed."""
+    recorder = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "iolab", "record", "nfs", "counters", "--host", host.name),
+            *("--budget", "100%", "--duration", "900s", "-q", "-o", str(place)),
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: samples_until(place) > 0, "a reading of the mounts", 300)
+        printed = shell(host, load, *arguments, seconds=600)
+        after = host.clock.realtime_ns()
+        until(lambda: samples_until(place) > after + 2 * 10**9, "readings after the load", 300)
+    finally:
+        assert iolab(["record", "--stop", str(place)]) == 0
+        _, words = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0, words
+    return printed
+
+
+def totals(recording: Recording, statistic: str) -> dict[str, int]:
+    """Totals by key, of a series under ""; what is 0 is left out."""
+    answer = query(recording, statistic)
+    if isinstance(answer, Series):
+        return {"": answer.total}
+    assert isinstance(answer, Stack)
+    return {key: sum for key, sum in zip(answer.keys, answer.totals, strict=True) if sum}
+
+
+def mean_latency(recording: Recording, statistic: str) -> tuple[float, float]:
+    """The mean of a map of latency lies between these (low, high), in ns."""
+    heat = query(recording, f"{statistic}[latency]")
+    assert isinstance(heat, HeatCounts)
+    bounds = heat.grid.bounds(0, int(heat.index.max()))
+    low, high = (float((heat.count * bounds[heat.index + end]).sum()) for end in (0, 1))
+    return low / heat.total, high / heat.total
+
+
+LOAD = """
+for client in "$@"; do
+  name=${client%%:*}; rest=${client#*:}
+  fio --name="$name" --filename="/mnt/$name/$name" --rw=randrw --bs="${rest%%:*}" --size=4m \
+    --io_size="${rest#*:}" --direct=1 --ioengine=psync --output-format=json --output="/tmp/$name.json" \
+    >/dev/null 2>&1 &
+done
+wait
+for client in "$@"; do cat "/tmp/${client%%:*}.json"; rm "/tmp/${client%%:*}.json"; done
+"""
+
+
+def test_operations_by_client_are_those_that_fio_counted(
+    host: RigHost, served: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "r"
+    words = [f"{client.name}:{client.block}:{client.amount}" for client in CLIENTS]
+    text, jobs = recorded(host, place, LOAD, *words), []
+    while text.strip():
+        job, end = json.JSONDecoder().raw_decode(text.lstrip())
+        jobs.append(job["jobs"][0])
+        text = text.lstrip()[end:]
+    recording = Recording(place)
+    assert not [loss for loss in recording.losses() if loss["source"] in ("nfs", "nfs-client")]
+    assert set(totals(recording, "nfs.ops[client]")) == {client.address for client in CLIENTS}
+    for client, job in zip(CLIENTS, jobs, strict=True):
+        of_client = f"[client={client.address}]"
+        assert set(totals(recording, f"nfs.ops{of_client}[version]")) == {client.version}
+        of_mount = f"[server={client.server}][mount={client.mount}]"
+        for op in ("read", "write"):
+            ops, moved = job[op]["total_ios"], job[op]["io_bytes"]
+            assert ops > 20
+            server = f"nfs.ops{of_client}[version={client.version}][op={op}]"
+            assert totals(recording, server) == {"": ops}
+            assert totals(recording, f"nfs.bytes{of_client}[op={op}]") == {"": moved}
+            procedure = f"{of_mount}[procedure={op.upper()}]"
+            assert totals(recording, f"nfs.client.ops{procedure}") == {"": ops}
+            assert totals(recording, f"nfs.client.bytes{procedure}") == {"": moved}
+            sizes = query(recording, f"{server}[size]")
+            assert isinstance(sizes, HeatCounts)
+            assert sizes.total == ops
+            # the server's part is in what the client's mount waited, and that in what fio did
+            latency = query(recording, f"nfs.client.latency{procedure}")
+            assert isinstance(latency, Series)
+            waited = latency.mean
+            low, high = mean_latency(recording, server)
+            mean: float = job[op]["clat_ns"]["mean"]
+            print(f"{client.version} {op}: {ops} of {ops}; server {low / 1e6:.1f}..{high / 1e6:.1f}"
+                  f" ms, mount {waited / 1e6:.1f} ms, fio {mean / 1e6:.1f} ms")  # fmt: skip
+            assert 0 < low < mean
+            assert low - 2e6 < waited < mean + 1e6  # the kernel counts whole milliseconds
+        files = totals(recording, f"nfs.ops{of_client}[op=read,write][file]")
+        assert len(files) == 1
+        assert next(iter(files)).startswith("fh:")
+        procedures = [
+            totals(recording, f"nfs.client.ops{of_mount}[procedure]"),
+            totals(recording, f"nfs.ops{of_client}[procedure]"),
+        ]
+        # of a compound of NFS 4 the client counts the one operation that it is named after, and OPEN
+        # without attributes under a name of its own
+        same = procedures[0].keys() | procedures[1].keys()
+        if client.version == "v4":
+            same = {"READ", "WRITE", "CLOSE"}
+        mounted, served_ops = ({key: side.get(key) for key in same} for side in procedures)
+        assert mounted == served_ops
