@@ -40,8 +40,15 @@ $(STAMPS)/venv: requirements/setup.lock $(STAMPS)/system
 	scripts/install-python requirements/setup.lock
 	@touch $@
 
-$(STAMPS)/dev: requirements/dev.lock $(STAMPS)/venv
+$(STAMPS)/dev: requirements/dev.lock $(STAMPS)/venv $(STAMPS)/node-dev
+	@echo "Python packages for tests: about 110 MB to fetch, 400 MB on disk" >&2
 	scripts/install-python requirements/dev.lock
+	@touch $@
+
+# what tests and checks of the pages use
+$(STAMPS)/node-dev: $(STAMPS)/node
+	@echo "npm packages for tests: about 40 MB to fetch, 105 MB on disk" >&2
+	scripts/with-node npm --prefix web ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 Cargo.lock: crates.lock Cargo.toml scripts/cargo_lock.py $(STAMPS)/system
@@ -50,6 +57,7 @@ Cargo.lock: crates.lock Cargo.toml scripts/cargo_lock.py $(STAMPS)/system
 
 # verbose, since pip is silent otherwise while cargo builds
 $(STAMPS)/core: $(STAMPS)/venv Cargo.lock $(RUST) pyproject.toml
+	@echo "Rust crates: 13 MB to fetch, 250 MB on disk once built" >&2
 	$(PYTHON) -m pip install --verbose --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -57,8 +65,9 @@ $(PROBE): $(STAMPS)/system Cargo.lock $(RUST) scripts/build-probe
 	scripts/build-probe
 
 $(STAMPS)/node: $(STAMPS)/venv requirements/node.lock web/package-lock.json
-	@scripts/with-node true 2>/dev/null || scripts/install-python requirements/node.lock
-	scripts/with-node npm --prefix web ci --no-audit --no-fund --loglevel=error
+	@scripts/with-node true 2>/dev/null || { echo "Node.js: 61 MB to fetch, 200 MB on disk" >&2; scripts/install-python requirements/node.lock; }
+	@echo "npm packages: about 20 MB to fetch, 61 MB on disk" >&2
+	scripts/with-node npm --prefix web ci --omit=dev --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(BUNDLE): $(STAMPS)/node $(WEB)
@@ -125,14 +134,18 @@ $(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
 	scripts/install-python requirements/dist.lock $(TOOLS)
 	@touch $@
 
+.PHONY: man
+man: setup ## Write the manual pages, from the commands themselves, into build/man
+	$(PYTHON) scripts/manual.py build/man
+
 SHARE := build/share
 .PHONY: share
-share: setup
+share: man
 	@rm -rf $(SHARE) && mkdir -p $(addprefix $(SHARE)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	@$(IOLAB) completion bash >$(SHARE)/bash-completion/completions/iolab
 	@$(IOLAB) completion zsh >$(SHARE)/zsh/site-functions/_iolab
 	@$(IOLAB) completion fish >$(SHARE)/fish/vendor_completions.d/iolab.fish
-	@if [ -d build/man ]; then cp build/man/*.1 $(SHARE)/man/man1; fi
+	@cp build/man/*.1 $(SHARE)/man/man1
 
 PREFIX := /usr/local
 .PHONY: install

@@ -74,6 +74,8 @@ SEGMENTS = tuple(map(int, os.environ.get("IOLAB_BENCH_SEGMENTS", "600 10000").sp
 """Recordings of so many small segments: what a question costs for each segment."""
 SMALL = 2000
 """Rows of a small segment."""
+MINUTE_NS = 60 * 10**9
+"""Time of a small segment: a recorder seals after a minute."""
 
 WARM = {
     "I/Os over time": "io.ops",
@@ -103,16 +105,20 @@ def names(words: list[str], places: np.ndarray) -> pa.Array:
 
 
 def batch(
-    number: int, chance: np.random.Generator, latencies: np.ndarray, buckets: np.ndarray
+    number: int,
+    chance: np.random.Generator,
+    latencies: np.ndarray,
+    buckets: np.ndarray,
+    apart_ns: int,
 ) -> pa.RecordBatch:
-    """I/Os of 8 KiB, 50 a millisecond, log-normal latencies, two operations, two
+    """I/Os of 8 KiB, one every `apart_ns`, log-normal latencies, two operations, two
     processes."""
     count = len(latencies)
     rows = np.arange(count)
     turn = number * 7919
     made = {
         "source": names(["block"], np.zeros(count)),
-        "time_ns": pa.array(START_NS + (number * count + rows) * 20_000),
+        "time_ns": pa.array(START_NS + (number * count + rows) * apart_ns),
         "latency_ns": pa.array(np.roll(latencies, turn)),
         "latency_bucket": pa.array(np.roll(buckets, turn)),
         "offset_bytes": pa.array(chance.integers(0, 2**27, count).astype(np.uint64) * 8192),
@@ -133,7 +139,9 @@ def batch(
     return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 
 
-def write_recording(directory: Path, segments: int = MILLIONS, rows: int = SEGMENT) -> None:
+def write_recording(
+    directory: Path, segments: int = MILLIONS, rows: int = SEGMENT, apart_ns: int = 20_000
+) -> None:
     chance = np.random.default_rng(1)
     latencies = np.exp(chance.normal(11.5, 1, rows)).astype(np.uint64)
     buckets = bucket_of(latencies, LogLinear(6), shifted=False).astype(np.uint16)
@@ -141,7 +149,7 @@ def write_recording(directory: Path, segments: int = MILLIONS, rows: int = SEGME
         directory, host="bench", clock="realtime", origin={"kind": "import"}, live=False
     ) as writer:
         for number in range(segments):
-            writer.append_segment([batch(number, chance, latencies, buckets)])
+            writer.append_segment([batch(number, chance, latencies, buckets, apart_ns)])
 
 
 def ask(directory: Path, name: str, question: str, rounds: int = 5) -> None:
@@ -175,7 +183,7 @@ def ask(directory: Path, name: str, question: str, rounds: int = 5) -> None:
 def ask_warm(directory: Path, segments: int, rounds: int = 7) -> None:
     """Questions in one process, as a service answers them: each was asked once before."""
     recording = Recording(directory)
-    last_ns = START_NS + (segments - 10) * SMALL * 20_000
+    last_ns = START_NS + (segments - 10) * MINUTE_NS
     for name, question in WARM.items():
         from_ns = last_ns if "last" in name else None
         total, times, spent = query(recording, question, from_ns=from_ns).total, [], []
@@ -221,7 +229,7 @@ def main() -> None:
             ask(directory, name, question)
         for segments in SEGMENTS:
             small = Path(folder) / f"segments-{segments}"
-            write_recording(small, segments, SMALL)
+            write_recording(small, segments, SMALL, MINUTE_NS // SMALL)
             ask_warm(small, segments)
         start_ns = START_NS + (MILLIONS - DRILLED) * SEGMENT * 20_000
         for name, question in DRILL_DOWN.items():

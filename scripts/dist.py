@@ -49,6 +49,8 @@ def main() -> int:
         wheel = _wheel(source, output, "wheel", cross)
         _tell(wheel, time.monotonic() - started)
         _audit(wheel)
+        if missing := missing_parts(wheel, ROOT):
+            raise SystemExit(f"dist: {wheel.name} lacks {', '.join(missing)}")
         if wanted.twice:
             _compare(
                 wheel, _wheel(_unpack(sdist, "sdist-again"), ROOT / "build", "wheel-again", cross)
@@ -136,6 +138,20 @@ def _audit(wheel: Path) -> None:
     print(f"auditwheel: {words}")
     if said.returncode or f'"{GLIBC}_' not in words:
         raise SystemExit(f"dist: {wheel.name} does not run on {GLIBC}: {said.stderr.strip()}")
+
+
+def missing_parts(wheel: Path, root: Path) -> list[str]:
+    """Manual pages, completions and documents that a wheel of the sources in `root` lacks."""
+    share = root / "build/share"
+    installed = {path.relative_to(share).as_posix() for path in share.rglob("*") if path.is_file()}
+    installed.add("man/man1/iolab.1")
+    data = f"{'-'.join(wheel.name.split('-')[:2])}.data/data/share"
+    documents = {path.relative_to(root).as_posix() for path in (root / "docs").rglob("*.md")}
+    with zipfile.ZipFile(wheel) as archive:
+        members = set(archive.namelist())
+    required = {f"{data}/{name}" for name in installed}
+    required |= {f"iolab/shipped/{name}" for name in documents}
+    return sorted(required - members)
 
 
 def _tell(path: Path, seconds: float | None = None) -> None:

@@ -96,12 +96,27 @@ def _listed(root: Path) -> list[tuple[str, str, str, list[str], bool]]:
     return [(*each, names.count(each[0]) > 1) for each in listed]
 
 
+BUNDLER = "vite"
+"""The package that builds the pages and is not in them; it is no devDependency, so that `npm ci
+--omit=dev` installs it."""
+
+
 def _npm(root: Path) -> list[dict[str, Any]]:
-    """Packages that the pages hold: those that are not for development alone."""
+    """Packages that the pages contain: those that their dependencies reach, without the bundler."""
     packages = json.loads((root / "web/package-lock.json").read_text("utf-8"))["packages"]
+    reached: set[str] = set()
+    queue = [("", name) for name in packages[""]["dependencies"] if name != BUNDLER]
+    while queue:
+        above, name = queue.pop()
+        # the nearest directory node_modules upwards that has the package (Node's own rule)
+        while (place := f"{above}/node_modules/{name}".lstrip("/")) not in packages and above:
+            above = above.rpartition("/node_modules/")[0]
+        if place in packages and place not in reached:
+            reached.add(place)
+            queue += [(place, below) for below in packages[place].get("dependencies", {})]
     found = []
     for place, package in sorted(packages.items()):
-        if place and not package.get("dev") and not package.get("optional"):
+        if place in reached:
             algorithm, _, digest = package["integrity"].partition("-")
             content = base64.b64decode(digest).hex()
             found.append(

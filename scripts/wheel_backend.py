@@ -1,7 +1,7 @@
 """The build backend (PEP 517): maturin, and everything of iolab that is no Python.
 
-A wheel holds the extension, the probe (static), the built pages, rigs, shipped studies, published
-tables, schemas, manual pages and completions. `pip wheel .`, `pip install .` and `make dist` all
+A wheel holds the extension, the probe (static), the built pages, rigs, studies, published tables,
+schemas, documents, manual pages and completions. `pip wheel .`, `pip install .` and `make dist` all
 come here. Node is needed only where the pages are not built yet; an sdist has them. The same
 sources give the same bytes: times are those of the commit, and no path of the building machine gets
 in.
@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -48,8 +49,8 @@ BUILD = Path("python/iolab/_build.json")
 SHARE = Path("build/share")
 """Manual pages and completions as they are installed below a prefix's share/; `make share` makes
 them."""
-SHIPPED = ("studies", "schemas")
-"""Directories that lie in a wheel as `iolab/shipped/<name>`."""
+SHIPPED = ("studies", "schemas", "docs")
+"""Directories that are in a wheel as `iolab/shipped/<name>`; documents without their pictures."""
 PROGRAM = Path("python/iolab/_probe/iolab-probe")
 _STAGED = """[tool.maturin]
 data = "wheel.data"
@@ -71,7 +72,8 @@ def build_editable(
     it lies."""
     cargo_lock.make(ROOT)
     with _environment(
-        MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip()
+        MATURIN_PEP517_ARGS=f"--locked {os.environ.get('MATURIN_PEP517_ARGS', '')}".strip(),
+        CARGO_ENCODED_RUSTFLAGS=_flags(ROOT),
     ):
         return str(maturin.build_editable(wheel_directory, config_settings, metadata_directory))
 
@@ -86,13 +88,11 @@ def build_wheel(
     cargo_lock.make(ROOT)
     _need_pages()
     target = os.environ.get(TARGET, "")
-    cargo_home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
     # one place, so that cargo finds what it built before: a flag with another path would build
     # everything again
     stage = ROOT / "build/stage"
     shutil.rmtree(stage, ignore_errors=True)
     _copy_sources(stage)
-    flags = [f"--remap-path-prefix={stage}=/iolab", f"--remap-path-prefix={cargo_home}=/cargo"]
     words = [
         "--locked",
         *(["--target", target] if target else []),
@@ -100,7 +100,7 @@ def build_wheel(
     ]
     with _environment(
         CARGO_TARGET_DIR=os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target/wheel")),
-        CARGO_ENCODED_RUSTFLAGS="\x1f".join(flags),
+        CARGO_ENCODED_RUSTFLAGS=_flags(stage),
         MATURIN_PEP517_ARGS=" ".join(words).strip(),
         SOURCE_DATE_EPOCH=str(_built()["time"]),
     ):
@@ -121,6 +121,15 @@ def build_wheel(
             shutil.rmtree(stage)
 
 
+def _flags(source: Path) -> str:
+    """Flags of rustc that keep paths of this machine out; scripts/build-probe has the same, so that
+    crates are compiled once."""
+    cargo_home = os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo")
+    return "\x1f".join(
+        [f"--remap-path-prefix={source}=/iolab", f"--remap-path-prefix={cargo_home}=/cargo"]
+    )
+
+
 def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: Mapping[str, Any] | None = None
 ) -> str:
@@ -138,15 +147,15 @@ def build_sdist(sdist_directory: str, config_settings: Mapping[str, Any] | None 
     with tempfile.TemporaryDirectory() as directory:
         metadata = (
             Path(directory) / maturin.prepare_metadata_for_build_wheel(directory) / "METADATA"
-        ).read_bytes()
+        ).read_text("utf-8")
+    headers, blank, readme = metadata.partition("\n\n")
+    metadata = headers + blank + package_page(readme)
     version = next(
-        line.partition(": ")[2]
-        for line in metadata.decode().splitlines()
-        if line.startswith("Version: ")
+        line.partition(": ")[2] for line in headers.splitlines() if line.startswith("Version: ")
     )
     base = f"iolab-{version}"
     contents = {path: (ROOT / path).read_bytes() for path in [*_committed(), *_made()]}
-    contents[Path("PKG-INFO")] = metadata
+    contents[Path("PKG-INFO")] = metadata.encode()
     contents[BUILD] = json.dumps(built).encode() + b"\n"
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
@@ -174,7 +183,7 @@ def _need_pages() -> None:
             "the pages are not built and there is no Node.js to build them: run make setup, or take an sdist, which has them"
         )
     for words in (
-        ["ci", "--no-audit", "--no-fund", "--loglevel=error"],
+        ["ci", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error"],
         ["run", "--silent", "build"],
     ):
         subprocess.run(
@@ -259,15 +268,24 @@ def _copy_sources(stage: Path) -> None:
         _copy_tree(ROOT / directory, package / "shipped" / directory)
     _copy_tree(ROOT / "rigs", package / "rigs")
     _copy_tree(ROOT / SHARE, stage / "wheel.data/data/share")
+    readme = stage / "README.md"
+    readme.write_text(package_page(readme.read_text("utf-8")), "utf-8")
     project = stage / "pyproject.toml"
     project.write_text(project.read_text("utf-8").replace("[tool.maturin]\n", _STAGED), "utf-8")
     (stage / "iolab.cdx.json").write_text(json.dumps(sbom.bill(ROOT), indent=1) + "\n", "utf-8")
     (stage / BUILD).write_text(json.dumps(_built()) + "\n", "utf-8")
 
 
+def package_page(readme: str) -> str:
+    """The README for a package's page, where relative addresses lead nowhere: without pictures, and
+    with the path of a document after its name."""
+    text = re.sub(r"^!\[[^]]*\]\([^)]*\)\n+", "", readme, flags=re.MULTILINE)
+    return re.sub(r"\[([^]]*)\]\((?!\w+:)([^)]*)\)", r"\1 (`\2`)", text)
+
+
 def _copy_tree(source: Path, to: Path) -> None:
     for path in sorted(source.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and not {"__pycache__", "images"} & set(path.parts):
             _copy(path, to / path.relative_to(source))
 
 

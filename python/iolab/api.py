@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast, overload
 
+from .compare.several import Match, Several
 from .errors import UsageError
 from .results.evidence.manifest import FILE
 from .results.open.results import Progress, Results
@@ -17,10 +18,11 @@ from .untrusted_text import html_table, visible
 if TYPE_CHECKING:
     from .charts.book import ChartBook
     from .compare.axes import Where
-    from .compare.model import Comparison
+    from .compare.model import Comparison, Warning
     from .recording.base.counts import HeatCounts, Weight
     from .recording.read.recording import Recording
     from .recording.read.trace import Trace
+    from .results.evidence.model import Run
     from .statistics.answers.answers import Answer
 
 Names = str | Sequence[str] | None
@@ -29,8 +31,13 @@ Moment = str | int | None
 events' own clock."""
 
 
-class Opened(Results):
-    """Results that can compare and draw themselves."""
+class _Shown:
+    """Comparison, charts and a table of runs for opened results."""
+
+    path: Path
+    runs: list[Run]
+    baseline: Any
+    notes: tuple[Warning, ...]
 
     def __repr__(self) -> str:
         levels = Counter(str(run.verdict.level.value) for run in self.runs)
@@ -71,10 +78,9 @@ class Opened(Results):
         where: Mapping[str, object] | None = None,
         unit: str | None = None,
     ) -> Comparison:
-        """Every variant against the baseline; see `compare.compare.compare`. `where` is `{"media":
+        """Compare every variant with the baseline; see `compare.compare.compare`. `where` is `{"media":
         "hdd"}` or lists of levels."""
         from .compare.compare import compare
-        from .compare.remarks import study_notes
 
         return compare(
             self.runs,
@@ -86,7 +92,7 @@ class Opened(Results):
             ignore=_listed(ignore) or (),
             where=_conditions(where),
             shown_unit=unit,
-            notes=study_notes(self.runs, self.standing, self.manifest.imported),
+            notes=self.notes,
         )
 
     @cached_property
@@ -94,7 +100,22 @@ class Opened(Results):
         """Charts of these results, one method each."""
         from .charts.book import ChartBook
 
-        return ChartBook(self)
+        return ChartBook(cast("Any", self))
+
+
+class Opened(_Shown, Results):
+    """Results that can compare and draw themselves."""
+
+    @property
+    def notes(self) -> tuple[Warning, ...]:  # type: ignore[override]
+        """What is missing or damaged, as `remarks.study_notes` has it."""
+        from .compare.remarks import study_notes
+
+        return study_notes(self.runs, self.standing, self.manifest.imported)
+
+
+class OpenedSeveral(_Shown, Several):
+    """Several results directories as arms, that can compare and draw themselves."""
 
 
 class Events:
@@ -239,20 +260,54 @@ class Map:
         return self.svg()
 
 
+@overload
+def open(path: str | Path, *, progress: Progress | None = None) -> Opened | Events: ...
+
+
+@overload
 def open(
-    path: str | Path, *others: str | Path, progress: Progress | None = None
-) -> Opened | Events:
-    """Open what iolab made or can read: a results directory, a recording, a trace of I/O, or one or
+    path: str | Path,
+    other: str | Path,
+    /,
+    *others: str | Path,
+    arms: Mapping[str, str | Path | Sequence[str | Path]] | None = None,
+    match: Match | None = None,
+    progress: Progress | None = None,
+) -> Opened | OpenedSeveral: ...
+
+
+def open(
+    path: str | Path,
+    *others: str | Path,
+    arms: Mapping[str, str | Path | Sequence[str | Path]] | None = None,
+    match: Match | None = None,
+    progress: Progress | None = None,
+) -> Opened | OpenedSeveral | Events:
+    """Open a results directory, several of them as arms, a recording, a trace of I/O, or one or
     several fio results, each a variant.
 
-    Raises ResultsError or FormatError for what is there but none of these, UsageError for what
-    isn't there.
+    Args:
+        arms: of several results directories: name of an arm to its directory, or to several that
+        repeat it; default each directory is an arm of its own name. match: "variant" compares each
+        variant of a study with the variant of the same name.
+
+    Raises ResultsError or FormatError for an existing path that is none of these, UsageError for a
+    missing one.
     """
     from .recording.base.layout import is_recording
     from .recording.read.open import open_events
     from .recording.read.trace import Trace
 
     place = Path(path)
+    if others and any(Path(other).is_dir() for other in (path, *others)):
+        places = [place, *map(Path, others)]
+        return OpenedSeveral(places, _names(arms or {}), match=match, progress=progress)
+    if arms or match:
+        raise UsageError(
+            "arms and match are for several results directories",
+            where="open",
+            hint="give two or more",
+        )
     if others:
         return open_results(place, *others, progress=progress)
     if is_recording(place):
@@ -260,6 +315,14 @@ def open(
     if place.is_file() and place.name != FILE and Trace(place).detect() is not None:
         return Events(open_events(place))
     return open_results(place, progress=progress)
+
+
+def _names(arms: Mapping[str, str | Path | Sequence[str | Path]]) -> list[tuple[str, str]]:
+    return [
+        (arm, str(place))
+        for arm, places in arms.items()
+        for place in ([places] if isinstance(places, str | Path) else places)
+    ]
 
 
 def open_results(path: str | Path, *others: str | Path, progress: Progress | None = None) -> Opened:
@@ -282,9 +345,9 @@ def open_results(path: str | Path, *others: str | Path, progress: Progress | Non
     folder = next((place for place in places if not place.is_file()), None)
     if folder is not None:
         raise UsageError(
-            "only fio results can be opened together",
+            "only fio results, or only results directories, can be opened together",
             where=folder,
-            hint="give one directory, or files that fio wrote; iolab compare A B compares directories",
+            hint="give directories, or files that fio wrote",
         )
     return _open_files(places, progress)
 

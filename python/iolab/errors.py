@@ -6,6 +6,9 @@ it into a line on stderr and an exit code; everything below raises.
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 
@@ -68,3 +71,21 @@ class RunError(IolabError):
     """A run or what it needs (fio, the target, a host) failed; what was measured so far is kept."""
 
     exit_code = 5
+
+
+_SECURE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where sudo finds commands unless sudoers says otherwise (sudoers(5), secure_path)."""
+
+
+def sudo_command(*words: str) -> str:
+    """A command line of iolab as root. It has the path of this installation where sudo would not
+    find `iolab`, or would find another one."""
+    program = Path(sys.executable).with_name("iolab")
+    usual = shutil.which("iolab", path=_SECURE_PATH)
+    if usual and (not program.is_file() or Path(usual).samefile(program)):
+        command = ["iolab"]
+    elif program.is_file():
+        command = [str(program)]
+    else:
+        command = [sys.executable, "-m", "iolab"]
+    return shlex.join(["sudo", *command, *words])

@@ -45,13 +45,14 @@ def _json_char(char: str) -> str:
     return char if char.isprintable() else json.dumps(char)[1:-1]
 
 
-_IN_JSON = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|[^\x20-\x7e]+")
+_IN_JSON = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)|[^\x20-\x7e\xa0]+")
 _KEPT_IN_JSON = {r"\n", r"\r", r"\t", r"\"", r"\\", r"\/"}
 
 
 def page_json(document: str) -> str:
     """A JSON document for a page, which shows its texts: what is not printable in them is replaced by
-    what `visible` shows. Line ends and tabs stay.
+    what `visible` shows. Line ends, tabs and no-break spaces stay: pages have the latter between a
+    number and its unit.
 
     `document` is JSON on one line that writes characters beyond ASCII as they are.
     """

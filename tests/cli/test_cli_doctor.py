@@ -17,6 +17,7 @@ import pytest
 
 from iolab.cli import doctor_checks
 from iolab.cli.main import run
+from iolab.errors import sudo_command
 from iolab.hosts.base.host import Completed, Host
 from iolab.hosts.kinds.local import LocalHost
 from iolab.recorder.leftovers import instances_of
@@ -179,7 +180,7 @@ def test_loop_devices_of_a_killed_study_are_removed_and_those_of_one_that_runs_a
         assert (found["kind"], found["removable"], found["remedy"]) == (
             "loop-device",
             True,
-            "sudo iolab doctor --clean",
+            sudo_command("doctor", "--clean"),
         )
         assert name in told(capsys, "--clean")["removed"]
         assert not scratch.exists()

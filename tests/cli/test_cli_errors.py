@@ -110,6 +110,13 @@ def test_wrong_usage(results: Path, capsys: pytest.CaptureFixture[str], args: li
     assert line.startswith("iolab")
 
 
+def test_a_wrong_option_of_iolab_itself_names_iolab_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["--frobnicate"]) == 2
+    assert capsys.readouterr().err.startswith("iolab: No such option")
+
+
 def test_a_study_that_is_not_there_or_wrong(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

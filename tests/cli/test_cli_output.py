@@ -77,6 +77,16 @@ def test_show_json_has_the_promised_shape(
     assert shown["verdicts"] == {"OK": 10, "SUSPECT": 1, "INVALID": 1}
 
 
+def test_no_number_of_show_has_an_exponent(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    table = "variant,jobs,metric,value,unit\na,1,write.iops,15160,1/s\nb,1,write.iops,98765,1/s\n"
+    (tmp_path / "table.csv").write_text(table)
+    text_of(capsys, "import", "--table", str(tmp_path / "table.csv"), "-o", str(tmp_path / "t"))
+    shown = text_of(capsys, "show", str(tmp_path / "t"))
+    assert "15 160 to 98 765 1/s" in shown
+
+
 def test_show_text_names_what_is_wrong_first(
     results: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -207,13 +217,42 @@ def test_every_command_has_help_and_stands_in_the_reference(
 def test_a_shell_completes_commands_options_and_names(
     line: str, wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert wanted in completed(line, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("iolab run stud", {"studies/quickstart.toml", "studies/step-load.toml"}),
+        ("iolab run ", {"studies/quickstart.toml"}),
+        ("iolab import --table studies/pub", {"studies/published/openzfs-447-max-rate-hdd.csv"}),
+    ],
+)
+def test_a_shell_completes_installed_studies_where_no_file_matches(
+    line: str,
+    names: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert names <= set(completed(line, monkeypatch, capsys))
+    (tmp_path / "studies-of-mine.toml").touch()
+    assert names.isdisjoint(completed(line, monkeypatch, capsys)) or "pub" in line
+
+
+def completed(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> list[str]:
+    """Words that the shell is offered, without files of the directory."""
     monkeypatch.setenv("_IOLAB_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", line)
-    monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+    monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
     with pytest.raises(SystemExit) as end:
         run([])
     assert end.value.code == 0
-    assert f"plain,{wanted}" in capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    return [line.removeprefix("plain,") for line in lines if line.startswith("plain,")]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -19,6 +19,10 @@ from typing import Any
 import pytest
 
 from iolab.cli.main import run
+from iolab.cli.record_words import summary_lines
+from iolab.errors import sudo_command
+from iolab.recorder.interfaces import Outcome
+from iolab.recorder.status import Status
 from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
@@ -259,6 +263,23 @@ def test_a_recording_that_is_being_written_is_refused(
     assert all(gone(start["pid"]) for start in starts(log))
 
 
+@pytest.mark.parametrize(
+    ("events", "command"),
+    [
+        ({"block": 3, "zpool": 4}, "iolab heatmap"),
+        ({"zpool": 4}, "iolab query"),
+        ({}, "iolab query"),
+    ],
+)
+def test_the_command_that_is_suggested_can_answer(
+    events: dict[str, int], command: str, probe: Callable[..., Path]
+) -> None:
+    with RecordingWriter.create(Path("r"), host="x", clock="realtime", origin={"kind": "record"}):
+        pass
+    outcome = Outcome(Status(events=events), "duration", None, None, 1.0)
+    assert f"; {command} r" in summary_lines(outcome, Path("r"))[-1]
+
+
 def test_who_is_not_root_is_told_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], probe: Callable[..., Path]
 ) -> None:
@@ -267,7 +288,8 @@ def test_who_is_not_root_is_told_so(
     code, _, err = said(capsys, "record", "-o", "r")
     assert code == 5
     assert (
-        "recording block needs root: the kernel shows nobody else its I/O; sudo iolab record" in err
+        f"recording block needs root: the kernel shows nobody else its I/O; {sudo_command('record')}"
+        in err
     )
     code, _, _ = said(capsys, "record", "counters", "-o", "r", "--duration", "0.5s")
     assert code == 0

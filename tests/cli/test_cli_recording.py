@@ -136,6 +136,26 @@ def test_standard_input(log: Path, tmp_path: Path) -> None:
     assert "source    fio 1 000 I/Os" in iolab("show", tmp_path / "r")
 
 
+def test_events_without_a_name_are_not_losses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RecordingWriter.create(
+        tmp_path / "r",
+        host="here",
+        clock="realtime",
+        origin={"kind": "record"},
+        sources={"block": {"what": "every disk"}},
+        retention={"bytes": 10**9},
+    ) as writer:
+        writer.append_events(events(1000))
+        writer.loss("unknown-name", "block", START, START + SECOND, 2)
+    lines = done(capsys, "show", tmp_path / "r")[0].splitlines()
+    assert [line.split()[:2] for line in lines if line.startswith(("losses", "unnamed"))] == [
+        ["unnamed", "2"],
+        ["losses", "none"],
+    ]
+
+
 def test_a_live_recording(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = done(capsys, "show", recording)
     for words in (

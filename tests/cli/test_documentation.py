@@ -70,6 +70,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+def test_the_index_links_every_page() -> None:
+    index = ROOT / "docs/README.md"
+    targets = re.findall(r"\]\(([^)#]+)\)", index.read_text())
+    linked = {(index.parent / target).resolve() for target in targets}
+    assert {page.resolve() for page in PAGES} - linked == {ROOT / "README.md", index}
+
+
 def test_every_registered_format_gate_and_metric_word_is_documented() -> None:
     from iolab import registry
 

@@ -13,6 +13,7 @@ from iolab.results.derive.windows import window_runs
 from iolab.results.evidence.completeness import Standing
 from iolab.results.evidence.manifest import Manifest
 from iolab.results.evidence.model import Histogram, Observation, Run, RunPlan, Series
+from iolab.results.open.profiles import Profile, read_profiles
 from iolab.verdict import Level, Reason, Verdict
 
 UNITS = {
@@ -72,8 +73,14 @@ class HandMade:
     def window_runs(self) -> list[Run]:
         return window_runs(self.runs, self.series)
 
-    def environment(self) -> dict[str, Any]:
-        return self._environment
+    def home(self, run: Run) -> Path:
+        return self.path / run.id.rpartition("/")[0]
+
+    def profiles(self) -> tuple[list[Profile], list[str]]:
+        return read_profiles(self.path) if self.path.is_dir() else ([], [])
+
+    def manifests(self) -> dict[str, Manifest]:
+        return {"": self.manifest}
 
     def environments(self) -> dict[str, dict[str, Any]]:
         return self._environments or {"": self._environment}

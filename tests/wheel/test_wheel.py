@@ -149,8 +149,26 @@ def test_completions_and_manual_are_installed(installed: Installed) -> None:
         "fish/vendor_completions.d/iolab.fish",
     ):
         assert "_IOLAB_COMPLETE" in (share / name).read_text()
-    if list((ROOT / "build/man").glob("*.1")):
-        assert (share / "man/man1/iolab.1").is_file()
+    for name in ("iolab", *(f"iolab-{command}" for command in COMMANDS)):
+        page = share / f"man/man1/{name}.1"
+        assert page.read_text().startswith(f'.TH "{name.upper().replace("-", chr(92) + "-")}" "1"')
+        if shutil.which("man"):
+            # man-db derives the directory of the pages from PATH
+            done = subprocess.run(
+                ["man", name], env=installed.environment, capture_output=True, text=True
+            )
+            assert name in done.stdout, done.stderr
+
+
+def test_documents_are_installed(installed: Installed) -> None:
+    entries = json.loads(installed.run("catalog", "documents", "--format", "json"))["entries"]
+    assert {entry["name"] for entry in entries} == {
+        str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")
+    }
+    for entry in entries:
+        assert Path(entry["path"]).is_relative_to(installed.venv)
+        assert Path(entry["path"]).is_file()
+    assert f"{installed.venv}/" in installed.run("record", "--help").split("Documentation:")[1]
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))

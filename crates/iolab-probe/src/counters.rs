@@ -2,6 +2,7 @@
 
 use crate::capacity::{file_systems, links};
 use crate::kstats::{self, Groups};
+use crate::nfs_mounts::NfsMounts;
 use crate::peers::Peers;
 use crate::sock_diag::SockDiag;
 use iolab_core::frames::samples::Samples;
@@ -74,8 +75,8 @@ const NETWORK: [&str; 16] = [
 ];
 
 /// Sources of samples.
-pub const SOURCES: [&str; 9] =
-    ["diskstats", "cpu", "memory", "network", "filesystems", "tcp", "arcstats", "zil", "txgs"];
+pub const SOURCES: [&str; 10] =
+    ["diskstats", "cpu", "memory", "network", "filesystems", "tcp", "arcstats", "zil", "txgs", "nfs-client"];
 
 /// Readings that wait, by source.
 type Waiting = [Samples; SOURCES.len()];
@@ -140,6 +141,7 @@ pub struct Counters {
     tcp: Connections,
     peers: Peers,
     groups: Groups,
+    nfs_mounts: NfsMounts,
     /// What could not be read since it was last taken.
     pub missed: Vec<Missed>,
 }
@@ -169,6 +171,10 @@ impl Counters {
         file_systems(time_ns, &mut self.samples[4]);
         self.connections(time_ns);
         self.kstats(Path::new(kstats::PLACE), time_ns);
+        let damaged = self.nfs_mounts.read(time_ns, &mut self.samples[9]);
+        if damaged > 0 {
+            self.missed.push(("nfs-client", Some(damaged), "counts of NFS mounts that could not be read"));
+        }
     }
 
     fn connections(&mut self, time_ns: i64) {

@@ -64,7 +64,8 @@ impl Mounts {
         std::fs::read(format!("/proc/{process}/mountinfo")).map_or_else(|_| Self::default(), |text| Self::parse(&text))
     }
 
-    fn parse(text: &[u8]) -> Self {
+    /// The mounts of a text of that form.
+    pub fn parse(text: &[u8]) -> Self {
         let mounts = text.split(|&byte| byte == b'\n').filter_map(mount);
         Self { all: mounts.map(|mount| (mount.id, mount)).collect() }
     }
@@ -72,6 +73,11 @@ impl Mounts {
     /// A mount by its number.
     pub fn get(&self, id: u32) -> Option<&Mount> {
         self.all.get(&id)
+    }
+
+    /// Where something is mounted.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.all.values().map(|mount| mount.path.as_path())
     }
 
     /// One mount of each file system: where all of it is mounted, if anywhere, and there the one with the shortest path.
@@ -107,7 +113,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
 }
 
 /// The kernel writes spaces and the like as `\040`.
-fn unescaped(word: &[u8]) -> PathBuf {
+pub fn unescaped(word: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word;

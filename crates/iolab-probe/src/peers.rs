@@ -1,5 +1,6 @@
 //! What moved between this machine and each of its peers, from the counts of connections that come and go.
 
+use crate::counts::{put, Counts};
 use crate::sock_diag::{Connection, SockDiag};
 use iolab_core::frames::samples::Samples;
 use std::collections::HashMap;
@@ -11,16 +12,7 @@ pub const OTHERS: &str = "others";
 const MOST_PEERS: usize = 4096;
 /// Connections that are remembered; those that are no longer listed and did not end go beyond it.
 const MOST_CONNECTIONS: usize = 1 << 17;
-/// Readings in which nothing moved after which a peer is left out until something does.
-const QUIET: u32 = 5;
-
-#[derive(Debug, Default)]
-struct Peer {
-    total: [u64; 2],
-    /// At the reading before.
-    before: [u64; 2],
-    quiet: u32,
-}
+const FIELDS: [&str; 2] = ["sent_bytes", "received_bytes"];
 
 #[derive(Debug)]
 struct Known {
@@ -33,12 +25,13 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Peers {
     places: HashMap<IpAddr, usize>,
-    peers: Vec<(String, Peer)>,
-    others: Peer,
+    peers: Vec<(String, Counts<2>)>,
+    others: [u64; 2],
     connections: HashMap<u64, Known>,
     /// How many readings there were.
     round: u64,
-    before_ns: i64,
+    /// When the previous one was.
+    before_ns: Option<i64>,
 }
 
 impl Peers {
@@ -50,9 +43,9 @@ impl Peers {
         let mut place = known.and_then(|known| known.place);
         if connection.bytes != old {
             let number = *place.get_or_insert_with(|| self.place(connection.peer));
-            let peer = self.peers.get_mut(number).map_or(&mut self.others, |(_, peer)| peer);
+            let totals = self.peers.get_mut(number).map_or(&mut self.others, |(_, counts)| &mut counts.now);
             let moved = connection.bytes.iter().zip(old);
-            for (total, (now, old)) in peer.total.iter_mut().zip(moved) {
+            for (total, (now, old)) in totals.iter_mut().zip(moved) {
                 *total += now.saturating_sub(old);
             }
         }
@@ -74,33 +67,20 @@ impl Peers {
         if self.peers.len() >= MOST_PEERS {
             return usize::MAX;
         }
-        self.peers.push((peer.to_string(), Peer::default()));
+        self.peers.push((peer.to_string(), Counts::new([0, 0])));
         self.places.insert(peer, self.peers.len() - 1);
         self.peers.len() - 1
     }
 
     /// Readings of all peers that moved something of late; of one that had been left out, the reading before as well.
     fn push(&mut self, time_ns: i64, samples: &mut Samples) {
-        let mut put = |time_ns: i64, name: &str, bytes: [u64; 2]| {
-            for (field, value) in [("sent_bytes", bytes[0]), ("received_bytes", bytes[1])] {
-                samples.push(time_ns, name.as_bytes(), field.as_bytes(), i64::try_from(value).unwrap_or(i64::MAX));
-            }
-        };
-        // tells that there is nothing to be told, where no peer moves anything
-        put(time_ns, OTHERS, self.others.total);
-        for (name, peer) in &mut self.peers {
-            let left_out = peer.quiet >= QUIET || peer.before == [0, 0];
-            peer.quiet = if peer.total == peer.before { peer.quiet + 1 } else { 0 };
-            if peer.quiet < QUIET {
-                if left_out && self.round > 0 {
-                    put(self.before_ns, name, peer.before);
-                }
-                put(time_ns, name, peer.total);
-            }
-            peer.before = peer.total;
+        // shows that the peers were read, where none of them moves anything
+        put(OTHERS, &FIELDS, &self.others, time_ns, samples);
+        for (name, counts) in &mut self.peers {
+            counts.push(name, &FIELDS, self.before_ns, time_ns, samples);
         }
         self.round += 1;
-        self.before_ns = time_ns;
+        self.before_ns = Some(time_ns);
         if self.connections.len() > MOST_CONNECTIONS {
             let round = self.round;
             self.connections.retain(|_, known| known.seen + 1 >= round);
@@ -121,6 +101,7 @@ impl Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counts::QUIET;
     use iolab_core::frames::reader::{Frame, Reader};
     use iolab_core::frames::{frame, Kind};
 

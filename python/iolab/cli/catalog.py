@@ -1,5 +1,5 @@
-"""`iolab catalog`: what there is to name: terms, metrics, units, formats, gates, targets,
-workloads, sources, hosts."""
+"""`iolab catalog`: documents, terms, metrics, units, formats, gates, targets, workloads, sources,
+hosts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..statistics.language.catalogue import Entry
 
 KINDS = (
+    "documents",
     "glossary",
     "statistics",
     "metrics",
@@ -37,8 +38,8 @@ KINDS = (
 @click.argument("path", metavar="[PATH]", type=PATH, required=False)
 @format_option("text", "json")
 def command(kind: str | None, path: Path | None, style: str) -> None:
-    """List what a study, an import, a comparison or a query can name, and the terms used. Without
-    KIND, list the kinds.
+    """List the names that a study, an import, a comparison or a query can contain, the terms, and
+    the installed documents. Without KIND, list the kinds.
 
     With a PATH, `statistics` says what that recording or trace can answer; without, what could be
     recorded here.
@@ -66,6 +67,8 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
         rows = metric_rows()
     elif kind == "units":
         rows = _units()
+    elif kind == "documents":
+        rows = _documents()
     elif kind == "studies":
         rows = _studies()
     else:
@@ -78,6 +81,23 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
         tell(
             f"{row['name']:{width}}  {'  '.join(str(value) for key, value in row.items() if key != 'name' and value)}".rstrip()
         )
+
+
+def _documents() -> list[dict[str, Any]]:
+    """Guides and references of this installation: name, path, title."""
+    from .installation import shipped
+
+    base = shipped(Path("docs"))
+    if base is None:
+        return []
+    return [
+        {
+            "name": str(Path("docs") / path.relative_to(base)),
+            "path": str(path),
+            "about": path.read_text("utf-8").partition("\n")[0].lstrip("# "),
+        }
+        for path in sorted(base.rglob("*.md"))
+    ]
 
 
 def _studies() -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from .completion import complete_metrics
-from .options import PATH, draw_bar, format_option, open_results
+from .options import PATH, format_option, open_arms, several_options
 from .output import say, tell_as
 
 if TYPE_CHECKING:
@@ -40,20 +40,7 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
     nargs=-1,
     required=True,
 )
-@click.option(
-    "--as",
-    "names",
-    multiple=True,
-    metavar="ARM=RESULTS[,ARM=RESULTS]",
-    help="Names of the arms of several results. Results of the same name repeat an arm. Default: "
-    "the names of the directories.",
-)
-@click.option(
-    "--match",
-    type=click.Choice(["variant"]),
-    help="Of several results, compare each variant with the variant of the same name. Default where "
-    "a study has several variants.",
-)
+@several_options
 @click.option(
     "--metric",
     shell_complete=complete_metrics,
@@ -142,47 +129,32 @@ def command(
     Results that were not measured in turn differ by their sessions too: nothing is significant until
     each arm was repeated in several sessions, such as --as old=A1,new=B1,old=A2,new=B2.
 
-    The values are geometric means over blocks; a change stands with its interval and its test: q is
-    Benjamini-Hochberg's over the whole sweep, and ~ means undecided. docs/method/comparison.md says
-    how it is done and why.
+    Values are geometric means over blocks. Each change is printed with its confidence interval and
+    its q value (Benjamini-Hochberg over the whole sweep); ~ means not significant.
     """
     from ..compare.axes import parse_where, select
     from ..compare.compare import compare
     from ..compare.model import Comparison
     from ..compare.published import Published
-    from ..compare.remarks import study_notes
     from ..compare.render.matrix import render_matrix
     from ..compare.render.words import opening_lines
-    from ..compare.several import Several, open_several, parse_names
+    from ..compare.several import Several
     from ..errors import UsageError
     from ..registry import load
     from ..results.derive.windows import FIRST
 
-    several = None
-    if len(paths) > 1 and any(path.is_dir() for path in paths):
-        several = open_several(paths, parse_names(names), match=match, progress=draw_bar)
-    elif names or match:
-        raise UsageError(
-            "names and matches the arms of several results directories",
-            where="--as" if names else "--match",
-            hint="give two or more",
-        )
-    if several is not None and (knee or windows or steps):
+    results = open_arms(paths, names, match)
+    has_several = isinstance(results, Several)
+    if has_several and (knee or windows or steps):
         raise UsageError(
             "takes one results directory",
             where="--knee" if knee else "--windows" if windows else "--steps",
             hint="give one",
         )
-    results = several or open_results(*paths)
     conditions = parse_where(where)
     chosen = metric or results.default_metric()
     beside = None if published is None else Published(published)
-    notes = (
-        results.notes
-        if isinstance(results, Several)
-        else study_notes(results.runs, results.standing, results.manifest.imported)
-    )
-
+    notes = results.notes
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:
         raise UsageError(
@@ -190,9 +162,9 @@ def command(
             where="compare",
             hint="give one of them",
         )
-    if windows and not isinstance(results, Several):
+    if windows:
         runs, base = results.window_runs(), baseline or FIRST
-    elif steps and not isinstance(results, Several):
+    elif steps:
         runs = results.step_runs()
     if knee:
         tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
@@ -212,7 +184,7 @@ def command(
             confidence=confidence,
             notes=notes,
         )
-        if style in ("csv", "benchstat") and several is not None:
+        if style in ("csv", "benchstat") and has_several:
             say(*(opening_lines(found) + [note.text for note in found.warnings]))
         return found if beside is None else beside.noted(found, select(runs, conditions))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import sudo_command
 from .doctor_checks import check, checks
 from .options import format_option
 from .output import say, tell, tell_json
@@ -63,7 +64,7 @@ def command(cleans: bool, style: str) -> int:
             "removable": name not in kept,
             "remedy": "another process has it open: end that"
             if name in kept
-            else "sudo iolab doctor --clean",
+            else sudo_command("doctor", "--clean"),
         }
         for name in instances.dead
     ] + [each.as_data() for each in loops if not each.used_by]
@@ -123,7 +124,7 @@ def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     sources = said.get("sources")
     for name, each in (sources if isinstance(sources, dict) else {}).items():
         words = "; ".join(map(str, each.get("words", ())))
-        remedy = "" if said.get("root") else "sudo iolab record"
+        remedy = "" if said.get("root") else sudo_command("record")
         found.append(
             check(f"record {name}", bool(each.get("available")), words or "can be recorded", remedy)
         )
@@ -147,7 +148,7 @@ class _Loop:
             "kind": "loop-device",
             "name": f"{self.node} on {self.file}",
             "removable": self.results is not None,
-            "remedy": "sudo iolab doctor --clean"
+            "remedy": sudo_command("doctor", "--clean")
             if self.results is not None
             else "where no study runs: iolab run --resume, which removes what a killed one made",
         }

@@ -1,8 +1,13 @@
-"""Examples at the end of each command's help. Tests read every one with the command's own parser."""
+"""The end of each command's help: examples, and the document that describes it. Tests parse every
+example with the command's own parser."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
+
+from .installation import shipped
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (
@@ -58,6 +63,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab compare results/mine --metric write.clat.p99 --format csv",
         ),
         ("compare two fio results", "iolab compare before.json after.json"),
+        ("compare two results directories", "iolab compare results/monday results/tuesday"),
     ),
     "report": (
         ("write one HTML file", "iolab report results/mine -o report.html"),
@@ -162,12 +168,30 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """Command to its examples: (what it does, the command line)."""
 
+DOCUMENTS = {
+    "run": "docs/reference/study.md",
+    "record": "docs/guides/recording.md",
+    "live": "docs/guides/live.md",
+    "import": "docs/guides/importing.md",
+    "show": "docs/reference/results.md",
+    "compare": "docs/method/comparison.md",
+    "report": "docs/reference/charts.md",
+    "heatmap": "docs/guides/heatmaps.md",
+    "query": "docs/reference/statistics.md",
+    "view": "docs/guides/worksheet.md",
+    "keep": "docs/guides/keeping.md",
+    "verify": "docs/reference/recordings.md",
+    "rig": "docs/guides/rigs.md",
+    "catalog": "docs/reference/glossary.md",
+}
+"""Command to the document that describes it, as `iolab catalog documents` names it."""
 
 _HEADING = "\b\nExamples:\n"
 
 
 def add_examples(command: click.Command, name: str) -> None:
-    """Append the examples of a command, and those of its subcommands, to their help."""
+    """Append the examples of a command and the path of its document, and the examples of its
+    subcommands, to their help."""
     if command.epilog and _HEADING in command.epilog:
         return
     lines = [
@@ -175,9 +199,13 @@ def add_examples(command: click.Command, name: str) -> None:
         for what, example in EXAMPLES.get(name, ())
         for line in ([f"  # {what}"] if what else []) + [f"  {example}"]
     ]
+    parts = [command.epilog] if command.epilog else []
     if lines:
         # a line of \b alone keeps click from joining the lines
-        own = f"{command.epilog}\n\n" if command.epilog else ""
-        command.epilog = own + _HEADING + "\n".join(lines)
+        parts.append(_HEADING + "\n".join(lines))
+    document = shipped(Path(DOCUMENTS[name])) if name in DOCUMENTS else None
+    if document is not None:
+        parts.append(f"\b\nDocumentation:\n  {document}")
+    command.epilog = "\n\n".join(parts)
     for each, below in getattr(command, "commands", {}).items():
         add_examples(below, f"{name} {each}")

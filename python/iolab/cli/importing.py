@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import PATH, SHIPPED_PATH, bytes_of, command_line, output_option
+from .options import PATH, TABLE_PATH, bytes_of, command_line, output_option
 from .output import say, tell_json
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--table",
-    type=SHIPPED_PATH,
+    type=TABLE_PATH,
     help="A CSV of published numbers: variant,<factors...>,metric,value,unit[,repetition].",
 )
 @click.option(

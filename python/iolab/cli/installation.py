@@ -1,5 +1,5 @@
-"""Of what this installation is made: the commit and the probe it was built with, and the studies,
-tables and schemas that came along."""
+"""What this installation consists of: the commit and the probe that it was built with, and the
+studies, tables, schemas and documents in it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,14 @@ from .. import __version__
 _PACKAGE = Path(__file__).resolve().parent.parent
 _CLONE = _PACKAGE.parent.parent
 """The repository, where this is an editable installation of it."""
+SHIPPED = {"studies", "schemas", "docs"}
+"""Directories of the repository that a wheel contains."""
 
 
 def shipped(name: Path) -> Path | None:
-    """Where a file lies that came with iolab (`studies/quickstart.toml`,
-    `schemas/study.schema.json`); None where there is no such."""
-    if (
-        name.is_absolute()
-        or ".." in name.parts
-        or name.parts[:1] not in (("studies",), ("schemas",))
-    ):
+    """Path of a file of this installation (`studies/quickstart.toml`, `docs/guides/live.md`); None
+    if it does not exist."""
+    if name.is_absolute() or ".." in name.parts or not name.parts or name.parts[0] not in SHIPPED:
         return None
     for place in (_PACKAGE / "shipped", _CLONE):
         if (place / name).exists():

@@ -47,9 +47,8 @@ def command() -> None:
     """Keep statistics of a recording longer than its events: per second for 7 days, per minute for
     14, per hour for 90 by default.
 
-    What iolab query and the browser ask is answered from them where the events are gone. It works
-    on a recording that is being made and on one at rest. iolab record keeps a few from the start.
-    docs/guides/keeping.md has more.
+    iolab query and the browser read them where the events were deleted. It works on a recording
+    that is still written and on a complete one. iolab record keeps a few from the start.
     """
 
 

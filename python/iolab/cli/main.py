@@ -1,8 +1,7 @@
-"""`iolab`: the command line. The only place that prints and exits.
+"""`iolab`: the command line. The only package that prints and exits.
 
-Data goes to stdout, words to stderr. Exit codes: 0 done; 1 something failed; 2 the command line or
-what it names is wrong; 3 a file or results directory can't be used; 4 the study file is wrong; 5 a
-run failed; 130 interrupted. A reader that closes the pipe early (head, less) is no failure: 0.
+Data goes to stdout, messages to stderr. `EXIT_CODES` lists the exit codes. A reader that closes the
+pipe early (head, less) is not an error: 0.
 """
 
 from __future__ import annotations
@@ -56,13 +55,22 @@ COMMANDS = {
     "catalog": (
         "catalog",
         "tend",
-        "List terms (glossary), metrics, statistics, units, formats, gates, targets...",
+        "List documents, terms (glossary), metrics, statistics, units, formats, gates...",
     ),
 }
-"""Command to its module in `cli`, the heading it stands under, and what it does, so that `--help`
-loads no command."""
+"""Command to its module in `cli`, its heading, and its summary, so that `--help` loads no command."""
 
 HEADINGS = {"make": "Measure", "look": "Analyze", "tend": "Maintain"}
+
+EXIT_CODES = {
+    0: "done",
+    1: "failed",
+    2: "wrong usage",
+    3: "unusable file",
+    4: "wrong study",
+    5: "failed run",
+    130: "interrupted",
+}
 
 
 class _PipeClosedError(Exception):
@@ -128,7 +136,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 unusable file, 4 wrong study, 5 failed run, 130 interrupted.",
+    epilog=f"Exit codes: {', '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}.",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option(
@@ -171,16 +179,9 @@ def run(args: list[str]) -> int:
         tell(*error.message.split("\n"))
         return 0
     except click.ClickException as error:
-        where = (
-            f"{error.ctx.command_path}: "
-            if isinstance(error, click.UsageError) and error.ctx
-            else ""
-        )
-        say(
-            *f"iolab: {where}{error.format_message()} (see --help)".replace(
-                "iolab: iolab ", "iolab "
-            ).split("\n")
-        )
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        where = context.command_path if context else "iolab"
+        say(*f"{where}: {error.format_message()} (see --help)".split("\n"))
         return 2
     except (KeyboardInterrupt, click.Abort):
         say("iolab: interrupted")

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from .output import on_terminal, redraw
 
 if TYPE_CHECKING:
-    from ..api import Opened
+    from ..api import Opened, OpenedSeveral
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
 
 
-class _ShippedPath(click.Path):
-    """A path; where nothing lies there, the file of that name that came with iolab:
-    `studies/quickstart.toml`."""
+class ShippedPath(click.Path):
+    """A path; if it does not exist, the file of that name in this installation:
+    `studies/quickstart.toml`. `pattern` selects the names that a shell completes."""
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(path_type=Path)
+        self._pattern = pattern
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
@@ -32,13 +38,52 @@ class _ShippedPath(click.Path):
 
         return shipped(path) or path
 
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Files of the directory; if none matches, files of this installation."""
+        from .installation import shipped
 
-SHIPPED_PATH = _ShippedPath(path_type=Path)
+        files = super().shell_complete(ctx, param, incomplete)
+        directory, beginning = os.path.split(incomplete)
+        suffix = "" if incomplete else Path(self._pattern).suffix
+        with contextlib.suppress(OSError):
+            if any(
+                path.name.startswith(beginning) and path.name.endswith(suffix)
+                for path in Path(directory or ".").iterdir()
+            ):
+                return files
+        base = shipped(Path(self._pattern).parent)
+        paths = sorted(base.glob(Path(self._pattern).name)) if base else []
+        names = [str(Path(self._pattern).with_name(path.name)) for path in paths]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)] or files
+
+
+STUDY_PATH = ShippedPath("studies/*.toml")
+TABLE_PATH = ShippedPath("studies/published/*.csv")
 
 
 def results_argument(function: Decorated) -> Decorated:
     """The PATH of a results directory."""
     return click.argument("path", metavar="RESULTS", type=PATH)(function)
+
+
+def several_options(function: Decorated) -> Decorated:
+    """`--as` and `--match`: how several results directories are arms."""
+    function = click.option(
+        "--match",
+        type=click.Choice(["variant"]),
+        help="Of several results, compare each variant with the variant of the same name. Default "
+        "where a study has several variants.",
+    )(function)
+    return click.option(
+        "--as",
+        "names",
+        multiple=True,
+        metavar="ARM=RESULTS[,ARM=RESULTS]",
+        help="Names of the arms of several results. Results of the same name repeat an arm. Default: "
+        "the names of the directories.",
+    )(function)
 
 
 def output_option(help_text: str, *, required: bool = True) -> Callable[[Decorated], Decorated]:
@@ -64,6 +109,26 @@ def open_results(*paths: Path) -> Opened:
     from ..api import open_results as opened
 
     return opened(*paths, progress=draw_bar)
+
+
+def open_arms(
+    paths: Sequence[Path], names: Sequence[str], match: Literal["variant"] | None
+) -> Opened | OpenedSeveral:
+    """Open several results directories as arms, or what `open_results` takes; UsageError where
+    `--as` or `--match` are given for the latter."""
+    from ..api import OpenedSeveral
+    from ..compare.several import parse_names
+    from ..errors import UsageError
+
+    if len(paths) > 1 and any(path.is_dir() for path in paths):
+        return OpenedSeveral(paths, parse_names(names), match=match, progress=draw_bar)
+    if names or match:
+        raise UsageError(
+            "names and matches the arms of several results directories",
+            where="--as" if names else "--match",
+            hint="give two or more",
+        )
+    return open_results(*paths)
 
 
 def draw_bar(done: int, total: int) -> None:

@@ -165,8 +165,8 @@ def command(
     operations of this machine's NFS server, by client. counters: of disks, CPUs, memory and
     network, once a second. All but counters need root: sudo iolab record. All but the probe runs as
     the user who called sudo. With --host the probe is brought to another machine and removed
-    afterwards; all else stays here, and needs no root. With -- COMMAND it lasts as long as the
-    command, which runs here and whose exit code is returned. See docs/guides/recording.md.
+    afterwards; all else stays here, and needs no root. With -- COMMAND the recording ends
+    with the command, which runs on this machine, and the exit code is that of the command.
     """
     from ..errors import UsageError
     from ..recorder.settings import DEFAULT_SOURCES, Settings

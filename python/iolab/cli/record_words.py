@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ def live_line(status: Status, events_per_s: float) -> str:
 
 def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
     """What was recorded, what was lost, what it cost."""
+    from ..recorder.settings import SOURCES
     from ..units import format_number, format_quantity
 
     status, seconds = outcome.status, max(outcome.seconds, 1e-9)
@@ -47,8 +49,10 @@ def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
             f"{thousands(deleted)} of the recording's events were deleted to stay within its limits"
             " (--keep, --keep-for)"
         )
-    look = f"iolab heatmap {directory}" if events else f"iolab query {directory} cpu.utilization"
-    return [*lines, f"iolab show {directory}; {look}"]
+    has_events = any(count for source, count in status.events.items() if source in SOURCES)
+    look = ["heatmap", directory] if has_events else ["query", directory, "cpu.utilization"]
+    commands = [["show", directory], look]
+    return [*lines, "; ".join(shlex.join(["iolab", *map(str, words)]) for words in commands)]
 
 
 def _deleted_events(directory: Path) -> int:

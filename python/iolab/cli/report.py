@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from .options import PATH, open_results, results_argument
+from .options import PATH, open_arms, several_options
 from .output import say, steps
 
 
 @click.command("report")
-@results_argument
+@click.argument("paths", metavar="RESULTS | RESULTS RESULTS...", type=PATH, nargs=-1, required=True)
+@several_options
 @click.option(
     "-o",
     "--output",
     type=PATH,
     help="The HTML file. Default: report.html in the results directory; "
-    "of a fio result, NAME.report.html in the working directory.",
+    "of a fio result, NAME.report.html in the working directory, and report.html there of several "
+    "results.",
 )
 @click.option(
     "--charts",
@@ -55,7 +58,9 @@ from .output import say, steps
     help="Over the load draw a line per level of this factor, in a panel per variant.",
 )
 def command(
-    path: Path,
+    paths: tuple[Path, ...],
+    names: tuple[str, ...],
+    match: Literal["variant"] | None,
     output: Path | None,
     charts: Path | None,
     style: Literal["svg", "png"],
@@ -64,7 +69,11 @@ def command(
     lines: str | None,
 ) -> None:
     """Write the report: one HTML file that opens from disk without a network, or its charts as SVG
-    or PNG."""
+    or PNG.
+
+    Several results directories are arms, as iolab compare has them: the report begins with the
+    differences of their environments and with their sessions.
+    """
     from ..errors import ResultsError, UsageError
 
     if charts is not None and output is not None:
@@ -76,17 +85,16 @@ def command(
 
     beside = None if published is None else Published(published)
     rated = [parse_reference(text) for text in references]
-    results = open_results(path)
+    results = open_arms(paths, names, match)
     if not results.runs:
-        raise ResultsError("holds no run", where=path, hint="iolab show says what is missing")
+        raise ResultsError("holds no run", where=paths[0], hint="iolab show says what is missing")
     if charts is not None:
         from ..charts.export import export
         from ..charts.flame import flame_charts
         from ..compare.profiles import cells_of
-        from ..results.open.profiles import read_profiles
 
         profiles = cells_of(
-            read_profiles(results.path)[0], results.manifest.baseline, results.manifest.variants
+            results.profiles()[0], results.manifest.baseline, results.manifest.variants
         )
         written = export(
             itertools.chain(results.chart.all(rated, lines), flame_charts(profiles)), charts, style
@@ -96,9 +104,16 @@ def command(
     from ..files import write_atomically
     from ..report.build import build_report
 
-    target = output or (path / "report.html" if path.is_dir() else Path(f"{path.stem}.report.html"))
+    target = output or _default_output(paths)
     with steps() as progress:
         html = build_report(results, target.parent, rated, beside, lines, progress)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, html)
     say(f"wrote {target} ({len(html.encode()) / 1e6:.1f} MB)")
+
+
+def _default_output(paths: Sequence[Path]) -> Path:
+    first = paths[0]
+    if not first.is_dir():
+        return Path(f"{first.stem}.report.html")
+    return Path("report.html") if len(paths) > 1 else first / "report.html"

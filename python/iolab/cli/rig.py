@@ -38,7 +38,7 @@ def command() -> None:
     """Disposable virtual machines with disks of a chosen speed: built once, started when needed,
     then deleted.
 
-    'iolab run STUDY --host rig:NAME' measures on one. See docs/guides/rigs.md.
+    'iolab run STUDY --host rig:NAME' measures on one.
     """
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import SHIPPED_PATH, output_option
+from .options import STUDY_PATH, output_option
 from .output import on_terminal, say, tell, tell_json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 
 
 @click.command("run")
-@click.argument("study", metavar="STUDY.toml", type=SHIPPED_PATH)
+@click.argument("study", metavar="STUDY.toml", type=STUDY_PATH)
 @output_option("Directory for the results. Default: results/NAME.", required=False)
 @click.option(
     "--only",
@@ -139,7 +139,7 @@ def command(
     """Run a study: every cell in every block. The evidence of each run is kept.
 
     Ctrl-C once finishes the current run and stops; twice stops at once. What was measured is kept,
-    and --resume continues. docs/reference/study.md lists every key of a study.
+    and --resume continues.
     """
     from ..errors import UsageError
     from ..results.open.multi_host import host_words, read_hosts

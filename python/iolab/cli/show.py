@@ -98,7 +98,7 @@ def _counts(results: Results) -> dict[str, int]:
 def _head(results: Results) -> list[str]:
     from ..compare.axes import level_text, levels
     from ..metrics import of
-    from ..units import readable_unit
+    from ..units import format_number, readable_unit
 
     manifest = results.manifest
     kind = {"run": "runs made here", "tree": "imported files", "table": "published numbers"}[
@@ -133,7 +133,7 @@ def _head(results: Results) -> list[str]:
             continue
         values = [value for run in results.runs if (value := run.value(name)) is not None]
         symbol, scale = readable_unit(values, run_unit(results.runs, name))
-        low, high = (f"{end / scale:.4g}" for end in (min(values), max(values)))
+        low, high = (format_number(end / scale) for end in (min(values), max(values)))
         lines.append(f"  {name:18} {low} to {high} {symbol}".rstrip() + f", {len(values)} runs")
     hidden = sum(not of(name).headline for name in results.metrics())
     lines += [f"  and {hidden} more (iolab catalog metrics explains them)"] if hidden else []

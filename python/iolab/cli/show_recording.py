@@ -248,7 +248,9 @@ def _losses(summary: RecordingSummary) -> list[str]:
 
     lines = []
     for kind, each in summary.losses.items():
-        if kind != "gap":
+        if kind == "unknown-name":
+            lines.append(f"unnamed   {number(each['count'])} events, recorded without a name")
+        elif kind != "gap":
             unknown = (
                 f", and {number(each['unknown'])} times an unknown number"
                 if each["unknown"]
@@ -261,7 +263,8 @@ def _losses(summary: RecordingSummary) -> list[str]:
     lines += [
         f"broken    {path.parent.name}/{path.name}: {reason}" for path, reason in summary.broken
     ]
-    return lines or ["losses    none"]
+    is_lost = any(not line.startswith("unnamed") for line in lines)
+    return lines if is_lost else [*lines, "losses    none"]
 
 
 def _gaps(summary: RecordingSummary) -> list[str]:

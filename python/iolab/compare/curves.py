@@ -55,7 +55,8 @@ def curves(
     factors.
 
     Args:
-        runs: of one results directory, INVALID ones included: they are left out here, and counted.
+        runs: INVALID ones included: they are left out here, and counted. Of several results
+        directories there is no comparison at equal load: their blocks are no pairs.
         operation: `read`, `write`...; default the one that most runs observed.
         load: the factor that rises along a curve; default the one of `axes.LOADS` with most numeric
         levels, or else
@@ -91,7 +92,9 @@ def curves(
         equal_load(blocks[table, base], blocks[table, variant], variant, table, confidence)
         for table in table_levels
         for variant in variants[1:]
-        if (table, base) in blocks and (table, variant) in blocks
+        if not any(run.results for run in named)
+        and (table, base) in blocks
+        and (table, variant) in blocks
     ]
     return Curves(
         operation,

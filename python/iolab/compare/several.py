@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from ..errors import UsageError
+from .. import __version__
+from ..errors import ResultsError, UsageError
 from ..recording.base.layout import is_recording
-from ..results.evidence.manifest import FILE
-from ..results.evidence.model import Run
-from ..results.open.results import Progress, Results, default_metric
-from .model import Difference, Unmatched, Warning
+from ..results.evidence.completeness import Standing, joined_standing
+from ..results.evidence.manifest import FILE, Manifest
+from ..results.evidence.model import Histogram, Run, Series
+from ..results.open.profiles import Profile
+from ..results.open.results import Progress, Results, default_metric, metrics_of
+from .model import Difference, Unmatched
 from .remarks import study_notes
 
 STUDY_VARIANT = "study_variant"
@@ -26,22 +31,157 @@ Match = Literal["variant"]
 
 
 @dataclass(frozen=True)
+class Member:
+    """One results directory of several: its arm, and the label before the names of its runs."""
+
+    results: Results
+    arm: str
+    label: str
+
+
 class Several:
-    """Results of several directories, whose runs have the arm as their variant.
+    """Results of several directories, opened as arms.
 
     Attributes:
-        runs: of all directories, each under `<directory>/<run>`. arms: names, in order of the
-        directories. notes: what is missing or damaged in any of the directories.
+        members: the directories. path: the directory that all of them are below. runs: of all
+        directories, each under `<label>/<run>`, with its arm as its variant. arms: names, in order
+        of the directories. manifest: of all of them together. notes: what is missing or damaged in
+        any of the directories.
     """
 
-    runs: list[Run]
-    arms: tuple[str, ...]
-    notes: tuple[Warning, ...]
     baseline: None = None
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        names: Iterable[tuple[str, str]] = (),
+        *,
+        match: Match | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Open results directories as arms.
+
+        Args:
+            names: pairs of an arm and a directory (a path, or its last part). A directory without
+            one is the arm of its own name. Directories of the same arm are repetitions of it.
+            match: "variant" compares each variant of a study with the variant of the same name.
+            This is the default where a study has several variants.
+
+        Raises UsageError for a path that is no results directory, a directory given twice, a name
+        that fits none, and two directories of the same name; ResultsError where a directory is
+        damaged.
+        """
+        places = [path.parent if path.is_file() and path.name == FILE else path for path in paths]
+        for place in places:
+            _check(place)
+        resolved = [place.resolve() for place in places]
+        for number, place in enumerate(resolved):
+            if place in resolved[:number]:
+                raise UsageError(
+                    "is given twice",
+                    where=places[number],
+                    hint="a comparison needs different results",
+                )
+        arms = _arms(resolved, places, names)
+        opened = [Results(place, progress=progress) for place in places]
+        for number, results in enumerate(opened):
+            for other in opened[:number]:
+                if _is_copy(results, other):
+                    raise UsageError(
+                        f"holds the same runs as {other.path}",
+                        where=results.path,
+                        hint="a copy is no repetition: give different results",
+                    )
+        variants = [
+            {run.variant for run in results.runs if run.variant != _UNKNOWN} for results in opened
+        ]
+        by_variant = match == "variant" or any(len(names) > 1 for names in variants)
+        labels = [place.name for place in resolved]
+        if len(set(labels)) < len(labels):
+            labels = [str(place) for place in places]
+        self.path = Path(os.path.commonpath([place.parent for place in resolved]))
+        self.members = tuple(map(Member, opened, arms, labels))
+        self.arms = tuple(dict.fromkeys(arms))
+        self.manifest = _joined_manifest(self.members, self.arms, by_variant)
+        self.notes = tuple(
+            replace(note, text=f"{member.label}: {note.text}")
+            for member in self.members
+            for note in study_notes(
+                member.results.runs, member.results.standing, member.results.manifest.imported
+            )
+        )
+        self._by_id: dict[str, tuple[Member, str, Run]] = {}
+        for member in self.members:
+            for run in member.results.runs:
+                joined = _join_arm(run, member, by_variant)
+                self._by_id[joined.id] = (member, run.id, joined)
+        self.runs = [run for _, _, run in self._by_id.values()]
 
     def default_metric(self) -> str:
         """As `Results.default_metric`, over all runs."""
         return default_metric(self.runs, " ".join(self.arms))
+
+    def metrics(self) -> list[str]:
+        """As `Results.metrics`, over all runs."""
+        return metrics_of(self.runs)
+
+    def run(self, run_id: str) -> Run | None:
+        """The run of that name (`<label>/<run>`), or None."""
+        return self._by_id[run_id][2] if run_id in self._by_id else None
+
+    def home(self, run: Run) -> Path:
+        """The results directory of a run: that of its host, where results are of several hosts."""
+        member, own, _ = self._by_id[run.id]
+        return member.results.path / own.rpartition("/")[0]
+
+    @cached_property
+    def standing(self) -> Standing | None:
+        """How complete the studies are; None where it is not known of any."""
+        return joined_standing({member.label: member.results.standing for member in self.members})
+
+    def series(self, run_id: str) -> tuple[Series, ...]:
+        """Per-second series of a run, read from its evidence."""
+        member, own, _ = self._by_id[run_id]
+        return member.results.series(own)
+
+    def histograms(self, run_id: str) -> tuple[Histogram, ...]:
+        """Latency histograms of a run, read from its evidence; empty unless fio wrote json+."""
+        member, own, _ = self._by_id[run_id]
+        return member.results.histograms(own)
+
+    def profiles(self) -> tuple[list[Profile], list[str]]:
+        """Profiles of all directories, with their arms as variants, and notes on unreadable ones."""
+        profiles, notes = [], []
+        for member in self.members:
+            own, unreadable = member.results.profiles()
+            profiles += [
+                replace(profile, run=f"{member.label}/{profile.run}", variant=member.arm)
+                for profile in own
+            ]
+            notes += [f"{member.label}: {note}" for note in unreadable]
+        return profiles, notes
+
+    def window_runs(self) -> list[Run]:
+        """ResultsError: windows are compared within one results directory."""
+        raise ResultsError(
+            "windows and steps of several results are not compared",
+            where=self.path,
+            hint="give one results directory",
+        )
+
+    step_runs = window_runs
+
+    def environments(self) -> dict[str, dict[str, Any]]:
+        """`Results.environments` of each directory, by the name before the names of its runs."""
+        return {
+            f"{member.label}/{host}" if host else member.label: environment
+            for member in self.members
+            for host, environment in member.results.environments().items()
+        }
+
+    def manifests(self) -> dict[str, Manifest]:
+        """The manifest of each directory, by its label."""
+        return {member.label: member.results.manifest for member in self.members}
 
 
 def parse_names(texts: Iterable[str]) -> list[tuple[str, str]]:
@@ -58,61 +198,19 @@ def parse_names(texts: Iterable[str]) -> list[tuple[str, str]]:
     return found
 
 
-def open_several(
-    paths: Sequence[Path],
-    names: Iterable[tuple[str, str]] = (),
-    *,
-    match: Match | None = None,
-    progress: Progress | None = None,
-) -> Several:
-    """Open results directories as arms.
-
-    Args:
-        names: pairs of an arm and a directory (a path, or its last part). A directory without one
-        is the arm of its own name. Directories of the same arm are repetitions of it.
-        match: "variant" compares each variant of a study with the variant of the same name. This is
-        the default where a study has several variants.
-
-    Raises UsageError for a path that is no results directory, a directory given twice, a name that
-    fits none, and two directories of the same name; ResultsError where a directory is damaged.
-    """
-    places = [path.parent if path.is_file() and path.name == FILE else path for path in paths]
-    for place in places:
-        _check(place)
-    resolved = [place.resolve() for place in places]
-    for number, place in enumerate(resolved):
-        if place in resolved[:number]:
-            raise UsageError(
-                "is given twice", where=places[number], hint="a comparison needs different results"
-            )
-    arms = _arms(resolved, places, names)
-    opened = [Results(place, progress=progress) for place in places]
-    for number, results in enumerate(opened):
-        for other in opened[:number]:
-            if _is_copy(results, other):
-                raise UsageError(
-                    f"holds the same runs as {other.path}",
-                    where=results.path,
-                    hint="a copy is no repetition: give different results",
-                )
-    variants = [
-        {run.variant for run in results.runs if run.variant != _UNKNOWN} for results in opened
-    ]
-    by_variant = match == "variant" or any(len(names) > 1 for names in variants)
-    labels = [place.name for place in resolved]
-    if len(set(labels)) < len(labels):
-        labels = [str(place) for place in places]
-    runs = [
-        _join_arm(run, results, arm, label, by_variant)
-        for results, arm, label in zip(opened, arms, labels, strict=True)
-        for run in results.runs
-    ]
-    notes = [
-        replace(note, text=f"{label}: {note.text}")
-        for results, label in zip(opened, labels, strict=True)
-        for note in study_notes(results.runs, results.standing, results.manifest.imported)
-    ]
-    return Several(runs, tuple(dict.fromkeys(arms)), tuple(notes))
+def _joined_manifest(members: Sequence[Member], arms: Sequence[str], by_variant: bool) -> Manifest:
+    manifests = [member.results.manifest for member in members]
+    factors = [name for manifest in manifests for name in manifest.factors]
+    origins = {manifest.origin for manifest in manifests}
+    return Manifest(
+        name=f"{', '.join(arms[1:])} against {arms[0]}",
+        origin=origins.pop() if len(origins) == 1 else "run",
+        created_ns=max(manifest.created_ns for manifest in manifests),
+        iolab=__version__,
+        baseline=arms[0],
+        variants=list(arms),
+        factors=list(dict.fromkeys([*([STUDY_VARIANT] if by_variant else []), *factors])),
+    )
 
 
 def _check(place: Path) -> None:
@@ -184,20 +282,21 @@ def _is_copy(one: Results, other: Results) -> bool:
     return bool(contents[0] & contents[1])
 
 
-def _join_arm(run: Run, results: Results, arm: str, label: str, by_variant: bool) -> Run:
+def _join_arm(run: Run, member: Member, by_variant: bool) -> Run:
     is_known = run.variant != _UNKNOWN
+    manifest = member.results.manifest
     factors = {STUDY_VARIANT: run.variant, **run.factors} if by_variant else run.factors
-    own = {"iolab": results.manifest.iolab} if results.manifest.origin == "run" else {}
+    own = {"iolab": manifest.iolab} if manifest.origin == "run" else {}
     return replace(
         run,
         plan=replace(
             run.plan,
-            run=f"{label}/{run.id}",
-            variant=arm if is_known else _UNKNOWN,
+            run=f"{member.label}/{run.id}",
+            variant=member.arm if is_known else _UNKNOWN,
             factors=factors if is_known else run.factors,
         ),
         environment={**own, **run.environment},
-        results=label,
+        results=member.label,
     )
 
 

@@ -7,7 +7,7 @@ import pwd
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..errors import RunError
+from ..errors import RunError, sudo_command
 from .settings import COUNTERS
 
 
@@ -33,7 +33,7 @@ def need_root_for(sources: Iterable[str]) -> None:
     if tracing and not is_root():
         raise RunError(
             f"recording {' and '.join(tracing)} needs root: the kernel shows nobody else its I/O",
-            hint="sudo iolab record ...",
+            hint=f"{sudo_command('record')} ...",
         )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from ..errors import IolabError, RunError, UsageError
+from ..errors import IolabError, RunError, UsageError, sudo_command
 from ..hosts.base.host import Host
 
 OVERRIDE = "IOLAB_PROBE"
@@ -87,7 +87,7 @@ def failure(code: int | None, words: Sequence[str]) -> IolabError:
     if code == 3:
         return RunError(
             said or "recording is not permitted",
-            hint=None if "sudo" in said else "record as root: sudo iolab record ...",
+            hint=None if "sudo" in said else f"record as root: {sudo_command('record')} ...",
         )
     if code == 4:
         return RunError(said or "recording is not possible here")

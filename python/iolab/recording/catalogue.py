@@ -8,15 +8,15 @@ twice, and nothing is called missing that was deleted in order.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError
 from ..files import RefusedFileError, open_for_reading
-from .base.checked_files import known_damage
+from .base.checked_files import Part, known_damage
 from .base.layout import (
     FACTS,
     KINDS,
@@ -37,9 +37,10 @@ from .read.damage import Damage, damaged_lists, is_written, told_by_lock
 from .segments.segment_list import find_lost_files, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
+    SealedFile,
     Segment,
-    facts_of_segments,
-    part_of,
+    maps_of_line,
+    sealed_files,
     segment_lines,
 )
 
@@ -55,8 +56,17 @@ BELIEVED_NS = 3600 * 10**9
 """An older iolab tells by the time of change of its lock until when it recorded. Later than this
 after the last event it is the time of a copy."""
 
-HotCache = dict[Path, tuple[int, "HotRead"]]
-"""Hot files with the size that they had when they were read."""
+
+@dataclass
+class FileCache:
+    """Files of a recording as earlier catalogues read them. hot: with the size that they had then.
+    sealed: by kind and number."""
+
+    hot: dict[Path, tuple[int, HotRead]] = field(default_factory=dict)
+    sealed: dict[Kind, dict[int, SealedFile]] = field(
+        default_factory=lambda: {kind: {} for kind in KINDS}
+    )
+
 
 LostFile = tuple[int, Path, str, Mapping[str, Any]]
 """Number of the segment, file, what is wrong with it, and what its line says it holds."""
@@ -69,9 +79,8 @@ class Catalogue:
     Attributes:
         path: the recording. facts: of `recording.json`. lock: what the lock says. lock_changed_ns:
         when an older iolab changed its lock last, None for any other. segments: lines of
-        `segments.jsonl`. losses: what is noted as lost. sealed: numbers, files and facts of sealed
-        segments by kind, ascending, without those that retention deleted. maps: numbers of default
-        maps by name. hot: hot files by kind and number.
+        `segments.jsonl`. losses: what is noted as lost. sealed: sealed files by kind, ascending,
+        without those that retention deleted. maps: numbers of default maps by name. hot: hot files by kind and number.
     """
 
     path: Path
@@ -80,17 +89,17 @@ class Catalogue:
     lock_changed_ns: int | None
     segments: Numbered
     losses: Noted
-    sealed: Mapping[Kind, Sequence[tuple[int, Path, Mapping[str, Any]]]]
+    sealed: Mapping[Kind, Sequence[SealedFile]]
     maps: Mapping[str, frozenset[int]]
     hot: Mapping[Kind, Mapping[int, HotRead]]
 
     @classmethod
-    def read(cls, path: Path, hot: HotCache | None = None) -> Catalogue:
-        """Read the catalogue of a recording. `hot`: hot files that were read before; it is updated.
+    def read(cls, path: Path, cache: FileCache | None = None) -> Catalogue:
+        """Read the catalogue of a recording. `cache`: files that were read before; it is updated.
 
         ResultsError where there is no recording, or its metadata can't be read.
         """
-        cache = {} if hot is None else hot
+        cache = FileCache() if cache is None else cache
         before: frozenset[Path] | None = None
         for _ in range(TRIES):
             identity = _identity(path)
@@ -102,16 +111,16 @@ class Catalogue:
         return catalogue
 
     @classmethod
-    def _read(cls, path: Path, cache: HotCache) -> tuple[Catalogue, bool]:
+    def _read(cls, path: Path, cache: FileCache) -> tuple[Catalogue, bool]:
         """The catalogue, and whether a sealed file vanished while it was read."""
         with telling(path, "read the recording"):
             facts = read_facts(path)
         lock, changed_ns = _lock(path, facts)
         # hot before sealed: what is sealed meanwhile is in both lists, not in neither
-        hot = {kind: _hot_files(path, kind, cache) for kind in KINDS}
+        hot = {kind: _hot_files(path, kind, cache.hot) for kind in KINDS}
         current = {hot_file(path, number, kind) for kind in KINDS for number in hot[kind]}
-        for file in [file for file in cache if file not in current]:
-            del cache[file]
+        for file in [file for file in cache.hot if file not in current]:
+            del cache.hot[file]
         numbers = {
             kind: [
                 number for number in sealed_numbers(path / kind) if number > facts.dropped_through
@@ -121,7 +130,7 @@ class Catalogue:
         maps = {name: frozenset(sealed_numbers(path / MAPS / name)) for name in MAP_NAMES}
         segments, losses = segment_lines(path), noted(path)
         sealed = {
-            kind: list(facts_of_segments(path, kind, numbers[kind], segments.lines))
+            kind: list(sealed_files(path, kind, numbers[kind], segments.lines, cache.sealed[kind]))
             for kind in KINDS
         }
         catalogue = cls(path, facts, lock, changed_ns, segments, losses, sealed, maps, hot)
@@ -149,19 +158,7 @@ class Catalogue:
         return {kind: self._all_segments(kind) for kind in KINDS}
 
     def _all_segments(self, kind: Kind) -> list[Segment]:
-        sealed = [
-            Segment(
-                number,
-                path,
-                "sealed",
-                facts["first_ns"],
-                facts["last_ns"],
-                {source: int(counts["events"]) for source, counts in facts["sources"].items()},
-                facts,
-            )
-            for number, path, facts in self.sealed[kind]
-            if facts["first_ns"] is not None
-        ]
+        sealed = [file.segment for file in self.sealed[kind] if file.segment is not None]
         numbers = {segment.number for segment in sealed}
         hot = [
             _hot_segment(number, hot_file(self.path, number, kind), read)
@@ -210,9 +207,14 @@ class Catalogue:
         return {
             kind: [
                 *(
-                    (number, path, str(facts["damaged"]), facts.get("lost") or {})
-                    for number, path, facts in self.sealed[kind]
-                    if "damaged" in facts
+                    (
+                        file.number,
+                        file.path,
+                        str(file.facts["damaged"]),
+                        file.facts.get("lost") or {},
+                    )
+                    for file in self.sealed[kind]
+                    if "damaged" in file.facts
                 ),
                 *(
                     (number, path, "it is missing", facts)
@@ -242,11 +244,15 @@ class Catalogue:
 
     def _missing_of(self, kind: Kind) -> list[tuple[int, Path, Mapping[str, Any]]]:
         """Sealed files that a line lists and that were not there, ascending, with their line."""
-        there = {number for number, _, _ in self.sealed[kind]}
+        existing = {file.number for file in self.sealed[kind]}
         through = self.facts.dropped_through
+        lines = self.segments.lines
+        unmatched = lines.keys() - existing
+        if kind == "samples":
+            unmatched = {number for number in unmatched if "samples" in lines[number]}
         found = []
-        for number in sorted(self.segments.lines.keys() - there):
-            line = self.segments.lines[number]
+        for number in sorted(unmatched):
+            line = lines[number]
             facts = line if kind == "events" else line.get("samples", {})
             if number <= through or line.get("dropped"):
                 continue
@@ -280,9 +286,8 @@ class Catalogue:
                 and isinstance(last_ns, int)
                 and last_ns > until
             ):
-                found += [
-                    (number, path, words, line) for path, words in self._wrong_maps(number, line)
-                ]
+                parts = maps_of_line(self.path, line, number)
+                found += [(number, path, words, line) for path, words in _wrong_sizes(parts)]
         if not found:
             return []
         # retention may have deleted them since
@@ -292,12 +297,10 @@ class Catalogue:
     def damaged_maps(self) -> list[tuple[Path, str]]:
         """Default maps that are damaged or missing, with what is wrong. Where the events of such a
         segment exist, these are read instead."""
-        lines = self.segments.lines
         found = [
-            (number, path, words)
-            for number, _, _ in self.sealed["events"]
-            if number in lines
-            for path, words in self._wrong_maps(number, lines[number])
+            (file.number, path, words)
+            for file in self.sealed["events"]
+            for path, words in _wrong_sizes(file.maps)
         ]
         if found:
             # retention may have deleted them since
@@ -311,24 +314,6 @@ class Catalogue:
             *((path, words) for _, path, words, _ in self._lost_maps),
             *((path, words) for _, path, words in found),
         ]
-
-    def _wrong_maps(self, number: int, line: Mapping[str, Any]) -> list[tuple[Path, str]]:
-        found = []
-        for name in MAP_NAMES:
-            part = part_of(self.path, line, number, name)
-            if part.crc32 is None and name not in line.get("lost", ()):
-                continue
-            try:
-                status = part.path.stat()
-            except FileNotFoundError:
-                found.append((part.path, "it is missing"))
-                continue
-            words = known_damage(part.path, status)
-            if not words and part.bytes != status.st_size:
-                words = f"it has {status.st_size} bytes, {part.bytes} were written"
-            if words:
-                found.append((part.path, words))
-        return found
 
     def damaged_hot(self, kind: Kind) -> Mapping[int, str]:
         """Hot files that are damaged, cut or missing, and not sealed, by number, with what is
@@ -365,7 +350,7 @@ class Catalogue:
         """Hot files that the lock lists and that were neither there nor sealed."""
         found: list[tuple[Path, tuple[int, Kind]]] = []
         for kind in KINDS:
-            sealed = {number for number, _, _ in self.sealed[kind]}
+            sealed = {file.number for file in self.sealed[kind]}
             for name in self.lock.sizes:
                 if not name.endswith(f".{kind}.arrows"):
                     continue
@@ -447,6 +432,21 @@ class Catalogue:
         return None
 
 
+def _wrong_sizes(parts: Sequence[Part]) -> Iterator[tuple[Path, str]]:
+    """Files that are missing, of another size than was written, or known to be damaged."""
+    for part in parts:
+        try:
+            status = part.path.stat()
+        except FileNotFoundError:
+            yield part.path, "it is missing"
+            continue
+        words = known_damage(part.path, status)
+        if not words and part.bytes != status.st_size:
+            words = f"it has {status.st_size} bytes, {part.bytes} were written"
+        if words:
+            yield part.path, words
+
+
 def _identity(path: Path) -> tuple[int, int, int, int] | None:
     """Which `recording.json` there is: it is replaced as a whole."""
     try:
@@ -476,7 +476,9 @@ def _hot_name(number: int, kind: Kind) -> str:
     return str(hot_file(Path(), number, kind))
 
 
-def _hot_files(path: Path, kind: Kind, cache: HotCache) -> dict[int, HotRead]:
+def _hot_files(
+    path: Path, kind: Kind, cache: dict[Path, tuple[int, HotRead]]
+) -> dict[int, HotRead]:
     """Hot files by number. One that vanishes meanwhile is sealed."""
     found = {}
     for number in hot_numbers(path, kind):

@@ -27,6 +27,7 @@ from .sections.metric_sections import metric_section
 from .sections.published_comparison import beside_sections
 from .sections.runs import Texts, reason_groups, run_detail, run_table
 from .sections.series import TimeBases, strips, without_devices
+from .sections.sessions import sessions_part
 from .sections.target import target_part
 from .sections.views import view_sections
 from .sections.windows_and_steps import step_sections, window_sections
@@ -95,8 +96,6 @@ def assemble(
     ]
     begin("describing the runs")
     manifest = results.manifest
-    jobs = environment.jobs(runs)
-    study = environment.study_text(results)
     payload = Payload(
         generator=f"iolab {__version__}",
         title=manifest.name,
@@ -108,6 +107,7 @@ def assemble(
             for variant in _variants(results, comparisons)
             if selection is None or variant.name in selection.variants
         ],
+        sessions=sessions_part(runs, comparisons),
         summary=summary.summarise(
             told(comparisons),
             runs,
@@ -127,7 +127,7 @@ def assemble(
         target=target_part(results),
         environment=environment.environment(results),
         assumptions=environment.assumptions(runs),
-        jobs=[*jobs, study] if study else jobs,
+        jobs=[*environment.jobs(runs), *environment.studies(results)],
         reproduce=environment.reproduce(results),
         method=list(METHOD),
     )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import RunError
+from ..errors import RunError, sudo_command
 from ..hosts.kinds.rig import rig_home
 from .apt import Mirror, check_reachable, find_mirror
 from .recipe import Rig, Stage
@@ -176,7 +176,7 @@ class Builder:
             raise RunError(
                 "making a system's files needs root",
                 where=self._rig.name,
-                hint=f"sudo iolab rig build {self._rig.name}; starting the machine needs none",
+                hint=f"{sudo_command('rig', 'build', self._rig.name)}; starting the machine needs none",
             )
         tried = subprocess.run(
             [*_APART, "true"],

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import RunError, UsageError
+from ..errors import RunError, UsageError, sudo_command
 from ..hosts.base.orphans import start_ticks
 from ..hosts.kinds.rig import (
     MACHINES,
@@ -49,7 +49,7 @@ def up(
     that failed but its logs' last words."""
     version = image_version(rig)
     if version is None:
-        raise RunError(f"the rig '{rig}' was not built yet", hint=f"sudo iolab rig build {rig}")
+        raise RunError(f"the rig '{rig}' was not built yet", hint=sudo_command("rig", "build", rig))
     home = machine_home(rig, name)
     with _hold(rig):
         for known in machines():

@@ -48,6 +48,18 @@ SMALL_BLOCK = 4096
 a job at `bs=1` never begins."""
 LAYOUT_BLOCK = 1 << 20
 _COUNTS = ("numjobs", "iodepth")
+_BLOCK_SIZE = ("a block size", "write it as fio does: 4k, 64KiB, 8192; 4k,64k for reads,writes")
+_BLOCK_RANGE = ("a range of block sizes", "write it as fio does: 4k-64k")
+_BLOCKS = {
+    "bs": _BLOCK_SIZE,
+    "blocksize": _BLOCK_SIZE,
+    "ba": _BLOCK_SIZE,
+    "blockalign": _BLOCK_SIZE,
+    "bsrange": _BLOCK_RANGE,
+    "blocksize_range": _BLOCK_RANGE,
+    "bssplit": ("a split of block sizes", "write it as fio does: 4k/60:64k/40"),
+}
+"""Options with block sizes: what they contain, and valid forms. fio reads `4q` as 4."""
 _RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 
 
@@ -145,9 +157,29 @@ def depth(options: Mapping[str, Scalar]) -> int:
 
 def _number(text: str) -> int | None:
     try:
-        return parse_fio_size(text)
-    except UsageError:
+        return int(text, 16) if text.strip().lower().startswith("0x") else parse_fio_size(text)
+    except (UsageError, ValueError):
         return None
+
+
+def _is_blocks(name: str, text: str) -> bool:
+    """Whether block sizes have a form that fio reads: up to three parts (reads, writes, trims), of
+    which some may be empty."""
+    parts = text.split(",")
+    blocks = [part for part in parts if part.strip()]
+    if len(parts) > 3 or not blocks:
+        return False
+    if name in ("bsrange", "blocksize_range"):
+        return all(re.fullmatch("[^-:]+[-:][^-:]+", part) for part in blocks) and all(
+            _number(end) for part in blocks for end in re.split("[-:]", part)
+        )
+    if name == "bssplit":
+        pairs = [pair.partition("/") for part in blocks for pair in part.split(":")]
+        return all(
+            _number(size) and (not share.strip() or share.strip().isdigit())
+            for size, _, share in pairs
+        )
+    return all(map(_number, blocks))
 
 
 def _name_problem(name: str) -> OptionProblem | None:
@@ -181,6 +213,8 @@ def _value_problem(name: str, value: Scalar) -> OptionProblem | None:
         return OptionProblem((name,), "has control characters", "an option is one line")
     if name == "size":
         return _size_problem(text)
+    if name in _BLOCKS and not _is_blocks(name, text):
+        return OptionProblem((name,), f"'{text}' is not {_BLOCKS[name][0]}", _BLOCKS[name][1])
     if name in _COUNTS and not (text.isdigit() and int(text) > 0 and not isinstance(value, bool)):
         return OptionProblem((name,), f"is {text}", "a whole number from 1")
     if name in _RATES and any(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from iolab import errors, metrics, registry
 from iolab.clock import FakeClock, SystemClock
-from iolab.errors import IolabError, UsageError
+from iolab.errors import IolabError, UsageError, sudo_command
 from iolab.units import BASE
 from iolab.verdict import Level, Reason, Verdict
 from support.golden import Golden
@@ -129,6 +131,24 @@ def test_an_error_says_where_what_and_what_to_do() -> None:
         str(UsageError("no such thing", where="study.toml:3", hint="try another"))
         == "study.toml:3: no such thing; try another"
     )
+
+
+def test_a_command_for_root_is_one_that_sudo_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere, usual = tmp_path / "a venv/bin", tmp_path / "usual"
+    for directory in (elsewhere, usual):
+        directory.mkdir(parents=True)
+    monkeypatch.setattr(errors, "_SECURE_PATH", str(usual))
+    monkeypatch.setattr(sys, "executable", str(elsewhere / "python"))
+    assert sudo_command("record") == f"sudo '{elsewhere}/python' -m iolab record"
+    (elsewhere / "iolab").touch(0o755)
+    assert sudo_command("record") == f"sudo '{elsewhere}/iolab' record"
+    (usual / "iolab").touch(0o755)
+    assert sudo_command("record") == f"sudo '{elsewhere}/iolab' record", "another installation"
+    (usual / "iolab").unlink()
+    (usual / "iolab").symlink_to(elsewhere / "iolab")
+    assert sudo_command("rig", "build", "x y") == "sudo iolab rig build 'x y'"
 
 
 def test_every_error_has_an_exit_code() -> None:

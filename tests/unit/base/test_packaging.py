@@ -15,10 +15,12 @@ from click.testing import CliRunner
 
 from iolab.cli.installation import commit, shipped
 from iolab.cli.main import group
+from support.probe import need_probe
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
 import cargo_lock
 import sbom
+import wheel_backend
 
 DIGEST = "a" * 64
 LIST = f"own 0.0.0 - one\none 1.2.3 {DIGEST} two@2.0.0\ntwo 1.0.0 {DIGEST}\ntwo 2.0.0 {DIGEST}\n"
@@ -98,14 +100,24 @@ def test_the_bill_names_what_is_in_a_wheel_and_not_what_tests_use(root: Path) ->
         "pkg:npm/vega",
         "pkg:pypi/pyarrow",
     } <= names
-    assert (
-        not {"pkg:cargo/proptest", "pkg:npm/vite", "pkg:npm/typescript", "pkg:pypi/pytest"} & names
-    )
+    assert not {"pkg:cargo/proptest", "pkg:npm/vite", "pkg:npm/rolldown", "pkg:pypi/pytest"} & names
     assert len({each["bom-ref"] for each in bill["components"]}) == len(bill["components"])
     assert bill["dependencies"][0]["dependsOn"] == [each["bom-ref"] for each in bill["components"]]
     for each in bill["components"]:
         for digest in each["hashes"]:
             assert len(digest["content"]) == {"SHA-256": 64, "SHA-512": 128}[digest["alg"]]
+
+
+def test_setup_installs_no_package_that_only_tests_use(root: Path) -> None:
+    packages = json.loads((root / "web/package-lock.json").read_text())["packages"]
+    used_by_tests = {"@biomejs/biome", "axe-core", "fast-check", "typescript", "vitest"}
+    assert all(packages[f"node_modules/{name}"].get("dev") for name in used_by_tests)
+    assert not packages["node_modules/vite"].get("dev")
+
+
+def test_no_path_of_the_machine_that_built_it_is_in_the_probe() -> None:
+    places = re.findall(rb"[\w./-]*/registry/src/", need_probe().read_bytes())
+    assert set(places) <= {b"/cargo/registry/src/"}
 
 
 def test_shipped_files_are_found_by_name_and_nothing_else_is(root: Path) -> None:
@@ -130,6 +142,15 @@ def test_a_shipped_study_is_taken_where_no_file_of_that_name_lies(
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies/quickstart.toml").write_text("one's own, and wrong")
     assert CliRunner().invoke(group, words).exit_code != 0
+
+
+def test_a_package_page_has_no_relative_addresses(root: Path) -> None:
+    page = wheel_backend.package_page((root / "README.md").read_text())
+    assert "![" not in page
+    assert [address for address in re.findall(r"\]\(([^)]*)\)", page) if "://" not in address] == []
+    assert "(`docs/guides/first-study.md`)" in page
+    kept = "[site](https://example.org/x) and [mail](mailto:a@example.org)"
+    assert wheel_backend.package_page(kept) == kept
 
 
 def test_the_licence_is_the_same_everywhere(root: Path) -> None:

@@ -32,11 +32,12 @@ def test_a_terminal_gets_nothing_that_it_obeys(text: str) -> None:
 
 
 @given(st.text(max_size=30))
+@example("+12.3\xa0% \u202e")
 @example('bl\x1b[32mock\x9b2J\u202e \\u202e \\ "\r\n\t\u2028\0é😀')
 def test_a_page_gets_texts_as_they_are_shown(text: str) -> None:
     document = json.dumps({text: [text]}, ensure_ascii=False)
     shown = json.loads(page_json(document))
-    kept = {"\n": "\n", "\r": "\r", "\t": "\t"}
+    kept = {"\n": "\n", "\r": "\r", "\t": "\t", "\xa0": "\xa0"}
     escaped = "".join(kept.get(char, visible(char)) for char in text)
     assert shown == {escaped: [escaped]}
     assert page_json(page_json(document)) == page_json(document)

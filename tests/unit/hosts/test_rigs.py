@@ -92,6 +92,7 @@ def test_the_shipped_rig_is_whole(root: Path) -> None:
         "openzfs-2.1",
         "openzfs-2.3",
         "tools",
+        "services",
         "settle",
     ]
     for stage in rig.recipe.stages:

@@ -113,7 +113,7 @@ def test_who_called_sudo(monkeypatch: pytest.MonkeyPatch) -> None:
     assert caller({"SUDO_UID": "54321", "SUDO_GID": "7"}) == Caller(54321, 7, "", "/", (7,))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert caller({"SUDO_UID": "65534"}) is None
-    with pytest.raises(RunError, match=r"block needs root.*sudo iolab record"):
+    with pytest.raises(RunError, match=r"block needs root.*sudo .*iolab record"):
         need_root_for(("block", "counters"))
     need_root_for(("counters",))
 

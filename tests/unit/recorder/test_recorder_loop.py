@@ -195,7 +195,7 @@ def test_deaths_far_apart_do_not_add_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "words", "kind", "hint"),
     [
-        (3, "iolab-probe: not permitted: tracefs", RunError, "sudo iolab record"),
+        (3, "iolab-probe: not permitted: tracefs", RunError, "record as root: sudo "),
         (
             4,
             "iolab-probe: no tracefs is mounted: mount -t tracefs nodev /sys/kernel/tracing",

@@ -197,3 +197,22 @@ def test_pairs_left_out_name_their_reason_and_their_metric() -> None:
     told = [sentence.text for sentence in parts[-1].sentences]
     assert "device.util: 2 pairs left out, without the metric." in told
     assert not any("INVALID" in text for text in told)
+
+
+def test_a_warning_about_several_metrics_is_one_sentence() -> None:
+    names = ("device.util", "device.await", "host.cpu.busy")
+    runs = [
+        run(
+            2 * block + place,
+            variant,
+            {},
+            {"write.iops": 100.0 + place} | (dict.fromkeys(names, 0.5) if block > 1 else {}),
+            block=block,
+        )
+        for block in (1, 2, 3, 4)
+        for place, variant in enumerate(("a", "b"))
+    ]
+    parts = summarise([compare(runs, name) for name in ("write.iops", *names)], runs)
+    texts = [sentence.text for sentence in parts[-1].sentences if "without" in sentence.text]
+    assert len(texts) == 1
+    assert all(name in texts[0] for name in names)

@@ -190,7 +190,9 @@ def test_a_document_that_is_much_too_large_is_answered(
         assert (status, json.loads(body)["error"]) == (413, "a document has 1048576 bytes at most")
         status, body = document_sent(listener, framing, close)
         assert status == 401
-        assert "the token is missing" in json.loads(body)["error"]
+        error = json.loads(body)["error"]
+        assert "the token is missing" in error
+        assert "Authorization: Bearer" in error
     still_serves(listener)
 
 

@@ -209,6 +209,19 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
             WORKLOAD + "[factors]\nbs = ['4k']\n[variants.a]\nworkload.options.bs = '8k'",
             "factors.bs",
         ),
+        *(
+            (WORKLOAD + f"{name} = {value}", f"workload.options.{name}")
+            for name, value in (
+                ("bs", "'4q'"),
+                ("bs", "0"),
+                ("bs", "'4k-64k'"),
+                ("blocksize", "'1,2,3,4'"),
+                ("bsrange", "'4k'"),
+                ("bsrange", "'4k-64q'"),
+                ("bssplit", "'4k/60:64q/40'"),
+                ("bssplit", "'4k/many'"),
+            )
+        ),
         (WORKLOAD.replace('"1m"', '"lots"'), "workload.options.size"),
         (WORKLOAD.replace('"1m"', "0"), "workload.options.size"),
         (WORKLOAD + "rate_iops = -3\n", "workload.options.rate_iops"),
@@ -221,6 +234,25 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, key: str, golden: Gol
     found = problems(tmp_path, text)
     assert key in [each[1] for each in found]
     golden("study/load-wrong", as_lines(found))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "bs = 4096",
+        "bs = '4k'",
+        "bs = '64KiB'",
+        "bs = '0x1000'",
+        "bs = '4k,,64k'",
+        "bs = ',8k'",
+        "bsrange = '4k-64k'",
+        "bsrange = '4k-8k,16k-64k'",
+        "bssplit = '4k/60:64k/40'",
+        "bssplit = '4k/50:8k/,2k'",
+    ],
+)
+def test_forms_of_block_sizes_that_fio_reads_are_valid(tmp_path: Path, option: str) -> None:
+    assert read(tmp_path, WORKLOAD + option).cells
 
 
 def test_bad_levels_point_at_the_factor(tmp_path: Path) -> None:

@@ -112,7 +112,8 @@ export interface MethodPart {
 
 /**
  * Everything that the page shows before a run is opened. `elsewhere`: metrics that were
- * observed and have no section.
+ * observed and have no section. `sessions`: null where arms were measured in turn in one
+ * results directory.
  */
 export interface Payload {
 	schema_version: number;
@@ -122,6 +123,7 @@ export interface Payload {
 	origin: string;
 	created: string;
 	variants: VariantInfo[];
+	sessions: SessionsPart | null;
 	summary: SummaryPart[];
 	levels: LevelCount[];
 	reasons: ReasonGroup[];
@@ -295,6 +297,16 @@ export interface Sentence {
 	tone: "better" | "worse" | "plain" | "caution";
 	section: string | null;
 	under: boolean;
+}
+
+/**
+ * Arms that were not measured in turn, or results directories that are compared: what follows
+ * for the changes, and in what the arms differ.
+ */
+export interface SessionsPart {
+	title: string;
+	sentences: Sentence[];
+	tables: Grid[];
 }
 
 /**

@@ -7,6 +7,7 @@ import { hasProfiles } from "./profile-data";
 import { ProfileGraphs } from "./profiles";
 import { Panel } from "./run-panel";
 import { Runs } from "./runs";
+import { Sessions } from "./sessions";
 import { report } from "./state";
 import { Summary, Verdicts } from "./summary";
 import { hasTarget } from "./target";
@@ -50,6 +51,7 @@ export function App() {
 			</header>
 			<Contents />
 			<main>
+				<Sessions />
 				<Summary />
 				<Verdicts />
 				<Comparison />
@@ -64,8 +66,9 @@ export function App() {
 }
 
 function Contents() {
-	const { sections, environment, assumptions, jobs, reproduce } = report.value;
+	const { sessions, sections, environment, assumptions, jobs, reproduce } = report.value;
 	const parts: [string, string, boolean][] = [
+		["sessions", sessions?.title ?? "", sessions !== null],
 		["summary", "Summary", true],
 		["verdicts", "Verdicts", true],
 		["comparison", "Numbers", sections.length > 0],

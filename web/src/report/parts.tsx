@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import type { RunReason } from "../generated/report";
+import type { Grid, RunReason } from "../generated/report";
 import { offer } from "../lib/files";
 import type { Level } from "./run-table";
 import { go } from "./state";
@@ -48,6 +48,42 @@ export function Verbatim({ title, text }: { title: string; text: string }) {
 			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: long text is scrolled with the keyboard */}
 			<pre tabIndex={0}>{text}</pre>
 		</figure>
+	);
+}
+
+/** Words in rows; the first column names its row. */
+export function PlainTable({ grid }: { grid: Grid }) {
+	return (
+		<>
+			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table is scrolled with the keyboard */}
+			<section class="table" tabIndex={0} aria-label={grid.title}>
+				<table>
+					<caption>{grid.title}</caption>
+					{grid.head.some((title) => title !== "") && (
+						<thead>
+							<tr>
+								{grid.head.map((title, i) => (
+									<th key={`${title}-${i}`} scope="col">
+										{title}
+									</th>
+								))}
+							</tr>
+						</thead>
+					)}
+					<tbody>
+						{grid.rows.map((row) => (
+							<tr key={row.join("\n")}>
+								<th scope="row">{row[0]}</th>
+								{row.slice(1).map((text, i) => (
+									<td key={`${grid.head[i + 1]}-${i}`}>{text}</td>
+								))}
+							</tr>
+						))}
+					</tbody>
+				</table>
+			</section>
+			{grid.note && <p class="quiet">{grid.note}</p>}
+		</>
 	);
 }
 

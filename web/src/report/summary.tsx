@@ -25,7 +25,8 @@ export function Summary() {
 	);
 }
 
-function Statement({ sentence }: { sentence: Sentence }) {
+/** One sentence; the metric that it begins with leads to its numbers. */
+export function Statement({ sentence }: { sentence: Sentence }) {
 	const target = report.value.sections.find((section) => section.name === sentence.section);
 	return (
 		<li class={`tone-${sentence.tone}${sentence.under ? " under" : ""}`}>

@@ -1,5 +1,4 @@
-import type { Grid } from "../generated/report";
-import { Part, Verbatim } from "./parts";
+import { Part, PlainTable, Verbatim } from "./parts";
 import { report } from "./state";
 
 /** Whether anything is known of what was measured. */
@@ -22,40 +21,5 @@ export function Target() {
 				<PlainTable key={grid.title} grid={grid} />
 			))}
 		</Part>
-	);
-}
-
-function PlainTable({ grid }: { grid: Grid }) {
-	return (
-		<>
-			{/* biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table is scrolled with the keyboard */}
-			<section class="table" tabIndex={0} aria-label={grid.title}>
-				<table>
-					<caption>{grid.title}</caption>
-					{grid.head.some((title) => title !== "") && (
-						<thead>
-							<tr>
-								{grid.head.map((title, i) => (
-									<th key={`${title}-${i}`} scope="col">
-										{title}
-									</th>
-								))}
-							</tr>
-						</thead>
-					)}
-					<tbody>
-						{grid.rows.map((row) => (
-							<tr key={row.join("\n")}>
-								<th scope="row">{row[0]}</th>
-								{row.slice(1).map((text, i) => (
-									<td key={`${grid.head[i + 1]}-${i}`}>{text}</td>
-								))}
-							</tr>
-						))}
-					</tbody>
-				</table>
-			</section>
-			{grid.note && <p class="quiet">{grid.note}</p>}
-		</>
 	);
 }

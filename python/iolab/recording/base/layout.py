@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -29,6 +30,9 @@ MAPS = "histograms/1s"
 GROWING = (SEGMENTS, LOSSES, PROCESSES, MARKS)
 """Files of lines: they grow, or are written anew."""
 
+PATHS = 1 << 16
+"""Paths of files of segments that are remembered: making one takes longer than the file's status."""
+
 _HOT_NAME = re.compile(r"(\d{6,})\.(events|samples)\.arrows")
 _SEALED_NAME = re.compile(r"(\d{6,})\.parquet")
 
@@ -43,11 +47,13 @@ def hot_file(directory: Path, number: int, kind: Kind) -> Path:
     return directory / f"{HOT}/{number:06}.{kind}.arrows"
 
 
+@lru_cache(maxsize=PATHS)
 def sealed_file(directory: Path, number: int, kind: Kind) -> Path:
     """The sealed file of a segment."""
     return directory / f"{kind}/{number:06}.parquet"
 
 
+@lru_cache(maxsize=PATHS)
 def map_file(directory: Path, number: int, name: str) -> Path:
     """The default map `name` (io.latency, io.offset, io.size) of a segment."""
     return directory / f"{MAPS}/{name}/{number:06}.parquet"

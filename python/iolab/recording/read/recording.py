@@ -22,7 +22,7 @@ from ..base.lines import read_lines
 from ..base.loss_log import is_time
 from ..base.metadata import Facts, read_facts
 from ..base.unrecorded import Unrecorded, in_all, unrecorded
-from ..catalogue import Catalogue, HotCache, LostFile
+from ..catalogue import Catalogue, FileCache, LostFile
 from ..segments.segments import MAP_NAMES, Segment
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Recording:
         """`catalogue`: what it holds; left open, it is read for each call."""
         self.path = path
         self._frozen = catalogue
-        self._hot: HotCache = {}
+        self._files = FileCache()
         if catalogue is None:
             read_facts(path)
 
@@ -69,7 +69,7 @@ class Recording:
 
     def catalogue(self) -> Catalogue:
         """What the recording holds: now, or when it was frozen."""
-        return self._frozen or Catalogue.read(self.path, self._hot)
+        return self._frozen or Catalogue.read(self.path, self._files)
 
     @property
     def facts(self) -> Facts:
@@ -144,7 +144,7 @@ class Recording:
             raise ValueError(f"no default map is called {name}")
         catalogue = self.catalogue()
         through = catalogue.facts.dropped_through
-        sealed = {number for number, _, _ in catalogue.sealed["events"]}
+        sealed = {file.number for file in catalogue.sealed["events"]}
         return [
             MapFile(number, map_file(self.path, number, name))
             for number in sorted(catalogue.maps[name])

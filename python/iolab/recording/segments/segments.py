@@ -4,9 +4,11 @@ line tells."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -56,6 +58,38 @@ class Segment:
     def part(self) -> Part:
         """The file of a sealed one as it should be."""
         return Part(self.path, self.facts.get("bytes"), self.facts.get("crc32"))
+
+
+@dataclass(frozen=True)
+class SealedFile:
+    """A sealed file of events or samples.
+
+    Attributes:
+        number: of the segment. line: of `segments.jsonl`, empty where there is none. facts: what it
+        has. A damaged one has `damaged` in its facts, and in `lost` what its line says that it
+        held. `bytes` is the size of the file, `crc32` the checksum it should have (None: unknown).
+    """
+
+    number: int
+    path: Path
+    line: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+    @cached_property
+    def segment(self) -> Segment | None:
+        """The segment; None where the file is damaged."""
+        facts = self.facts
+        if facts["first_ns"] is None:
+            return None
+        sources = {source: int(counts["events"]) for source, counts in facts["sources"].items()}
+        return Segment(
+            self.number, self.path, "sealed", facts["first_ns"], facts["last_ns"], sources, facts
+        )
+
+    @cached_property
+    def maps(self) -> Sequence[Part]:
+        """Default maps of a file of events, as `maps_of_line`."""
+        return maps_of_line(self.path.parent.parent, self.line, self.number)
 
 
 def write_segment(
@@ -247,6 +281,12 @@ def part_of(directory: Path, line: Mapping[str, Any], number: int, name: str) ->
     )
 
 
+def maps_of_line(directory: Path, line: Mapping[str, Any], number: int) -> Sequence[Part]:
+    """Default maps that a segment has according to its line, lost ones included."""
+    parts = ((name, part_of(directory, line, number, name)) for name in MAP_NAMES)
+    return [part for name, part in parts if part.crc32 is not None or name in line.get("lost", ())]
+
+
 _KIND_OF: Mapping[str, Kind] = {kind: kind for kind in KINDS}
 
 
@@ -273,67 +313,76 @@ _NOTED = Growing(_number)
 
 def sealed_facts(
     directory: Path, kind: Kind, after: int = 0, known: Collection[int] = ()
-) -> Iterator[tuple[int, Path, dict[str, Any]]]:
+) -> Iterator[tuple[int, Path, Mapping[str, Any]]]:
     """(number, file, facts) of sealed segments of events or samples with numbers beyond `after`,
-    ascending, without those `known`.
-
-    As `facts_of_segments` of what `segments.jsonl` says now.
-    """
+    ascending, without those `known`; see `SealedFile`."""
     numbers = [
         number
         for number in sealed_numbers(directory / kind)
         if number > after and number not in known
     ]
-    return facts_of_segments(directory, kind, numbers, noted_segments(directory))
+    for file in sealed_files(directory, kind, numbers, noted_segments(directory)):
+        yield file.number, file.path, file.facts
 
 
-def facts_of_segments(
+def sealed_files(
     directory: Path,
     kind: Kind,
     numbers: Iterable[int],
     lines: Mapping[int, Mapping[str, Any]],
-) -> Iterator[tuple[int, Path, dict[str, Any]]]:
-    """(number, file, facts) of sealed segments of events or samples with these numbers; one that
-    vanished is left out.
+    cache: dict[int, SealedFile] | None = None,
+) -> Iterator[SealedFile]:
+    """Sealed segments of events or samples with these numbers; one that vanished is left out.
 
-    The facts come from the segment's line, or from the file where there is none. A damaged one has
-    `damaged` in its facts, and in `lost` what its line says that it held. `bytes` is the size of
-    the file, `crc32` the checksum it should have (None: unknown).
+    The facts come from the segment's line, or from the file where there is none. `cache`: files by
+    number as an earlier call returned them; it is updated.
     """
+    cache = {} if cache is None else cache
     for number in numbers:
-        path = sealed_file(directory, number, kind)
+        line, file = lines.get(number, _NO_LINE), cache.get(number)
+        path = sealed_file(directory, number, kind) if file is None else file.path
         try:
             status = path.stat()
         except FileNotFoundError:
+            cache.pop(number, None)
             continue
-        line = lines.get(number, {})
-        told, part = (
-            line if kind == "events" else line.get("samples", {}),
-            part_of(directory, line, number, kind),
-        )
-        has_facts = isinstance(told, dict) and isinstance(told.get("sources"), dict)
-        words = known_damage(path, status)
-        if not words and part.crc32 is not None and part.bytes != status.st_size:
-            words = f"it has {status.st_size} bytes, {part.bytes} were written"
-        if words:
-            yield (
-                number,
-                path,
-                {
-                    **_NOTHING,
-                    "damaged": words,
-                    "lost": told if has_facts else {},
-                    "bytes": status.st_size,
-                },
+        if (
+            file is None
+            or file.line is not line
+            or file.facts["bytes"] != status.st_size
+            or known_damage(path, status)
+        ):
+            file = SealedFile(
+                number, path, line, _facts_of(directory, kind, number, path, line, status)
             )
-        elif has_facts and part.bytes == status.st_size:
-            yield number, path, {**told, "bytes": status.st_size, "crc32": part.crc32}
-        else:
-            yield (
-                number,
-                path,
-                {**own_facts(path), "lost": told if has_facts else {}, "bytes": status.st_size},
-            )
+            if "crc32" in file.facts:
+                cache[number] = file
+            else:
+                cache.pop(number, None)
+        yield file
+
+
+def _facts_of(
+    directory: Path,
+    kind: Kind,
+    number: int,
+    path: Path,
+    line: Mapping[str, Any],
+    status: os.stat_result,
+) -> dict[str, Any]:
+    """Facts of a sealed file, see `SealedFile`."""
+    listed, part = (
+        line if kind == "events" else line.get("samples", {}),
+        part_of(directory, line, number, kind),
+    )
+    has_facts = isinstance(listed, dict) and isinstance(listed.get("sources"), dict)
+    words = known_damage(path, status)
+    if not words and part.crc32 is not None and part.bytes != status.st_size:
+        words = f"it has {status.st_size} bytes, {part.bytes} were written"
+    if not words and has_facts and part.bytes == status.st_size:
+        return {**listed, "bytes": status.st_size, "crc32": part.crc32}
+    facts = {**_NOTHING, "damaged": words} if words else own_facts(path)
+    return {**facts, "lost": listed if has_facts else {}, "bytes": status.st_size}
 
 
 def unlisted(
@@ -369,6 +418,7 @@ def _is_listed(lines: Mapping[int, Mapping[str, Any]], number: int, kind: Kind) 
     return isinstance(sizes, dict) and isinstance(sizes.get(kind), int)
 
 
+_NO_LINE: Mapping[str, Any] = {}
 _NOTHING: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_ns": None}
 
 

@@ -214,6 +214,15 @@ class TargetPart(Model):
     tables: list[Grid]
 
 
+class SessionsPart(Model):
+    """Arms that were not measured in turn, or results directories that are compared: what follows
+    for the changes, and in what the arms differ."""
+
+    title: str
+    sentences: list[Sentence]
+    tables: list[Grid]
+
+
 class MethodPart(Model):
     """How one kind of number came about."""
 
@@ -224,7 +233,8 @@ class MethodPart(Model):
 
 class Payload(Model):
     """Everything that the page shows before a run is opened. `elsewhere`: metrics that were
-    observed and have no section."""
+    observed and have no section. `sessions`: null where arms were measured in turn in one
+    results directory."""
 
     schema_version: int = SCHEMA
     generator: str
@@ -233,6 +243,7 @@ class Payload(Model):
     origin: str
     created: str
     variants: list[VariantInfo]
+    sessions: SessionsPart | None
     summary: list[SummaryPart]
     levels: list[LevelCount]
     reasons: list[ReasonGroup]

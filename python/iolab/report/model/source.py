@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ...results.evidence.completeness import Standing
 from ...results.evidence.manifest import Manifest
 from ...results.evidence.model import Histogram, Run, Series
+from ...results.open.profiles import Profile
 
 Progress = Callable[[str], object]
 """Called with what is done next, as a phrase such as "comparing write.iops"."""
@@ -19,7 +20,7 @@ class Source(Protocol):
 
     @property
     def path(self) -> Path:
-        """The results directory."""
+        """The results directory, or the directory that all of several are below."""
         ...
 
     @property
@@ -57,12 +58,22 @@ class Source(Protocol):
         """Windows between marks, as runs; ResultsError where there are none."""
         ...
 
-    def environment(self) -> dict[str, Any]:
-        """`{"fingerprint": ..., "facts": ...}` of the host, or empty."""
+    def home(self, run: Run) -> Path:
+        """The results directory of a run: that of its host, where results are of several hosts."""
+        ...
+
+    def profiles(self) -> tuple[list[Profile], list[str]]:
+        """Profiles in order of their runs, and notes on those that cannot be read."""
         ...
 
     def environments(self) -> Mapping[str, dict[str, Any]]:
-        """The same of each host; that of a single one under an empty name."""
+        """`{"fingerprint": ..., "facts": ...}` of each host or results directory, by the name
+        before the names of its runs; that of a single one under an empty name."""
+        ...
+
+    def manifests(self) -> Mapping[str, Manifest]:
+        """The manifest of each results directory by its label; that of a single one under an empty
+        name."""
         ...
 
 

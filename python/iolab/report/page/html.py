@@ -17,6 +17,7 @@ from ...untrusted_text import html, page_json
 from ..model.map_payload import Maps, RunMap
 from ..model.payload import Details, Payload
 from ..model.profile_payload import Profiles
+from ..words.phrases import SPACE
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -138,9 +139,14 @@ def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | No
     parts = [
         f"<main><h1>{html(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"
     ]
-    for part in payload.summary:
-        items = "".join(f"<li>{html(sentence.text)}</li>" for sentence in part.sentences)
-        parts.append(f"<h2>{html(part.title)}</h2><ul>{items}</ul>")
+    statements = [(part.title, part.sentences) for part in payload.summary]
+    if payload.sessions is not None:
+        statements.insert(0, (payload.sessions.title, payload.sessions.sentences))
+    for title, sentences in statements:
+        items = "".join(
+            f"<li>{html(sentence.text.replace(SPACE, ' '))}</li>" for sentence in sentences
+        )
+        parts.append(f"<h2>{html(title)}</h2><ul>{items}</ul>")
     if maps is not None and maps.cells:
         lines = dict.fromkeys(
             _map_line(payload, cell.title, part.of[place], each.events)

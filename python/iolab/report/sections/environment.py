@@ -123,32 +123,36 @@ def jobs(runs: Sequence[Run]) -> list[TextBlock]:
 def reproduce(results: Source) -> list[TextBlock]:
     """Commands that make the results again, and one run's command as an example."""
     blocks = []
-    if results.manifest.reproduce:
-        blocks.append(TextBlock(title="these results", text=shlex.join(results.manifest.reproduce)))
+    for label, manifest in results.manifests().items():
+        if manifest.reproduce:
+            title = f"results {label}" if label else "these results"
+            blocks.append(TextBlock(title=title, text=shlex.join(manifest.reproduce)))
     first = next((run for run in results.runs if run.plan.command), None)
     if first is not None:
         blocks.append(TextBlock(title=f"run {first.id}", text=shlex.join(first.plan.command)))
-    if results.manifest.source:
-        blocks.append(TextBlock(title="imported from", text=results.manifest.source))
-    layout = results.manifest.layout
-    if layout:
-        blocks.append(
-            TextBlock(
-                title="layout of its paths",
-                text=layout if isinstance(layout, str) else "\n".join(layout),
+    for label, manifest in results.manifests().items():
+        prefix = f"{label}: " if label else ""
+        if manifest.source:
+            blocks.append(TextBlock(title=f"{prefix}imported from", text=manifest.source))
+        if layout := manifest.layout:
+            blocks.append(
+                TextBlock(
+                    title=f"{prefix}layout of its paths",
+                    text=layout if isinstance(layout, str) else "\n".join(layout),
+                )
             )
-        )
     return blocks
 
 
-def study_text(results: Source) -> TextBlock | None:
-    """The resolved study, as JSON; None for imported results."""
-    study = results.manifest.study
-    return (
-        None
-        if study is None
-        else TextBlock(
-            title="study, every default filled in",
-            text=json.dumps(study, indent=2, ensure_ascii=False, default=str),
-        )
-    )
+def studies(results: Source) -> list[TextBlock]:
+    """The resolved studies, as JSON; none of imported results. Equal ones are shown once."""
+    labels: dict[str, list[str]] = {}
+    for label, manifest in results.manifests().items():
+        if manifest.study is not None:
+            text = json.dumps(manifest.study, indent=2, ensure_ascii=False, default=str)
+            labels.setdefault(text, []).append(label)
+    title = "study, every default filled in"
+    return [
+        TextBlock(title=f"{title}: {list_text(names)}" if names != [""] else title, text=text)
+        for text, names in labels.items()
+    ]

@@ -138,17 +138,15 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
         logged = read_io_log(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
         own: tuple[int, int] | None = None
         if "recording" in logged:
-            path = _inside(_home(results, run), logged["recording"])
+            path = _inside(results.home(run), logged["recording"])
             own = _told(logged) or span(path, str(logged.get("label")))
             if own is not None:
                 found.append(Recorded(place, run, "fio", path, *own))
         watched = run.plan.extra.get("recording")
         if isinstance(watched, dict) and "path" in watched:
-            path = _inside(_home(results, run), watched["path"])
+            path = _inside(results.home(run), watched["path"])
             marked = span(path, str(watched.get("mark")))
-            same = (
-                "recording" in logged and _inside(_home(results, run), logged["recording"]) == path
-            )
+            same = "recording" in logged and _inside(results.home(run), logged["recording"]) == path
             when = (
                 (own if same else None)
                 or _ahead(own or run.plan.window, watched.get("ahead_ns"))
@@ -170,11 +168,6 @@ def _ahead(window: tuple[int, int] | None, ahead_ns: object) -> tuple[int, int] 
     set back."""
     by = ahead_ns if isinstance(ahead_ns, int) else 0
     return None if window is None else (window[0] + by, window[1] + by)
-
-
-def _home(results: Source, run: Run) -> Path:
-    """The directory of the run's own host, where the results are of several."""
-    return results.path / run.id.rpartition("/")[0]
 
 
 def _inside(results: Path, name: object) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ...compare.profile_words import percent, points, remarks, sampled, spent
 from ...compare.profiles import LEAST_SHARE, CellProfiles, cells_of, change
-from ...results.open.profiles import Profile, read_profiles
+from ...results.open.profiles import Profile
 from ..model.profile_payload import (
     ProfileCell,
     ProfileChange,
@@ -27,9 +27,7 @@ METHOD = (
 
 def run_profiles(results: Source) -> Profiles | None:
     """The profiles of the results; None where there are none and none was to be."""
-    if not results.path.is_dir():
-        return None
-    found, notes = read_profiles(results.path)
+    found, notes = results.profiles()
     if not found and not notes:
         return None
     cells = cells_of(found, results.manifest.baseline, results.manifest.variants)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...compare.model import Cell, Change, Comparison, Key, Summary
-from ...compare.render.words import Scale, scale_for
+from ...compare.render.words import REASONS, Scale, scale_for
 from ...metrics import Metric
 from ..model.payload import Table, TableCell, TableColumn, TableGroup, TableRow, Tone
 from ..words.phrases import (
@@ -58,7 +58,9 @@ class _Maker:
         self.others = [variant for variant in comparison.variants if variant != comparison.baseline]
         # one pair everywhere: the page says so once, and a column that repeats it says nothing
         self.tested = any(
-            cell.change is not None and cell.change.low is not None for cell in comparison.cells
+            cell.change is not None
+            and (cell.change.low is not None or cell.change.reason is not None)
+            for cell in comparison.cells
         )
 
     def table(self, level: Key) -> Table:
@@ -181,6 +183,11 @@ def outcome_cell(change: Change | None) -> TableCell | None:
     if change is None:
         return None
     pairs = f"n = {change.pairs}" + (f", {change.dropped} left out" if change.dropped else "")
+    if change.sessions is not None:
+        counts = " against ".join(map(str, change.sessions))
+        pairs = f"sessions: {counts}" + (f", {change.dropped} left out" if change.dropped else "")
+    if change.reason is not None:
+        return TableCell(text=f"~ {REASONS[change.reason]}", sub=pairs)
     if change.low is None:
         return TableCell(text="no interval", sub=pairs)
     if change.decided:

@@ -165,6 +165,7 @@ def _title(here: Sequence[Run], everywhere: Sequence[Run]) -> str:
         found = {level_text(run.factors.get(name)): run.factors.get(name) for run in here}
         if len(found) == 1 < len({level_text(run.factors.get(name)) for run in everywhere}):
             said.append(place_text([name], tuple(found.values())))
+    said = list(dict.fromkeys(said))
     return f"{', '.join(said) or 'all'} ({count_text(len(here), 'run')})"
 
 

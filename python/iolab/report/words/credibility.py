@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...compare.model import Comparison
+from ...compare.model import CONFOUNDED, Comparison
 from ...results.evidence.model import Run
 from ...verdict import Level
 from ..model.payload import Sentence
@@ -14,8 +14,8 @@ from .phrases import change_text, count_text, list_text
 MOST_RUNS = 3
 """Runs named in one sentence; more are counted."""
 
-SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped"}
-"""Warnings of the comparison that the summary says in words of its own."""
+SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped", CONFOUNDED}
+"""Warnings of the comparison that the report states in its own words."""
 
 
 def trust(
@@ -33,7 +33,7 @@ def trust(
         for cell in comparison.cells
         if cell.change is not None
     ]
-    if changes and all(change.low is None for change in changes):
+    if changes and all(change.low is None and change.reason is None for change in changes):
         sentences.append(
             Sentence(
                 tone="caution",
@@ -53,10 +53,15 @@ def trust(
         default=0,
     )
     if dropped:
+        is_by_sessions = any(change.sessions is not None for change in changes)
+        what = count_text(dropped, "run" if is_by_sessions else "pair")
+        why = "INVALID, or without a run of the other arm"
         sentences.append(
             Sentence(
                 tone="caution",
-                text=f"{count_text(dropped, 'pair')} left the estimates because one side was INVALID or missing.",
+                text=f"{what} left out: {why}."
+                if is_by_sessions
+                else f"{what} left the estimates because one side was INVALID or missing.",
             )
         )
     for comparison in comparisons:
@@ -80,13 +85,23 @@ def trust(
                 text=f"The offered rate was not reached in {count_text(saturated, 'cell')} (saturated, marked)."
             )
         )
-    seen: set[str] = set()
+    return [
+        *sentences,
+        *(Sentence(text=_full_stop(text), tone="caution") for text in _warnings(comparisons)),
+    ]
+
+
+def _warnings(comparisons: Sequence[Comparison]) -> list[str]:
+    """Each warning once; one about several metrics names all of them."""
+    metrics: dict[str, list[str]] = {}
     for comparison in comparisons:
+        prefix = f"{comparison.metric.name}: "
         for warning in comparison.warnings:
-            if warning.text not in seen and warning.code not in SAID_HERE:
-                seen.add(warning.text)
-                sentences.append(Sentence(text=_full_stop(warning.text), tone="caution"))
-    return sentences
+            if warning.code not in SAID_HERE:
+                names = metrics.setdefault(warning.text.removeprefix(prefix), [])
+                if warning.text.startswith(prefix):
+                    names.append(comparison.metric.name)
+    return [f"{list_text(names)}: {text}" if names else text for text, names in metrics.items()]
 
 
 def _saturated(comparisons: Sequence[Comparison]) -> int:

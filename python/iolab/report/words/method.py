@@ -37,6 +37,8 @@ METHOD = (
             "~ marks a change that is not significant. That does not prove that nothing changed: the interval says which changes are "
             "excluded, and “needs” says how many blocks would confirm a change of the size seen with 80 % power.",
             "A single pair of runs has no interval and no test.",
+            "Arms that were not measured in turn are compared by their sessions: contiguous runs of one arm on one boot. With a single "
+            "session of an arm the change is confounded with time: it contains the difference of the sessions, and is never significant.",
         ],
     ),
     MethodPart(

@@ -3,10 +3,11 @@ know before believing it."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ...compare.model import Cell, Change, Comparison, Summary
-from ...compare.render.words import scale_for
+from ...compare.render.words import REASONS, scale_for
 from ...results.evidence.model import Run
 from ..model.payload import Sentence, SummaryPart, Tone
 from .credibility import trust
@@ -124,7 +125,7 @@ def _moved_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
         return _single_words(comparison, changes[0])
     return (
         _decided_words(changes)
-        if any(change.low is not None for change in changes)
+        if any(change.low is not None or change.reason is not None for change in changes)
         else _estimate_words(comparison, changes)
     )
 
@@ -137,10 +138,13 @@ def _single_words(comparison: Comparison, change: Change) -> str:
     words = change_with_interval(change, comparison) + tested
     if change.decided:
         return words
+    if change.reason is not None:
+        return f"{REASONS[change.reason]}: {words} within session only"
+    unit = count_text(change.blocks_needed or 0, "block")
+    if change.sessions is not None:
+        unit = f"{count_text(change.blocks_needed or 0, 'session')} of each arm"
     needed = (
-        ""
-        if change.blocks_needed is None
-        else f"; about {count_text(change.blocks_needed, 'block')} would confirm one of this size"
+        "" if change.blocks_needed is None else f"; about {unit} would confirm one of this size"
     )
     return f"no significant change: {words}{needed}"
 
@@ -148,20 +152,25 @@ def _single_words(comparison: Comparison, change: Change) -> str:
 def _decided_words(changes: Sequence[Change]) -> str:
     """Counts of cells with an interval, by the direction of significant changes."""
     of = len(changes)
+    reasons = {change.reason for change in changes}
+    if len(reasons) == 1 and (reason := reasons.pop()) is not None:
+        return f"{REASONS[reason]} in {'the only cell' if of == 1 else f'each of {of} cells'}"
     rose = sum(change.decided and change.value > 0 for change in changes)
     fell = sum(change.decided and change.value < 0 for change in changes)
-    single = sum(change.low is None for change in changes)
-    open_ = of - rose - fell - single
+    single = sum(change.low is None and change.reason is None for change in changes)
+    confounded = [REASONS[change.reason] for change in changes if change.reason is not None]
+    open_ = of - rose - fell - single - len(confounded)
+    without = f", {single} without an interval" if single else ""
+    without += "".join(f", {reason} in {number}" for reason, number in Counter(confounded).items())
     if not rose and not fell:
-        words = f"no significant change ({count_text(of, 'cell')})"
-        return words + (f", {single} without an interval" if single else "")
+        return f"no significant change ({count_text(of, 'cell')}){without}"
     parts = [
         f"{word} in {number}" for word, number in (("higher", rose), ("lower", fell)) if number
     ]
     words = f"significantly {' and '.join(parts)} of {count_text(of, 'cell')}"
     if open_:
         words += f", not significant in {open_}"
-    return words + (f", {single} without an interval" if single else "")
+    return words + without
 
 
 def _estimate_words(comparison: Comparison, changes: Sequence[Change]) -> str:

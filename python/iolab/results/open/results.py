@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ResultsError
 from ...formats.core.tables import FioOutput
@@ -20,6 +20,9 @@ from .cache import FILE as CACHE_FILE
 from .cache import evidence_key, notes_and_table, read_cache, table_of, write_caches
 from .cache_details import Details, detail_tables, read_details
 from .multi_host import begun_on, joined_manifest, joined_runs, read_hosts
+
+if TYPE_CHECKING:
+    from .profiles import Profile
 
 Progress = Callable[[int, int], None]
 """Called with (runs read, runs in all) while evidence is read."""
@@ -210,6 +213,20 @@ class Results:
                 hint="a study's [workload.steps] makes it rise",
             )
         return found
+
+    def home(self, run: Run) -> Path:
+        """The results directory of a run: that of its host, where results are of several hosts."""
+        return self.path / run.id.rpartition("/")[0]
+
+    def profiles(self) -> tuple[list[Profile], list[str]]:
+        """Profiles in order of their runs, and notes on those that cannot be read."""
+        from .profiles import read_profiles
+
+        return read_profiles(self.path)
+
+    def manifests(self) -> dict[str, Manifest]:
+        """The manifest under an empty name."""
+        return {"": self.manifest}
 
     def environment(self) -> dict[str, Any]:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint",

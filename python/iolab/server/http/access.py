@@ -177,7 +177,7 @@ class Guard:
         if not self._door.let_in(headers):
             return (
                 401,
-                "the token is missing or wrong: open the address that iolab printed",
+                "the token is missing or wrong: open the address that iolab printed, or send the header Authorization: Bearer TOKEN",
                 [(b"www-authenticate", b"Bearer")],
             )
         if scope["method"] in _READS:

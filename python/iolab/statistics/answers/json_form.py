@@ -76,7 +76,7 @@ def averaged(answer: Stack) -> bool:
         answer.averages is not None
         and counter is not None
         and counter.mean
-        and answer.statistic.breakdown == counter.object
+        and answer.statistic.breakdown in counter.objects
     )
 
 

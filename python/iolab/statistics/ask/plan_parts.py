@@ -45,8 +45,8 @@ def event_parts(window: Window, *, sealed: bool = True) -> list[Part]:
 def map_parts(window: Window, files: MapFiles) -> list[Part]:
     """Segment maps, and the events that are not sealed yet."""
     known = window.snap.recording.catalogue().segments.lines
-    paths = [part.path for part, _ in files.paths]
-    lines = [known[int(path.stem)] for path in paths]
+    paths = [file.part.path for file in files.files]
+    lines = [known[file.number] for file in files.files]
     return [
         _files_part(
             "segment maps", paths, [(line["first_ns"], line["last_ns"] + 1) for line in lines]

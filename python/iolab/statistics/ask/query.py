@@ -556,7 +556,7 @@ def _map_files(window: Window, asked: Statistic) -> segment_maps.MapFiles | None
     if asked.entry.measure != "ops" or not known or not segment_maps.suits(window, asked.filters):
         return None
     files = segment_maps.files_of(window, "latency")
-    return files if files is not None and files.paths else None
+    return files if files is not None and files.files else None
 
 
 def _why_no_maps(window: Window, asked: Statistic) -> str:

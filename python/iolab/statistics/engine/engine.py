@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,19 +101,22 @@ class Engine:
     """
 
     def __init__(self, place: Path, threads: int = THREADS) -> None:
+        self.place = place
+        self._threads = threads
+        self._folders: dict[Path, int] = {}
+        self._attached: list[Path] = []
+        self._halt = HALT.get()
+        self._go_on()
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """Opened when it is first needed: that takes longer than to add up what is remembered."""
         import duckdb
 
-        self.place = place
-        self._folders: dict[Path, int] = {}
-        self._errors = duckdb.Error
-        self._memory = duckdb.OutOfMemoryException
-        self._interrupt = duckdb.InterruptException
-        self._unreadable = duckdb.IOException
-        self._attached: list[Path] = []
-        self._connection: duckdb.DuckDBPyConnection = duckdb.connect(
+        connection = duckdb.connect(
             ":memory:",
             config={
-                "threads": threads,
+                "threads": self._threads,
                 "memory_limit": MEMORY,
                 "temp_directory": "",
                 "autoinstall_known_extensions": False,
@@ -123,20 +127,21 @@ class Engine:
         # a progress bar would be drawn among the data. In a notebook without ipywidgets DuckDB has
         # disabled it, and refuses every setting of it
         with suppress(duckdb.InvalidInputException):
-            self._connection.execute("SET enable_progress_bar = false")
-        self._connection.execute("SET lock_configuration = true")
-        self._halt = HALT.get()
-        if self._halt is not None and not self._halt.begin(self._connection):
-            self._connection.close()
+            connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET lock_configuration = true")
+        if self._halt is not None and not self._halt.begin(connection):
+            connection.close()
             raise self._given_up()
+        return connection
 
     def __enter__(self) -> Engine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._halt is not None:
-            self._halt.end(self._connection)
-        self._connection.close()
+        if "_connection" in self.__dict__:
+            if self._halt is not None:
+                self._halt.end(self._connection)
+            self._connection.close()
         while self._folders:
             os.close(self._folders.popitem()[1])
 
@@ -144,15 +149,15 @@ class Engine:
         """Make a table or stream known as `name`, a word of this package."""
         self._connection.register(name, held)
 
-    def files(self, name: str, parts: Sequence[Part]) -> None:
-        """Make Parquet files of one schema known as `name`, a word of this package. DamagedError
-        where one is not what was written: DuckDB checks nothing itself."""
+    def files(self, name: str, parts: Sequence[Part], *, is_named: bool = False) -> None:
+        """Make Parquet files of one schema known as `name`, a word of this package; with the name
+        of the file in the column `filename` where `is_named`. DamagedError where one is not what
+        was written: DuckDB checks nothing itself."""
         check(parts)
         self._attached += [part.path for part in parts]
         with self._telling():
-            self._connection.read_parquet([self._plain(part.path) for part in parts]).create_view(
-                name
-            )
+            paths = [self._plain(part.path) for part in parts]
+            self._connection.read_parquet(paths, filename=is_named).create_view(name)
 
     def _plain(self, path: Path) -> str:
         """A path in which DuckDB takes no sign for a pattern, a home directory or a protocol: by a
@@ -202,37 +207,43 @@ class Engine:
     def _telling(self) -> Iterator[None]:
         """What DuckDB raises as this package's errors, and Ctrl-C, of which it makes errors of its
         own, as KeyboardInterrupt."""
+        import duckdb
+
         try:
             with heeding(self._connection.interrupt):
                 yield
-        except (self._errors, RuntimeError) as error:
+        except (duckdb.Error, RuntimeError) as error:
             if self._is_interrupt(error):
                 raise KeyboardInterrupt from None
-            if isinstance(error, self._errors):
+            if isinstance(error, duckdb.Error):
                 raise self._refused(error) from None
             raise
 
     def _is_interrupt(self, error: Exception) -> bool:
         """Whether an error is Ctrl-C: during a statement, or while a stream was read, whose
         exceptions are told as words alone."""
-        if isinstance(error, self._interrupt):
+        import duckdb
+
+        if isinstance(error, duckdb.InterruptException):
             return self._halt is None or not self._halt.over
-        if isinstance(error, self._errors):
+        if isinstance(error, duckdb.Error):
             return _CTRL_C.search(str(error)) is not None
         return "Query interrupted" in str(error)
 
     def _refused(self, error: Exception) -> IolabError:
         """DuckDB's words as an error with its place."""
+        import duckdb
+
         words = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        if isinstance(error, self._interrupt):
+        if isinstance(error, duckdb.InterruptException):
             return self._given_up()
-        if isinstance(error, self._memory):
+        if isinstance(error, duckdb.OutOfMemoryException):
             return IolabError(
                 f"the answer needs more than {MEMORY} of memory",
                 where=self.place,
                 hint="ask for less time, a longer interval, or fewer keys",
             )
-        if isinstance(error, self._unreadable):
+        if isinstance(error, duckdb.IOException):
             deleted = next((path for path in self._attached if not path.exists()), None)
             if deleted is not None:
                 return DamagedError("was deleted while it was read", where=deleted)

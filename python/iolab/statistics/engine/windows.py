@@ -27,8 +27,8 @@ class Window:
 
     Attributes:
         snap: of the recording. source: of the events.
-        first_ns, until_ns: the span. cut: whether it was asked for, so that events beyond it exist
-        or may exist. base_ns: start of the column with first_ns. interval_ns: length of a column;
+        first_ns, until_ns: the span. cuts_first, cuts_until: whether it was asked for, so that
+        events before or after it exist or may exist. base_ns: start of the column with first_ns. interval_ns: length of a column;
         columns: how many. earlier: whether it holds time of which only default maps remain.
         recorded: when it recorded the source within the span, None where nobody knows. losses: what
         was lost within it.
@@ -38,11 +38,17 @@ class Window:
     source: str
     first_ns: int
     until_ns: int
-    cut: bool
+    cuts_first: bool
+    cuts_until: bool
     interval_ns: int
     earlier: bool
     recorded: tuple[Span, ...] | None
     losses: Losses
+
+    @property
+    def cut(self) -> bool:
+        """Whether events beyond the span exist or may exist."""
+        return self.cuts_first or self.cuts_until
 
     @property
     def base_ns(self) -> int:
@@ -117,7 +123,6 @@ def window_of(
             where=snap.place,
             hint="it must begin before it ends, and meet what was recorded",
         )
-    cut = (from_ns is not None and from_ns > first) or (until_ns is not None and until_ns <= last)
     interval = interval_ns if interval_ns is not None else round_interval(low, high - 1, columns)
     own = None if spans is None else without(spans, snap.recording.holes(snap.kind, source))
     recorded = None if own is None else tuple(clipped(own, (low, high)))
@@ -126,7 +131,8 @@ def window_of(
         source,
         low,
         high,
-        cut,
+        from_ns is not None and from_ns > first,
+        until_ns is not None and until_ns <= last,
         interval,
         earlier is not None,
         recorded,

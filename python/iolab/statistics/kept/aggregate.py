@@ -59,6 +59,7 @@ class Making:
             segment.first_ns,
             segment.last_ns + 1,
             False,
+            False,
             SECOND,
             False,
             None,

@@ -387,7 +387,14 @@ def _plan(window: Window, held: Held, *, free: bool) -> _Plan:
             f"earlier times are kept by sums of {tier.name} alone: ask for columns of a multiple of that"
         )
     return _Plan(
-        replace(window, first_ns=first, until_ns=until, interval_ns=interval, cut=True),
+        replace(
+            window,
+            first_ns=first,
+            until_ns=until,
+            interval_ns=interval,
+            cuts_first=True,
+            cuts_until=True,
+        ),
         tiers,
         tuple(notes),
     )
@@ -416,7 +423,7 @@ def _maps_do(window: Window, asked: Statistic) -> bool:
     if asked.entry.measure != "ops" or not fields or not segment_maps.suits(longer, asked.filters):
         return False
     maps = segment_maps.files_of(longer, y)
-    return maps is not None and 0 < len(maps.paths) <= MANY_MAPS
+    return maps is not None and 0 < len(maps.files) <= MANY_MAPS
 
 
 def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int], ...] | None:

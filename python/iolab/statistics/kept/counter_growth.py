@@ -46,6 +46,7 @@ def from_samples(
         first,
         until,
         False,
+        False,
         SECOND,
         False,
         None,

@@ -84,6 +84,10 @@ counters are nearer."""
 
 _DISKS = "counters: a sum holds whole disks; partitions and devices made of others (dm, md, loop) are shown on request"
 _LINKS = "a sum holds interfaces to the outside; loopback, bridges, bonds and virtual ones are shown on request"
+_NFS_CLIENT = (
+    "mounts of NFS that the recorded machine has; a file system that is mounted at several places counts "
+    "once; an operation counts when its reply has arrived"
+)
 _ARC = "the machine's one ARC, all pools together"
 _TXG = "groups that were done; one that came and went between two readings is lost, and counted as such"
 
@@ -209,6 +213,48 @@ CATALOGUE = {
             True,
             _NFS,
             covers=_EVENTS,
+        ),
+        _counted(
+            "nfs.client.ops",
+            "ops",
+            "1/s",
+            "operations of NFS mounts, by server, mount and procedure",
+            counter_catalogue.NFS_CLIENT_OPS,
+            _NFS_CLIENT,
+        ),
+        _counted(
+            "nfs.client.bytes",
+            "bytes",
+            "B/s",
+            "data that NFS mounts read from and wrote to their servers",
+            counter_catalogue.NFS_CLIENT_BYTES,
+            f"{_NFS_CLIENT}; data alone, of the procedures READ and WRITE",
+        ),
+        _counted(
+            "nfs.client.traffic",
+            "bytes",
+            "B/s",
+            "RPC messages of NFS mounts, in and out",
+            counter_catalogue.NFS_CLIENT_TRAFFIC,
+            f"{_NFS_CLIENT}; headers are included",
+        ),
+        _counted(
+            "nfs.client.latency",
+            "level",
+            "ns",
+            "mean latency of operations of NFS mounts, by phase",
+            counter_catalogue.NFS_CLIENT_LATENCY,
+            f"{_NFS_CLIENT}; the kernel counts milliseconds; queue: until the request is sent; server: until "
+            "the reply, the network included; other: the client's own work",
+        ),
+        _counted(
+            "nfs.client.errors",
+            "errors",
+            "1/s",
+            "errors, retransmissions and timeouts of NFS mounts",
+            counter_catalogue.NFS_CLIENT_ERRORS,
+            f"{_NFS_CLIENT}; errors include expected ones, such as a LOOKUP of a file that does not exist; "
+            "kernels before 5.3 do not count errors",
         ),
         _entry(
             "app",

@@ -44,7 +44,8 @@ class Counter:
         fields that the kernel lets fall a little; that is no growth rather than a new start.
         mapped: whether it has a map of how many objects were how busy.
         always: the object that every reading has, where the others are left out while they do
-        nothing; None where all are always there.
+        nothing; None where all are always there. within: further fields that objects' names hold
+        after the first, with tabs between.
     """
 
     source: str
@@ -58,6 +59,7 @@ class Counter:
     unsteady: tuple[str, ...] = ()
     mapped: bool = False
     always: str | None = None
+    within: tuple[str, ...] = ()
 
     @property
     def apart(self) -> tuple[str, ...]:
@@ -67,7 +69,18 @@ class Counter:
     @property
     def filters(self) -> tuple[str, ...]:
         """Fields that conditions may name."""
-        return (*self.apart, *([self.object] if self.object else []))
+        return (*self.apart, *self.objects)
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """Fields that objects' names hold."""
+        return (*([self.object] if self.object else []), *self.within)
+
+    def object_value(self, name: str, field: str) -> str:
+        """An object's value of a field of `objects`; "" where its name has none."""
+        if not self.within:
+            return name
+        return dict(zip(self.objects, name.split("\t"), strict=False)).get(field, "")
 
     def value(self, part: Part, field: str) -> str:
         """A part's value of a field of `apart`."""
@@ -184,6 +197,45 @@ IP_BYTES = Counter(
     "direction",
     "peer",
     always=UNNAMED,
+)
+
+
+def _nfs_client(
+    *parts: Part, part: str | None = None, scale: float = 1.0, mean: bool = False
+) -> Counter:
+    return Counter(
+        "nfs-client",
+        parts,
+        part,
+        "server",
+        scale,
+        over=("ops",) if mean else (),
+        mean=mean,
+        always="",
+        within=("mount", "procedure"),
+    )
+
+
+NFS_CLIENT_OPS = _nfs_client(Part("op", ("ops",)))
+NFS_CLIENT_BYTES = _nfs_client(
+    Part("read", ("read_bytes",)), Part("write", ("written_bytes",)), part="op"
+)
+NFS_CLIENT_TRAFFIC = _nfs_client(
+    Part("in", ("received_bytes",)), Part("out", ("sent_bytes",)), part="direction"
+)
+NFS_CLIENT_LATENCY = _nfs_client(
+    Part("queue", ("queue_ms",)),
+    Part("server", ("rtt_ms",)),
+    Part("other", ("execute_ms",), ("queue_ms", "rtt_ms")),
+    part="phase",
+    scale=1e6,
+    mean=True,
+)
+NFS_CLIENT_ERRORS = _nfs_client(
+    Part("error", ("errors",)),
+    Part("retransmission", ("transmissions",), ("ops",)),
+    Part("timeout", ("timeouts",)),
+    part="kind",
 )
 
 FILE_SYSTEMS = Counter(

@@ -64,6 +64,7 @@ COUNTED = {
         "result",
         "access",
         "phase",
+        "server",
     )
 }
 """Fields that counters alone have."""

@@ -107,11 +107,9 @@ def parts_of(asked: Statistic) -> list[Part]:
 def is_parted(asked: Statistic) -> bool:
     """Whether it takes each object's own readings, not the machine's sum."""
     counter = asked.entry.counter
-    narrowed = counter is not None and any(each.field == counter.object for each in asked.filters)
-    return (
-        narrowed
-        or asked.breakdown == UTILIZATION.name
-        or (counter is not None and asked.breakdown == counter.object)
+    fields = {asked.breakdown, *(each.field for each in asked.filters)}
+    return asked.breakdown == UTILIZATION.name or (
+        counter is not None and not fields.isdisjoint(counter.objects)
     )
 
 
@@ -125,7 +123,15 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
         else asked_for
     )
     found = _filled(
-        [each for each in spreads if _meets(each.object, asked.filters, counter.object)],
+        counter,
+        [
+            each
+            for each in spreads
+            if all(
+                _meets(counter.object_value(each.object, field), asked.filters, field)
+                for field in counter.objects
+            )
+        ],
         next((each for each in spreads if each.object == counter.always), None),
     )
     named = any(each.field == counter.object and each.sign == "=" for each in asked.filters)
@@ -135,19 +141,21 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
         else objects.summed(counter.object or "", (each.object for each in found))
     )
     kept = [each for each in found if each.object in held]
-    wanted = [
-        objects.meant(each.field, str(value))
-        for each in asked.filters
-        if each.field == counter.object
-        for value in each.values
+    notes = [
+        *_notes(asked, counter, found, held, [part for part in asked_for if part not in parts])
     ]
-    notes = (
-        *_notes(asked, counter, found, held, [part for part in asked_for if part not in parts]),
-        *objects.missing(counter.object or "", wanted, (each.object for each in spreads)),
-    )
+    for condition in asked.filters:
+        if condition.field in counter.objects:
+            wanted = [objects.meant(condition.field, str(value)) for value in condition.values]
+            there = {
+                counter.object_value(each.object, condition.field)
+                for each in spreads
+                if not counter.within or each.object != counter.always
+            }
+            notes += objects.missing(condition.field, wanted, there)
     if asked.breakdown == UTILIZATION.name:
-        return _map(kept, window, notes)
-    return _over_time(asked, counter, parts, found, kept, window, notes)
+        return _map(kept, window, tuple(notes))
+    return _over_time(asked, counter, parts, found, kept, window, tuple(notes))
 
 
 def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
@@ -160,7 +168,7 @@ def _wanted(part: Part, counter: Counter, filters: Sequence[Filter]) -> bool:
     return all(_meets(counter.value(part, field), filters, field) for field in counter.apart)
 
 
-def _filled(found: list[Spread], always: Spread | None) -> list[Spread]:
+def _filled(counter: Counter, found: list[Spread], always: Spread | None) -> list[Spread]:
     """Objects that did nothing are not in every reading: what each of them did is known whenever
     the one is that always is there."""
     if always is None:
@@ -173,7 +181,10 @@ def _filled(found: list[Spread], always: Spread | None) -> list[Spread]:
                 amounts={part: np.zeros_like(amount) for part, amount in always.amounts.items()},
             )
         ]
-    return [replace(each, over=always.over, covered=always.covered) for each in found]
+    return [
+        replace(each, over=each.over if counter.over else always.over, covered=always.covered)
+        for each in found
+    ]
 
 
 def _meets(value: str, filters: Sequence[Filter], field: str | None) -> bool:
@@ -258,7 +269,11 @@ def _over_time(
     # a window within one interval between readings has them at neither end
     if not found and not window.snap.bounds(counter.source):
         raise FormatError(f"holds no counters of {counter.source}", where=window.snap.place)
-    held = {each.object for each in kept}
+    held = {
+        counter.object_value(each.object, asked.breakdown)
+        for each in kept
+        if asked.breakdown in counter.objects
+    }
     common: dict[str, Any] = {
         "statistic": asked,
         "unit": asked.entry.unit,
@@ -298,7 +313,11 @@ def _over_time(
             for value in dict.fromkeys(counter.value(part, asked.breakdown) for part in parts)
         ]
     else:
-        rows = [(each.object, *told([each], parts)) for each in found]
+        of_value: dict[str, list[Spread]] = {}
+        for each in found:
+            value = counter.object_value(each.object, asked.breakdown)
+            of_value.setdefault(value, []).append(each)
+        rows = [(value, *told(spreads, parts)) for value, spreads in of_value.items()]
         # what is made of others and did nothing is no news
         rows = [
             row
@@ -326,7 +345,7 @@ def _add_up(
 ) -> bool:
     """Whether the keys of a stack are parts of a whole: no partition beside its disk, no total
     beside what it holds, no mean of several."""
-    if asked.breakdown == counter.object:
+    if asked.breakdown in counter.objects:
         return (
             not counter.mean
             and held.issuperset(keys)

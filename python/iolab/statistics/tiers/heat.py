@@ -87,7 +87,7 @@ def maps_of(
     files = segment_maps.files_of(seconds, y)
     if files is None:
         return "the map of a segment is missing or damaged"
-    return (seconds, files) if files.paths else "no sealed segment lies in this time"
+    return (seconds, files) if files.files else "no sealed segment lies in this time"
 
 
 def _in_seconds(window: Window) -> Window:

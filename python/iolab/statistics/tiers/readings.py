@@ -82,7 +82,11 @@ def read(window: Window, counter: Counter, *, parted: bool) -> list[Readings]:
     """The readings that a window needs, by object; of processors the machine's sum alone unless
     `parted`."""
     wide = replace(
-        window, first_ns=window.first_ns - MARGIN_NS, until_ns=window.until_ns + MARGIN_NS, cut=True
+        window,
+        first_ns=window.first_ns - MARGIN_NS,
+        until_ns=window.until_ns + MARGIN_NS,
+        cuts_first=True,
+        cuts_until=True,
     )
     conditions, bound = wide.conditions([])
     fields = {f"f{place}": name for place, name in enumerate(counter.read)}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,21 +29,29 @@ FIELDS = ("op", "device")
 """What default maps tell apart."""
 
 
+MOST_ROWS = 4_000_000
+"""Rows of sums that are remembered, of all questions together."""
+
+
+class MapFile(NamedTuple):
+    """The default map of a segment. width: of its equal buckets (offset maps; else 1)."""
+
+    number: int
+    part: Part
+    width: int
+
+
 @dataclass(frozen=True)
 class MapFiles:
     """Default maps of one kind of y: those of segments in the window, and older ones whose events
-    were removed.
+    were removed."""
 
-    Attributes:
-        paths: files with the width of their equal buckets (offset maps; else 1).
-    """
-
-    paths: tuple[tuple[Part, int], ...]
+    files: tuple[MapFile, ...]
 
     @property
     def widest(self) -> int:
         """Width of the widest equal buckets."""
-        return max((width for _, width in self.paths), default=1)
+        return max((file.width for file in self.files), default=1)
 
 
 def files_of(window: Window, y: Y) -> MapFiles | None:
@@ -61,17 +70,17 @@ def files_of(window: Window, y: Y) -> MapFiles | None:
             if number in older and part.crc32 is not None:
                 continue
             return None
-        found.append((part, width))
-    known = {part.path for part, _ in found if is_known_damaged(part.path)}
-    wrong = {part.path for part, _ in damages([part for part, _ in found])}
-    if any(part.path in wrong for part, _ in found[: len(there)]):
+        found.append(MapFile(number, part, width))
+    known = {file.part.path for file in found if is_known_damaged(file.part.path)}
+    wrong = {part.path for part, _ in damages([file.part for file in found])}
+    if any(file.part.path in wrong for file in found[: len(there)]):
         return None
     for path in wrong - known:
         # the window was made without knowing that this time is lost
         raise DamagedError(
             "is a damaged default map", where=path, hint="iolab verify says what is lost"
         )
-    return MapFiles(tuple(each for each in found if each[0].path not in wrong))
+    return MapFiles(tuple(file for file in found if file.part.path not in wrong))
 
 
 def suits(window: Window, filters: Sequence[Filter]) -> bool:
@@ -84,10 +93,130 @@ def refusal(window: Window, filters: Sequence[Filter]) -> str:
     """Why maps can't answer for a window under conditions; empty where they can."""
     if window.interval_ns % SECOND:
         return "columns are not whole seconds"
-    if window.cut and (window.first_ns % SECOND or window.until_ns % SECOND):
+    ends = ((window.cuts_first, window.first_ns), (window.cuts_until, window.until_ns))
+    if any(is_cut and end_ns % SECOND for is_cut, end_ns in ends):
         return "the time begins or ends within a second"
     other = [each.field for each in filters if each.field not in FIELDS]
     return f"segment maps do not tell the {other[0]}" if other else ""
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Sums of maps that were read. parts: the maps by the number of their segment. columns: rows of
+    the answer, with the number of the segment in `number`."""
+
+    parts: Mapping[int, Part]
+    columns: Mapping[str, Any]
+
+
+_remembered: dict[tuple[object, ...], _Sums] = {}
+_guard = threading.Lock()
+
+
+def _sums(
+    engine: Engine,
+    window: Window,
+    files: MapFiles,
+    select: str,
+    conditions: Sequence[str],
+    bound: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What SQL selects of maps under conditions, by segment `number` and column `c` (from the
+    window's base). Rows of one column may be several; they add up.
+
+    A map takes far longer to open than to add up: the sums of maps that the window holds whole are
+    remembered, and only those of other maps are read.
+    """
+    lines = window.snap.recording.catalogue().segments.lines
+    inner: dict[int, Part] = {}
+    edges: dict[int, Part] = {}
+    for number, part, _ in files.files:
+        line = lines.get(number, {})
+        first, last = line.get("first_ns"), line.get("last_ns")
+        is_whole = (
+            first is not None
+            and last is not None
+            and part.crc32 is not None
+            and not (window.cuts_first and first < window.first_ns)
+            and not (window.cuts_until and last >= window.until_ns)
+        )
+        (inner if is_whole else edges)[number] = part
+    bound = {**bound, "source": window.source}
+    folder = files.files[0].part.path.parent
+    key = (folder, window.interval_ns, select, tuple(conditions), repr(bound))
+    with _guard:
+        sums = _remembered.get(key, _Sums({}, {}))
+    unread = {number: part for number, part in inner.items() if sums.parts.get(number) != part}
+    parts: list[Mapping[str, Any]] = []
+    known = inner.keys() - unread.keys()
+    if len(known) == len(sums.parts):
+        parts += [sums.columns] if sums.columns else []
+    else:
+        shown = np.isin(sums.columns["number"], np.fromiter(known, dtype=np.int64))
+        parts.append({name: column[shown] for name, column in sums.columns.items()})
+    if unread:
+        columns = _read(engine, window, "maps", unread, select, conditions, bound)
+        parts.append(columns)
+        _remember(key, sums, unread, columns)
+    if edges:
+        ends = {
+            "from_ns": window.first_ns if window.cuts_first else -(2**63),
+            "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
+        }
+        inside = [*conditions, "second_ns >= $from_ns", "second_ns < $until_ns"]
+        parts.append(_read(engine, window, "edges", edges, select, inside, {**bound, **ends}))
+    found = _joined(parts)
+    found["c"] = found["c"] - window.base_ns // window.interval_ns
+    return found
+
+
+def _read(
+    engine: Engine,
+    window: Window,
+    view: str,
+    parts: Mapping[int, Part],
+    select: str,
+    conditions: Sequence[str],
+    bound: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Sums of maps as `_sums`, with absolute columns."""
+    engine.files(view, list(parts.values()), is_named=True)
+    # `//` rounds towards zero
+    start = "second_ns - (second_ns % $interval + $interval) % $interval"
+    return engine.ask(
+        "SELECT CAST(parse_filename(filename, true) AS BIGINT) AS number, "
+        f"({start}) // $interval AS c, {select} FROM {view} "
+        f"{where(['source = $source', *conditions])} GROUP BY ALL",
+        {**bound, "interval": window.interval_ns},
+    )
+
+
+def _remember(
+    key: tuple[object, ...], before: _Sums, read: Mapping[int, Part], columns: dict[str, Any]
+) -> None:
+    """Remember sums with those that were read after them; the latest questions, as far as there is
+    room."""
+    if before.columns:
+        stays = ~np.isin(before.columns["number"], np.fromiter(read, dtype=np.int64))
+        columns = _joined(
+            [{name: column[stays] for name, column in before.columns.items()}, columns]
+        )
+    with _guard:
+        _remembered.pop(key, None)
+        _remembered[key] = _Sums({**before.parts, **read}, columns)
+        rows = {key: len(sums.columns["number"]) for key, sums in _remembered.items()}
+        total = sum(rows.values())
+        for oldest in list(rows):
+            if total > MOST_ROWS:
+                total -= rows[oldest]
+                del _remembered[oldest]
+
+
+def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    concatenate: Any = np.ma.concatenate
+    if len(parts) == 1:
+        return dict(parts[0])
+    return {name: concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _cells(
@@ -96,34 +225,21 @@ def _cells(
     """Sums of I/Os and time by column (from the window's base) and bucket (of the widest width),
     and whether they meet the conditions."""
     texts, bound = sql_of(filters)
-    cut = ["second_ns >= $from_ns", "second_ns < $until_ns"] if window.cut else []
-    ends = {"from_ns": window.first_ns, "until_ns": window.until_ns} if window.cut else {}
+    meets = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
     # columns that are not asked for are not read
-    held = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
     time = "CAST(sum(time_ns_sum) AS BIGINT)" if spent else "0"
-    parts = []
-    for number, width in enumerate(sorted({width for _, width in files.paths})):
-        engine.files(f"maps{number}", [part for part, each in files.paths if each == width])
-        wider = (files.widest // width).bit_length() - 1
-        index = (
-            f"CASE WHEN index = {WITHOUT} THEN index ELSE index >> {wider} END"
-            if wider
-            else "index"
+    select = f"index AS b, {meets} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent"
+    found = _sums(engine, window, files, select, (), bound)
+    widest = files.widest
+    widths = {file.width for file in files.files}
+    for width in widths - {widest}:
+        narrow = np.isin(
+            found["number"], [file.number for file in files.files if file.width == width]
         )
-        parts.append(
-            f"SELECT second_ns, source, op, device, {index} AS i, count, time_ns_sum FROM maps{number}"
-        )
-    return engine.ask(
-        f"SELECT (second_ns - $base) // $interval AS c, i AS b, {held} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent "
-        f"FROM ({' UNION ALL '.join(parts)}) {where(['source = $source', *cut])} GROUP BY ALL",
-        {
-            **bound,
-            **ends,
-            "source": window.source,
-            "base": window.base_ns,
-            "interval": window.interval_ns,
-        },
-    )
+        narrow &= found["b"] != WITHOUT
+        shift = (widest // width).bit_length() - 1
+        found["b"] = np.where(narrow, found["b"] >> np.uint32(shift), found["b"])
+    return found
 
 
 def heat(
@@ -235,7 +351,6 @@ def _all_timed(engine: Engine, window: Window, filters: Sequence[Filter]) -> boo
     files = files_of(window, "latency")
     if files is None:
         return False
-    engine.run("DROP VIEW IF EXISTS maps0")
     found = _cells(engine, window, files, filters, spent=False)
     return not bool(
         (np.ma.filled(found["meets"], False).astype(bool) & (whole(found["b"]) == WITHOUT)).any()
@@ -247,17 +362,5 @@ def series(
 ) -> dict[str, Any]:
     """I/Os by column c and key k, of the sealed segments."""
     texts, bound = sql_of(filters)
-    cut = ["second_ns >= $from_ns", "second_ns < $until_ns"] if window.cut else []
-    ends = {"from_ns": window.first_ns, "until_ns": window.until_ns} if window.cut else {}
-    engine.files("maps0", [part for part, _ in files.paths])
-    return engine.ask(
-        f"SELECT (second_ns - $base) // $interval AS c, {key or 'NULL'} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking FROM maps0 "
-        f"WHERE {' AND '.join(['source = $source', *cut, *texts])} GROUP BY ALL",
-        {
-            **bound,
-            **ends,
-            "source": window.source,
-            "base": window.base_ns,
-            "interval": window.interval_ns,
-        },
-    )
+    select = f"{key or 'NULL'} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking"
+    return _sums(engine, window, files, select, texts, bound)

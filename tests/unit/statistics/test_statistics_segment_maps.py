@@ -1,0 +1,156 @@
+"""Sums of segment maps that are remembered equal sums of all events, though the recording grows,
+its old events are deleted, and each question is of another time."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.metadata import read_facts
+from iolab.recording.read.recording import Recording
+from iolab.recording.write import retention
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.ask.query import query
+from iolab.statistics.engine.engine import Engine
+from iolab.statistics.tiers import segment_maps
+from support.recordings import SECOND, START, events
+
+ROWS, LENGTH = 200, 4 * SECOND
+"""Rows and time of a segment."""
+
+
+def grown(path: Path, batches: list[pa.RecordBatch], more: int) -> None:
+    """Append segments to a recording, and to what they consist of."""
+    with RecordingWriter.reopen(path) as writer:
+        for _ in range(more):
+            number = len(batches)
+            batches.append(
+                events(
+                    ROWS, number, start_ns=START + number * LENGTH, per_s=ROWS * SECOND // LENGTH
+                )
+            )
+            writer.append_segment([batches[-1]])
+
+
+def dropped(path: Path, batches: list[pa.RecordBatch], through: int) -> None:
+    """Delete the events of the first segments; their maps remain."""
+    facts = read_facts(path)
+    facts.dropped = {
+        "through": through,
+        "until_ns": START + through * LENGTH - 1,
+        "segments": through,
+        "events": {"block": sum(sum(batch["count"].to_pylist()) for batch in batches[:through])},
+        "bytes": 1,
+    }
+    facts.write(path)
+    retention.finish_dropping(path, facts)
+
+
+def expected(
+    batches: list[pa.RecordBatch], operation: str | None, window: tuple[int, int], interval_ns: int
+) -> dict[int, int]:
+    """I/Os by start of a column, from all events."""
+    table = pa.Table.from_batches(batches)
+    time, count = table["time_ns"].to_numpy(), table["count"].to_numpy()
+    shown = (time >= window[0]) & (time < window[1])
+    if operation is not None:
+        shown &= np.array(table["op"].to_pylist()) == operation
+    sums: dict[int, int] = {}
+    for start, amount in zip(time[shown] // interval_ns * interval_ns, count[shown], strict=True):
+        sums[int(start)] = sums.get(int(start), 0) + int(amount)
+    return sums
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_remembered_sums_equal_those_of_all_events(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    path, through = tmp_path / "r", 0
+    batches: list[pa.RecordBatch] = []
+    RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "import"}, live=False
+    ).close()
+    grown(path, batches, 4)
+    recording = Recording(path)
+    for _ in range(25):
+        if chance.random() < 0.25:
+            grown(path, batches, chance.randint(1, 2))
+        if chance.random() < 0.15 and through < len(batches) - 2:
+            through += 1
+            dropped(path, batches, through)
+        end = START + len(batches) * LENGTH
+        ends = sorted(chance.sample(range(START, end + 1, SECOND), 2))
+        from_ns = ends[0] if chance.random() < 0.7 else None
+        until_ns = ends[1] if chance.random() < 0.7 else None
+        interval_ns = chance.choice((SECOND, 3 * SECOND, 10 * SECOND))
+        operation = chance.choice((None, "read", "write"))
+        condition = f"[op={operation}]" if operation else ""
+        breakdown = chance.choice(("", "[device]", "[latency]", "[size]"))
+        answer = query(
+            recording,
+            f"io.ops{condition}{breakdown}",
+            from_ns=from_ns,
+            until_ns=until_ns,
+            interval_ns=interval_ns,
+        )
+        window = (START if from_ns is None else from_ns, end if until_ns is None else until_ns)
+        sums = expected(batches, operation, window, interval_ns)
+        if isinstance(answer, HeatCounts):
+            assert answer.events + answer.without_y == sum(sums.values())
+            continue
+        values = answer.values if isinstance(answer, Series) else answer.values.sum(axis=0)
+        counts = np.rint(np.nan_to_num(values) * interval_ns / SECOND).astype(int)
+        found = {
+            answer.t0_ns + column * interval_ns: int(count)
+            for column, count in enumerate(counts)
+            if count
+        }
+        assert isinstance(answer, Series | Stack)
+        assert found == sums
+
+
+def test_a_map_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a recording that grows only the new maps are read, of one that does not none."""
+    path = tmp_path / "r"
+    batches: list[pa.RecordBatch] = []
+    RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "import"}, live=False
+    ).close()
+    grown(path, batches, 5)
+    read: list[int] = []
+    really = Engine.files
+
+    def files(self: Engine, name: str, parts: list[object], **named: bool) -> None:
+        read.append(len(parts))
+        really(self, name, parts, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Engine, "files", files)
+    recording = Recording(path)
+    totals = []
+    for more in (0, 0, 2):
+        grown(path, batches, more)
+        totals.append(query(recording, "io.ops[latency]", interval_ns=SECOND).total)
+    assert read == [5, 2]
+    assert totals[0] == totals[1] < totals[2]
+
+
+def test_no_more_rows_are_remembered_than_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_maps, "MOST_ROWS", 100)
+    monkeypatch.setattr(segment_maps, "_remembered", {})
+    path = tmp_path / "r"
+    batches: list[pa.RecordBatch] = []
+    RecordingWriter.create(
+        path, host="", clock="realtime", origin={"kind": "import"}, live=False
+    ).close()
+    grown(path, batches, 5)
+    for question in ("io.ops", "io.ops[latency]", "io.ops[op]"):
+        query(Recording(path), question, interval_ns=SECOND)
+        rows = [len(sums.columns["number"]) for sums in segment_maps._remembered.values()]
+        assert sum(rows) <= 100
