@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ResultsError, UsageError
 from ..recording.base.schema import EVENTS, SAMPLES
@@ -40,7 +40,7 @@ class Fetched:
 def fetch(
     archive: Archive,
     directory: Path,
-    chosen: ArchivedRecording,
+    archived: ArchivedRecording,
     *,
     from_ns: int | None = None,
     until_ns: int | None = None,
@@ -50,49 +50,51 @@ def fetch(
     """Fetch into a new recording.
 
     Args:
-        chosen: see `choose`. from_ns, until_ns: the span; default: all. sources: default: all.
+        archived: see `choose`. from_ns, until_ns: the span; default: all. sources: default: all.
         progress: called with the rows so far.
     UsageError where the span is empty or a source is unknown. ResultsError where the
     archive can't be read or the recording can't be written: nothing of it stays.
     """
-    first_ns = chosen.first_ns if from_ns is None else from_ns
+    first_ns = archived.first_ns if from_ns is None else from_ns
     end_ns = _LAST_NS if until_ns is None else until_ns
     if first_ns is None:
         raise ResultsError("holds no events and no samples of it", where=archive.url)
     if first_ns >= end_ns:
         raise UsageError("the span ends before it begins", where=archive.url)
-    unknown = sorted(set(sources) - chosen.sources.keys())
+    unknown = sorted(set(sources) - archived.sources.keys())
     if unknown:
         raise UsageError(
             f"it has no source {', '.join(unknown)}",
             where=archive.url,
-            hint=f"its sources: {', '.join(sorted(chosen.sources))}",
+            hint=f"its sources: {', '.join(sorted(archived.sources))}",
         )
     writer = RecordingWriter.create(
         directory,
-        host=chosen.host,
-        clock=_clock(chosen),
+        host=archived.host,
+        clock=_clock(archived),
         origin={
             "kind": "import",
             "files": [],
             "archive": archive.url,
-            "recording": chosen.recording,
+            "recording": archived.recording,
         },
         sources={
-            name: about for name, about in chosen.sources.items() if not sources or name in sources
+            name: about
+            for name, about in archived.sources.items()
+            if not sources or name in sources
         },
         live=False,
     )
     try:
         with writer:
             events, samples = _take_rows(
-                archive, writer, chosen.recording, first_ns, end_ns, sources, progress
+                archive, writer, archived.recording, first_ns, end_ns, sources, progress
             )
-            _take_coverage(archive, writer, chosen, first_ns, end_ns, sources)
+            _take_coverage(archive, writer, archived, first_ns, end_ns, sources)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)
         raise
-    return Fetched(chosen, first_ns, end_ns, events, samples)
+    return Fetched(archived, first_ns, end_ns, events, samples)
 
 
 def choose(archive: Archive, host: str | None = None, key: str | None = None) -> ArchivedRecording:
@@ -100,13 +102,13 @@ def choose(archive: Archive, host: str | None = None, key: str | None = None) ->
     UsageError where it is not one."""
     recordings = archive.recordings()
     matching = [
-        each
-        for each in recordings
-        if host in (None, each.host) and (key is None or each.recording.startswith(key))
+        item
+        for item in recordings
+        if host in (None, item.host) and (key is None or item.recording.startswith(key))
     ]
     if len(matching) == 1:
         return matching[0]
-    choices = ", ".join(f"{each.recording} ({each.host})" for each in (matching or recordings)[:20])
+    choices = ", ".join(f"{item.recording} ({item.host})" for item in (matching or recordings)[:20])
     raise UsageError(
         "several recordings match" if matching else "no recording matches",
         where=archive.url,
@@ -114,10 +116,10 @@ def choose(archive: Archive, host: str | None = None, key: str | None = None) ->
     )
 
 
-def _clock(chosen: ArchivedRecording) -> Any:
-    if chosen.clock not in ("realtime", "trace"):
-        raise ResultsError(f"unknown clock {chosen.clock!r}", where=chosen.recording)
-    return chosen.clock
+def _clock(archived: ArchivedRecording) -> Any:
+    if archived.clock not in ("realtime", "trace"):
+        raise ResultsError(f"unknown clock {archived.clock!r}", where=archived.recording)
+    return archived.clock
 
 
 def _take_rows(
@@ -210,17 +212,17 @@ def _segments(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
 def _take_coverage(
     archive: Archive,
     writer: RecordingWriter,
-    chosen: ArchivedRecording,
+    archived: ArchivedRecording,
     from_ns: int,
     until_ns: int,
     sources: Sequence[str],
 ) -> None:
     """Sessions and losses within the span; what is not archived yet is a gap."""
 
-    key = chosen.recording
+    key = archived.recording
     for row in archive.read(tables.COVERAGE, expressions().EqualTo("recording", key)).to_pylist():
         if row["kind"] == "session":
-            _take_session(writer, row, from_ns, until_ns, chosen.until_ns or 0)
+            _take_session(writer, row, from_ns, until_ns, archived.until_ns or 0)
             continue
         if sources and row["source"] not in ("", *sources):
             continue
@@ -240,8 +242,14 @@ def _take_coverage(
         ends = mark["until_ns"] if mark["until_ns"] is not None else mark["from_ns"]
         if mark["from_ns"] < until_ns and ends >= from_ns:
             facts: Mapping[str, Any] = json.loads(mark["facts"])
-            kind = "run" if mark["kind"] == "run" else "user"
-            writer.mark(mark["label"], mark["from_ns"], mark["until_ns"], kind, mark["link"], facts)
+            writer.mark(
+                mark["label"],
+                mark["from_ns"],
+                mark["until_ns"],
+                "run" if mark["kind"] == "run" else "user",
+                mark["link"],
+                facts,
+            )
 
 
 def _take_session(
@@ -255,7 +263,3 @@ def _take_session(
     if first < until:
         writer.facts.sessions.append({"from_ns": first, "until_ns": until})
         writer.facts.write(writer.directory)
-
-
-def _kind_of(kind: str) -> Literal["run", "user"]:
-    return "run" if kind == "run" else "user"

@@ -103,7 +103,7 @@ def push(path: Path, archive: Archive, progress: Progress = lambda done, total: 
         recording = Recording(path).frozen()
         catalogue = recording.catalogue()
         key = key_of(catalogue.facts)
-        archived = _archived(archive, key)
+        archived = _read_archived(archive, key)
         pieces = [_Piece(kind, segment) for kind in KINDS for segment in catalogue.sealed_of(kind)]
         waiting = [piece for piece in pieces if (piece.kind, piece.segment.number) not in archived]
         done = Pushed(key, present=len(pieces) - len(waiting))
@@ -141,7 +141,7 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _archived(archive: Archive, key: str) -> set[tuple[str, int]]:
+def _read_archived(archive: Archive, key: str) -> set[tuple[str, int]]:
     """(kind, number) of the segments that are archived."""
 
     rows = archive.read(
@@ -190,7 +190,7 @@ def _push_group(
             continue
         rows.append(part)
         maps += own_maps
-        listed += _listed(part, kind)
+        listed += _segment_lines(part, kind)
     if not rows:
         return done
     numbers = sorted({line["segment"] for line in listed})
@@ -219,7 +219,7 @@ def _rows_of(piece: _Piece, host: str, key: str) -> pa.Table:
 
     check([piece.segment.part])
     table = pq.read_table(pa.BufferReader(map_regular(piece.segment.path)))
-    return _placed(table, _TABLES[piece.kind], host, key, piece.segment.number, "time_ns")
+    return _with_key(table, _TABLES[piece.kind], host, key, piece.segment.number, "time_ns")
 
 
 def _maps_of(catalogue: Catalogue, number: int, host: str, key: str) -> list[pa.Table]:
@@ -228,7 +228,7 @@ def _maps_of(catalogue: Catalogue, number: int, host: str, key: str) -> list[pa.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = []
+    tables_of_maps = []
     line = catalogue.segments.lines.get(number, {})
     for name in MAP_NAMES:
         path = map_file(catalogue.path, number, name)
@@ -243,11 +243,11 @@ def _maps_of(catalogue: Catalogue, number: int, host: str, key: str) -> list[pa.
         table = table.append_column(
             "width_bytes", pa.array([facts.get("width")] * rows, pa.int64())
         )
-        found.append(_placed(table, tables.SEGMENT_MAPS, host, key, number, "second_ns"))
-    return found
+        tables_of_maps.append(_with_key(table, tables.SEGMENT_MAPS, host, key, number, "second_ns"))
+    return tables_of_maps
 
 
-def _placed(
+def _with_key(
     table: pa.Table, target: Table, host: str, key: str, number: int, time_column: str
 ) -> pa.Table:
     """A table with the columns of `target`. ValueError where a value does not fit."""
@@ -273,7 +273,7 @@ def _placed(
     return pa.Table.from_arrays(columns, schema=target.columns)
 
 
-def _listed(rows: pa.Table, kind: Kind) -> list[dict[str, Any]]:
+def _segment_lines(rows: pa.Table, kind: Kind) -> list[dict[str, Any]]:
     """Lines of `segments` for the rows of one segment."""
     if kind == "samples":
         import pyarrow as pa
@@ -301,7 +301,7 @@ def _listed(rows: pa.Table, kind: Kind) -> list[dict[str, Any]]:
 def _add(
     archive: Archive, table: Table, parts: Sequence[pa.Table], key: str, numbers: Sequence[int]
 ) -> int:
-    """Add rows of segments to a table in one commit, in place of rows of the same segments that a
+    """Add rows of segments to a table in one commit, instead of rows of the same segments that a
     killed push left. Returns bytes written."""
     import pyarrow as pa
 
@@ -412,7 +412,7 @@ def _push_about(
             }
             for kind, (rows, first) in behind.items()
         ),
-        *_refused(catalogue, refused, host),
+        *_coverage_of_refused(catalogue, refused, host),
     ]
     marks = [
         {
@@ -459,7 +459,7 @@ def _replacement(where: Any, old: pa.Table, new: pa.Table) -> Callable[[Any], No
     return change
 
 
-def _refused(
+def _coverage_of_refused(
     catalogue: Catalogue, refused: Mapping[str, str], host: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Coverage of segments that can't be archived."""

@@ -85,7 +85,7 @@ class Archive:
                 where=url,
                 hint="install it: pip install 'iolab[archive]'",
             ) from None
-        with _explained(url, "open the archive"):
+        with _explain_errors(url, "open the archive"):
             if url.startswith(SCHEME):
                 archive = cls(url, load_catalog(url.removeprefix(SCHEME)))
             else:
@@ -144,18 +144,18 @@ class Archive:
     def table(self, table: Table) -> Any:
         """The PyIceberg table as it is now."""
         name = f"{NAMESPACE}.{table.name}"
-        with _explained(self.url, f"read table {table.name}"):
-            known = self._tables.get(name)
-            if known is None:
-                known = self._tables[name] = self._catalog.load_table(name)
+        with _explain_errors(self.url, f"read table {table.name}"):
+            table_now = self._tables.get(name)
+            if table_now is None:
+                table_now = self._tables[name] = self._catalog.load_table(name)
             else:
-                known.refresh()
-            return known
+                table_now.refresh()
+            return table_now
 
     def read(self, table: Table, where: Any = None, columns: tuple[str, ...] = ("*",)) -> pa.Table:
         """Rows of a table that meet a PyIceberg expression (None: all)."""
         iceberg = self.table(table)
-        with _explained(self.url, f"read table {table.name}"):
+        with _explain_errors(self.url, f"read table {table.name}"):
             rows: pa.Table = iceberg.scan(
                 row_filter=expressions().AlwaysTrue() if where is None else where,
                 selected_fields=columns,
@@ -165,7 +165,7 @@ class Archive:
     def batches(self, table: Table, where: Any) -> Iterator[pa.RecordBatch]:
         """Rows of a table that meet an expression, batch by batch."""
         iceberg = self.table(table)
-        with _explained(self.url, f"read table {table.name}"):
+        with _explain_errors(self.url, f"read table {table.name}"):
             yield from iceberg.scan(row_filter=where).to_arrow_batch_reader()
 
     def commit(self, table: Table, change: Any) -> None:
@@ -175,7 +175,7 @@ class Archive:
 
         for attempt in range(1, TRIES + 1):
             iceberg = self.table(table)
-            with _explained(self.url, f"write table {table.name}"):
+            with _explain_errors(self.url, f"write table {table.name}"):
                 try:
                     with iceberg.transaction() as transaction:
                         change(transaction)
@@ -192,7 +192,7 @@ class Archive:
 
         iceberg = self.table(table)
         address = f"{iceberg.location().rstrip('/')}/data/{name}"
-        with _explained(self.url, f"write {name}"):
+        with _explain_errors(self.url, f"write {name}"):
             present = {
                 key: way for key, way in tables.ENCODINGS.items() if key in rows.column_names
             }
@@ -237,14 +237,14 @@ class Archive:
             )
             for row in self.read(tables.RECORDINGS).to_pylist()
         ]
-        return sorted(recordings, key=lambda each: (each.host, each.first_ns or 0, each.recording))
+        return sorted(recordings, key=lambda item: (item.host, item.first_ns or 0, item.recording))
 
     def size(self) -> dict[str, tuple[int, int, int]]:
         """(rows, files, bytes) of each table, from its metadata alone."""
         sizes = {}
         for table in TABLES:
             iceberg = self.table(table)
-            with _explained(self.url, f"read table {table.name}"):
+            with _explain_errors(self.url, f"read table {table.name}"):
                 snapshot = iceberg.current_snapshot()
                 summary = snapshot.summary if snapshot is not None else None
                 sizes[table.name] = (
@@ -265,9 +265,9 @@ def _directory_catalog(url: str, create: bool) -> Any:
             where=url,
             hint="name one of PyIceberg's configuration: catalog:NAME",
         )
-    if found := sorted(set(_SPECIAL) & set(str(directory))):
+    if special := sorted(set(_SPECIAL) & set(str(directory))):
         raise UsageError(
-            f"the path of an archive can't contain {' '.join(found)}",
+            f"the path of an archive can't contain {' '.join(special)}",
             where=url,
             hint="they have a meaning in the addresses of its files",
         )
@@ -296,7 +296,7 @@ def expressions() -> Any:
 
 
 @contextlib.contextmanager
-def _explained(url: str, doing: str) -> Iterator[None]:
+def _explain_errors(url: str, doing: str) -> Iterator[None]:
     """Errors of PyIceberg, its catalog, its store and Arrow become one line."""
     import pyarrow as pa
     from pyiceberg.exceptions import (

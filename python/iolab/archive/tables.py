@@ -2,7 +2,7 @@
 
 Times are in ns since the Unix epoch, sizes in bytes, as in recordings. Each row is self-contained:
 it has its host and recording, and names instead of numbers of names. `day` is the UTC date of the
-row, by which data is partitioned together with host and source.
+row.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Table:
     """A table of the archive.
 
     Attributes:
-        name: in the namespace `iolab`. columns: its Arrow schema. partitions: columns by whose
-        values files are separated. order: columns by which the rows of a file ascend.
+        name: in the namespace `iolab`. columns: its Arrow schema. partitions: columns that have
+        one value in each file. order: columns by which the rows of a file ascend.
     """
 
     name: str
@@ -123,8 +123,8 @@ SEGMENTS = Table(
         ]
     ),
 )
-"""What is archived: a row for each segment, kind of rows (events, samples) and source. count: I/Os
-or readings. It is written after the rows."""
+"""What is archived: a row for each segment, kind of rows (events, samples) and source. It is written
+after the rows. count: I/Os or readings."""
 
 COVERAGE = Table(
     "coverage",
@@ -190,7 +190,7 @@ ENCODINGS = {
     "offset_bytes": "BYTE_STREAM_SPLIT",
     "value": "DELTA_BINARY_PACKED",
 }
-"""Parquet encodings of columns whose values seldom repeat; the others are dictionaries."""
+"""Parquet encodings of columns with values that seldom repeat; the others are dictionaries."""
 
 
 def iceberg_schema(table: Table) -> Any:

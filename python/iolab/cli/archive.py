@@ -95,7 +95,7 @@ def list_(url: str, style: str) -> None:
     recordings = Archive.open(url).recordings()
     if style == "json":
         tell_json(
-            {"schema": 1, "archive": url, "recordings": [asdict(each) for each in recordings]}
+            {"schema": 1, "archive": url, "recordings": [asdict(item) for item in recordings]}
         )
         return
     if not recordings:
@@ -197,12 +197,12 @@ def fetch_(
     from ..statistics.language.times import parse_moment
 
     archive = Archive.open(url)
-    chosen = choose(archive, host, recording)
-    ends = chosen.first_ns or 0, chosen.until_ns or 0
+    archived = choose(archive, host, recording)
+    ends = archived.first_ns or 0, archived.until_ns or 0
     fetched = fetch(
         archive,
         output,
-        chosen,
+        archived,
         from_ns=None if start is None else parse_moment(start, *ends),
         until_ns=None if end is None else parse_moment(end, *ends),
         sources=sources,
@@ -211,6 +211,6 @@ def fetch_(
     if on_terminal():
         redraw("")
     tell(
-        f"{output}: {fetched.events:,} I/Os and {fetched.samples:,} samples of recording {chosen.recording} "
-        f"of host {chosen.host or '-'}"
+        f"{output}: {fetched.events:,} I/Os and {fetched.samples:,} samples of recording {archived.recording} "
+        f"of host {archived.host or '-'}"
     )

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from iolab.archive import Archive, choose, fetch, push, tables
 from iolab.archive import push as push_function
 from iolab.errors import ResultsError, UsageError
-from iolab.recording.base.layout import Kind, sealed_file
+from iolab.recording.base.layout import KINDS, Kind, sealed_file
+from iolab.recording.base.metadata import Begun
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.json_form import as_data
@@ -66,7 +67,7 @@ def rows(path: Path, kind: Kind) -> list[tuple[object, ...]]:
 
 def archived(archive: Archive, table: tables.Table) -> int:
     """Rows of a table."""
-    return archive.read(table).num_rows
+    return int(archive.read(table).num_rows)
 
 
 def ask(path: Path, statistic: str) -> Any:
@@ -85,8 +86,8 @@ def test_what_is_fetched_equals_what_was_pushed(tmp_path: Path, archive: Archive
     pushed = push(tmp_path / "rec", archive)
     assert (pushed.files, pushed.present, pushed.behind, pushed.refused) == (6, 0, 0, {})
     fetch(archive, tmp_path / "back", choose(archive))
-    for kind in ("events", "samples"):
-        assert rows(tmp_path / "back", kind) == rows(tmp_path / "rec", kind)  # type: ignore[arg-type]
+    for kind in KINDS:
+        assert rows(tmp_path / "back", kind) == rows(tmp_path / "rec", kind)
     before, after = Recording(tmp_path / "rec"), Recording(tmp_path / "back")
     assert after.losses() == before.losses()
     assert after.marks() == before.marks()
@@ -119,6 +120,26 @@ def test_questions_have_the_same_answer_after_a_fetch(
             return error.message
 
     assert answer(tmp_path / "back") == answer(tmp_path / "rec")
+
+
+def test_sessions_and_the_gap_between_them_arrive(tmp_path: Path, archive: Archive) -> None:
+    def begun(second: int) -> Begun:
+        return Begun(START + second * SECOND, second * SECOND, START + second * SECOND)
+
+    path = tmp_path / "rec"
+    with RecordingWriter.create(
+        path, host="db1", clock="realtime", origin={"kind": "record"}, begun=begun(0)
+    ) as writer:
+        append(writer, 0)
+        writer.tick(START + 5 * SECOND)
+    with RecordingWriter.reopen(path, begun=begun(10)) as writer:
+        append(writer, 2)
+        writer.tick(START + 15 * SECOND)
+    push(path, archive)
+    fetch(archive, tmp_path / "back", choose(archive))
+    gaps = [gap.span for gap in Recording(path).unrecorded()]
+    assert len(gaps) == 1
+    assert [gap.span for gap in Recording(tmp_path / "back").unrecorded()] == gaps
 
 
 def test_a_second_push_adds_what_is_new_only(tmp_path: Path, archive: Archive) -> None:
