@@ -103,6 +103,27 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("show a recording in a browser", "iolab view rec"),
         ("serve several on a fixed port", "iolab view before after --port 8750"),
     ),
+    "archive": (
+        ("push what is sealed of a recording", "iolab archive push rec /srv/archive"),
+        ("list what is archived", "iolab archive list /srv/archive"),
+    ),
+    "archive push": (
+        ("push every minute while it grows", "iolab archive push rec /srv/archive --every 1min"),
+        (
+            "push into an object store by PyIceberg's catalog 'lab'",
+            "iolab archive push rec catalog:lab",
+        ),
+    ),
+    "archive list": (("list what is archived", "iolab archive list /srv/archive"),),
+    "archive status": (
+        ("show rows, files and bytes of each table", "iolab archive status /srv/archive"),
+    ),
+    "archive fetch": (
+        (
+            "fetch the last hour of one host and query it",
+            "iolab archive fetch /srv/archive --host db1 --from -1h -o db1-hour",
+        ),
+    ),
     "keep": (
         ("list what is kept", "iolab keep list rec"),
         ("keep a statistic from now on", "iolab keep add rec 'io.ops[latency]'"),

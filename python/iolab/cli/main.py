@@ -49,6 +49,7 @@ COMMANDS = {
         "tend",
         "Check the files of results or a recording for damage; rebuild what can be derived.",
     ),
+    "archive": ("archive", "tend", "Push recordings into Iceberg tables, and fetch from them."),
     "rig": ("rig", "tend", "Build, start and stop disposable virtual machines to measure on."),
     "doctor": (
         "doctor",

@@ -24,14 +24,15 @@ BASE = {
     "stats",
     "__init__",
 }
-READING = BASE | {"formats", "recording", "statistics"}
+READING = BASE | {"formats", "recording", "archive", "statistics"}
 JUDGING = READING | {"results", "compare"}
 ACTING = {"hosts", "rigs", "targets", "workloads", "sources", "study", "recorder", "run"}
 SHOWING = {"heatmap", "charts", "report"}
 ALLOWED = {
     **dict.fromkeys(BASE, BASE),
     "formats": BASE | {"formats"},
-    "recording": READING - {"statistics"},
+    "recording": READING - {"archive", "statistics"},
+    "archive": READING - {"statistics"},
     "statistics": READING,
     "results": READING | {"results"},
     "compare": JUDGING,

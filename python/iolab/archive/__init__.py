@@ -1,0 +1,10 @@
+"""Archives: sealed segments of many recordings as Apache Iceberg tables, in a directory or an object
+store, readable by every engine that reads Iceberg."""
+
+from __future__ import annotations
+
+from .fetch import Fetched, choose, fetch
+from .push import Pushed, push
+from .store import Archive, ArchivedRecording
+
+__all__ = ["Archive", "ArchivedRecording", "Fetched", "Pushed", "choose", "fetch", "push"]

@@ -1,0 +1,332 @@
+"""An archive: the Iceberg catalog that holds its tables.
+
+A directory is an archive with a catalog of its own (SQLite). `catalog:NAME` is a catalog of
+PyIceberg's configuration (`~/.pyiceberg.yaml`, `PYICEBERG_CATALOG__NAME__...`): REST, SQL, Hive,
+Glue, with tables in S3 or another store. Credentials come from there or from the store's usual
+chain, never from files of iolab.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ResultsError, UsageError
+from . import tables
+from .tables import NAMESPACE, TABLES, Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DATABASE = "catalog.db"
+"""The catalog of a directory."""
+SCHEME = "catalog:"
+_SPECIAL = "?#%"
+TRIES = 5
+"""Commits of one change while others commit to the same table."""
+
+
+@dataclass(frozen=True)
+class ArchivedRecording:
+    """A recording in an archive.
+
+    Attributes:
+        host, recording: its key. clock: see `Facts.clock`. first_ns: its earliest row, None where
+        it has none. until_ns: everything before it that was recorded is archived. pushed_ns: time
+        of the last push. sources, origin: of recording.json. events, samples, segments: what is
+        archived.
+    """
+
+    host: str
+    recording: str
+    clock: str
+    first_ns: int | None
+    until_ns: int | None
+    pushed_ns: int
+    sources: dict[str, Any]
+    origin: dict[str, Any]
+    events: int = 0
+    samples: int = 0
+    segments: int = 0
+
+
+class Archive:
+    """The tables of an archive.
+
+    Attributes:
+        url: as given.
+    """
+
+    def __init__(self, url: str, catalog: Any) -> None:
+        self.url = url
+        self._catalog = catalog
+        self._tables: dict[str, Any] = {}
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = False) -> Archive:
+        """Open an archive: a directory, `file:///directory`, or `catalog:NAME`.
+
+        Args:
+            create: create what is missing.
+        UsageError where `url` is none, or PyIceberg is not installed. ResultsError where there is
+        no archive, or the catalog does not answer.
+        """
+        try:
+            from pyiceberg.catalog import load_catalog
+        except ImportError:
+            raise UsageError(
+                "an archive needs PyIceberg",
+                where=url,
+                hint="install it: pip install 'iolab[archive]'",
+            ) from None
+        with _explain_errors(url, "open the archive"):
+            if url.startswith(SCHEME):
+                archive = cls(url, load_catalog(url.removeprefix(SCHEME)))
+            else:
+                archive = cls(url, _directory_catalog(url, create))
+            if create:
+                archive._create()
+            elif not archive._exists():
+                raise ResultsError(
+                    "is not an archive", where=url, hint="iolab archive push creates one"
+                )
+        return archive
+
+    def _exists(self) -> bool:
+        return bool(self._catalog.namespace_exists(NAMESPACE)) and bool(
+            self._catalog.table_exists(f"{NAMESPACE}.{tables.RECORDINGS.name}")
+        )
+
+    def _create(self) -> None:
+        from pyiceberg.partitioning import PartitionField, PartitionSpec
+        from pyiceberg.table.sorting import SortField, SortOrder
+        from pyiceberg.transforms import IdentityTransform
+
+        self._catalog.create_namespace_if_not_exists(NAMESPACE)
+        for table in TABLES:
+            if self._catalog.table_exists(f"{NAMESPACE}.{table.name}"):
+                continue
+            schema = tables.iceberg_schema(table)
+            self._catalog.create_table_if_not_exists(
+                f"{NAMESPACE}.{table.name}",
+                schema=schema,
+                partition_spec=PartitionSpec(
+                    *(
+                        PartitionField(
+                            schema.find_field(name).field_id,
+                            1000 + place,
+                            IdentityTransform(),
+                            name,
+                        )
+                        for place, name in enumerate(table.partitions)
+                    )
+                ),
+                sort_order=SortOrder(
+                    *(
+                        SortField(schema.find_field(name).field_id, IdentityTransform())
+                        for name in table.order
+                    )
+                ),
+                properties={
+                    "format-version": "2",
+                    "write.parquet.compression-codec": "zstd",
+                    "write.metadata.delete-after-commit.enabled": "true",
+                    "write.metadata.previous-versions-max": "20",
+                },
+            )
+
+    def table(self, table: Table) -> Any:
+        """The PyIceberg table as it is now."""
+        name = f"{NAMESPACE}.{table.name}"
+        with _explain_errors(self.url, f"read table {table.name}"):
+            table_now = self._tables.get(name)
+            if table_now is None:
+                table_now = self._tables[name] = self._catalog.load_table(name)
+            else:
+                table_now.refresh()
+            return table_now
+
+    def read(self, table: Table, where: Any = None, columns: tuple[str, ...] = ("*",)) -> pa.Table:
+        """Rows of a table that meet a PyIceberg expression (None: all)."""
+        iceberg = self.table(table)
+        with _explain_errors(self.url, f"read table {table.name}"):
+            rows: pa.Table = iceberg.scan(
+                row_filter=expressions().AlwaysTrue() if where is None else where,
+                selected_fields=columns,
+            ).to_arrow()
+            return rows
+
+    def batches(self, table: Table, where: Any) -> Iterator[pa.RecordBatch]:
+        """Rows of a table that meet an expression, batch by batch."""
+        iceberg = self.table(table)
+        with _explain_errors(self.url, f"read table {table.name}"):
+            yield from iceberg.scan(row_filter=where).to_arrow_batch_reader()
+
+    def commit(self, table: Table, change: Any) -> None:
+        """Apply `change(transaction)` to a table in one commit; again where another writer committed
+        first."""
+        from pyiceberg.exceptions import CommitFailedException
+
+        for attempt in range(1, TRIES + 1):
+            iceberg = self.table(table)
+            with _explain_errors(self.url, f"write table {table.name}"):
+                try:
+                    with iceberg.transaction() as transaction:
+                        change(transaction)
+                    return
+                except CommitFailedException:
+                    if attempt == TRIES:
+                        raise
+
+    def write_file(self, table: Table, name: str, rows: pa.Table) -> tuple[str, int]:
+        """Write rows as a Parquet file below the table's location. Returns (address, bytes); it is
+        no part of the table until it is added."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        iceberg = self.table(table)
+        address = f"{iceberg.location().rstrip('/')}/data/{name}"
+        with _explain_errors(self.url, f"write {name}"):
+            present = {
+                key: way for key, way in tables.ENCODINGS.items() if key in rows.column_names
+            }
+            buffer = pa.BufferOutputStream()
+            pq.write_table(
+                rows,
+                buffer,
+                compression="zstd",
+                use_dictionary=[key for key in rows.column_names if key not in present],
+                column_encoding=present,
+                write_page_checksum=True,
+                row_group_size=1 << 20,
+            )
+            data = buffer.getvalue()
+            with iceberg.io.new_output(address).create(overwrite=True) as stream:
+                stream.write(data)
+        return address, data.size
+
+    def recordings(self) -> list[ArchivedRecording]:
+        """What is archived, by host and time."""
+        counts: dict[str, dict[str, int]] = {}
+        numbers: dict[str, set[int]] = {}
+        for row in self.read(
+            tables.SEGMENTS, None, ("recording", "segment", "kind", "count")
+        ).to_pylist():
+            of_kind = counts.setdefault(row["recording"], {})
+            of_kind[row["kind"]] = of_kind.get(row["kind"], 0) + row["count"]
+            numbers.setdefault(row["recording"], set()).add(row["segment"])
+        recordings = [
+            ArchivedRecording(
+                row["host"],
+                row["recording"],
+                row["clock"],
+                row["first_ns"],
+                row["until_ns"],
+                row["pushed_ns"],
+                json.loads(row["sources"]),
+                json.loads(row["origin"]),
+                counts.get(row["recording"], {}).get("events", 0),
+                counts.get(row["recording"], {}).get("samples", 0),
+                len(numbers.get(row["recording"], ())),
+            )
+            for row in self.read(tables.RECORDINGS).to_pylist()
+        ]
+        return sorted(recordings, key=lambda item: (item.host, item.first_ns or 0, item.recording))
+
+    def size(self) -> dict[str, tuple[int, int, int]]:
+        """(rows, files, bytes) of each table, from its metadata alone."""
+        sizes = {}
+        for table in TABLES:
+            iceberg = self.table(table)
+            with _explain_errors(self.url, f"read table {table.name}"):
+                snapshot = iceberg.current_snapshot()
+                summary = snapshot.summary if snapshot is not None else None
+                sizes[table.name] = (
+                    int((summary or {}).get("total-records") or 0),
+                    int((summary or {}).get("total-data-files") or 0),
+                    int((summary or {}).get("total-files-size") or 0),
+                )
+        return sizes
+
+
+def _directory_catalog(url: str, create: bool) -> Any:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    directory = Path(url.removeprefix("file://")).absolute()
+    if "://" in url.removeprefix("file://"):
+        raise UsageError(
+            "a store without a directory needs a catalog",
+            where=url,
+            hint="name one of PyIceberg's configuration: catalog:NAME",
+        )
+    if special := sorted(set(_SPECIAL) & set(str(directory))):
+        raise UsageError(
+            f"the path of an archive can't contain {' '.join(special)}",
+            where=url,
+            hint="they have a meaning in the addresses of its files",
+        )
+    database = directory / DATABASE
+    if not database.is_file():
+        if not create:
+            raise ResultsError(
+                "is not an archive", where=url, hint="iolab archive push creates one"
+            )
+        if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+            raise ResultsError(
+                "is not empty and no archive", where=url, hint="name another directory"
+            )
+        # names of files and processes are in it
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(database, os.O_CREAT | os.O_WRONLY, 0o600))
+    return SqlCatalog(
+        NAMESPACE, uri=f"sqlite:///{database}", warehouse=f"file://{directory}/tables"
+    )
+
+
+def expressions() -> Any:
+    """Module `pyiceberg.expressions`, of which the signatures that it declares are not those that
+    it takes."""
+    return importlib.import_module("pyiceberg.expressions")
+
+
+@contextlib.contextmanager
+def _explain_errors(url: str, doing: str) -> Iterator[None]:
+    """Errors of PyIceberg, its catalog, its store and Arrow become one line."""
+    import pyarrow as pa
+    from pyiceberg.exceptions import (
+        CommitFailedException,
+        CommitStateUnknownException,
+        RESTError,
+    )
+
+    try:
+        yield
+    except (CommitFailedException, CommitStateUnknownException) as error:
+        raise ResultsError(
+            f"can't {doing}: another writer committed to it, or the catalog did not confirm ({_line(error)})",
+            where=url,
+            hint="push again: what is archived already is not pushed twice",
+        ) from error
+    except (RESTError, OSError, pa.ArrowException, ValueError, KeyError) as error:
+        raise ResultsError(f"can't {doing}: {_line(error)}", where=url) from error
+    except Exception as error:
+        # catalogs raise errors of their own libraries (SQL, HTTP, cloud)
+        if type(error).__module__.partition(".")[0] in _LIBRARIES:
+            raise ResultsError(f"can't {doing}: {_line(error)}", where=url) from error
+        raise
+
+
+_LIBRARIES = frozenset(
+    ("pyiceberg", "sqlalchemy", "sqlite3", "requests", "urllib3", "botocore", "fsspec", "pydantic")
+)
+
+
+def _line(error: BaseException) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0]

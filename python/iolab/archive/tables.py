@@ -1,0 +1,212 @@
+"""The tables of an archive: their columns, partitions and sort orders.
+
+Times are in ns since the Unix epoch, sizes in bytes, as in recordings. Each row is self-contained:
+it has its host and recording, and names instead of numbers of names. `day` is the UTC date of the
+row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+NAMESPACE = "iolab"
+
+_KEY = (
+    pa.field("host", pa.string(), nullable=False),
+    pa.field("recording", pa.string(), nullable=False),
+)
+_PLACE = (
+    *_KEY,
+    pa.field("segment", pa.int64(), nullable=False),
+    pa.field("source", pa.string(), nullable=False),
+    pa.field("day", pa.date32(), nullable=False),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the archive.
+
+    Attributes:
+        name: in the namespace `iolab`. columns: its Arrow schema. partitions: columns that have
+        one value in each file. order: columns by which the rows of a file ascend.
+    """
+
+    name: str
+    columns: pa.Schema
+    partitions: Sequence[str] = ()
+    order: Sequence[str] = ()
+
+
+EVENTS = Table(
+    "events",
+    pa.schema(
+        [
+            *_PLACE,
+            pa.field("time_ns", pa.int64(), nullable=False),
+            pa.field("latency_ns", pa.int64()),
+            pa.field("latency_bucket", pa.int32()),
+            pa.field("queue_ns", pa.int64()),
+            pa.field("offset_bytes", pa.int64()),
+            pa.field("size_bytes", pa.int64()),
+            pa.field("op", pa.string(), nullable=False),
+            *(
+                pa.field(name, pa.string())
+                for name in ("device", "process", "file", "mount", "client", "job")
+            ),
+            pa.field("pid", pa.int64()),
+            pa.field("thread", pa.int64()),
+            pa.field("error", pa.string()),
+            pa.field("flags", pa.string()),
+            pa.field("count", pa.int64(), nullable=False),
+        ]
+    ),
+    ("day", "source", "host"),
+    ("time_ns",),
+)
+"""One row an I/O, with the columns of a recording's events."""
+
+SAMPLES = Table(
+    "samples",
+    pa.schema(
+        [
+            *_PLACE,
+            pa.field("time_ns", pa.int64(), nullable=False),
+            pa.field("object", pa.string(), nullable=False),
+            pa.field("field", pa.string(), nullable=False),
+            pa.field("value", pa.int64(), nullable=False),
+        ]
+    ),
+    ("day", "source", "host"),
+    ("time_ns",),
+)
+"""One row a reading of a counter."""
+
+SEGMENT_MAPS = Table(
+    "segment_maps",
+    pa.schema(
+        [
+            *_PLACE,
+            pa.field("map", pa.string(), nullable=False),
+            pa.field("second_ns", pa.int64(), nullable=False),
+            pa.field("op", pa.string(), nullable=False),
+            pa.field("device", pa.string()),
+            pa.field("index", pa.int64(), nullable=False),
+            pa.field("width_bytes", pa.int64()),
+            pa.field("count", pa.int64(), nullable=False),
+            pa.field("time_ns_sum", pa.int64(), nullable=False),
+        ]
+    ),
+    ("day", "source", "host"),
+    ("map", "second_ns"),
+)
+"""Sums by second, operation, device and bucket of one of the maps io.latency, io.offset, io.size.
+index: bucket on the grid of 6 bits (latency, size) or of `width_bytes` (offset); 4294967295: I/Os
+without the value."""
+
+SEGMENTS = Table(
+    "segments",
+    pa.schema(
+        [
+            *_KEY,
+            pa.field("segment", pa.int64(), nullable=False),
+            pa.field("kind", pa.string(), nullable=False),
+            pa.field("source", pa.string(), nullable=False),
+            pa.field("first_ns", pa.int64(), nullable=False),
+            pa.field("last_ns", pa.int64(), nullable=False),
+            pa.field("rows", pa.int64(), nullable=False),
+            pa.field("count", pa.int64(), nullable=False),
+        ]
+    ),
+)
+"""What is archived: a row for each segment, kind of rows (events, samples) and source. It is written
+after the rows. count: I/Os or readings."""
+
+COVERAGE = Table(
+    "coverage",
+    pa.schema(
+        [
+            *_KEY,
+            pa.field("source", pa.string(), nullable=False),
+            pa.field("kind", pa.string(), nullable=False),
+            pa.field("from_ns", pa.int64()),
+            pa.field("until_ns", pa.int64()),
+            pa.field("count", pa.int64()),
+            pa.field("words", pa.string(), nullable=False),
+        ]
+    ),
+)
+"""Of which times something is known. kind: "session" (recorded live), a kind of loss (gap, overrun,
+damaged, missed, unpaired, unknown-name), or "behind" (recorded, not archived yet). source: "" for
+all."""
+
+MARKS = Table(
+    "marks",
+    pa.schema(
+        [
+            *_KEY,
+            pa.field("label", pa.string(), nullable=False),
+            pa.field("kind", pa.string(), nullable=False),
+            pa.field("from_ns", pa.int64(), nullable=False),
+            pa.field("until_ns", pa.int64()),
+            pa.field("link", pa.string()),
+            pa.field("facts", pa.string(), nullable=False),
+        ]
+    ),
+)
+"""Named spans of time. facts: a JSON object."""
+
+RECORDINGS = Table(
+    "recordings",
+    pa.schema(
+        [
+            *_KEY,
+            pa.field("clock", pa.string(), nullable=False),
+            pa.field("first_ns", pa.int64()),
+            pa.field("until_ns", pa.int64()),
+            pa.field("pushed_ns", pa.int64(), nullable=False),
+            pa.field("iolab", pa.string(), nullable=False),
+            pa.field("sources", pa.string(), nullable=False),
+            pa.field("origin", pa.string(), nullable=False),
+        ]
+    ),
+)
+"""A row for each recording. until_ns: everything before it that was recorded is archived. pushed_ns:
+time of the last push. sources, origin: JSON objects of recording.json."""
+
+TABLES = (EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS)
+
+ENCODINGS = {
+    "time_ns": "DELTA_BINARY_PACKED",
+    "second_ns": "DELTA_BINARY_PACKED",
+    "index": "DELTA_BINARY_PACKED",
+    "time_ns_sum": "DELTA_BINARY_PACKED",
+    "latency_ns": "BYTE_STREAM_SPLIT",
+    "queue_ns": "BYTE_STREAM_SPLIT",
+    "offset_bytes": "BYTE_STREAM_SPLIT",
+    "value": "DELTA_BINARY_PACKED",
+}
+"""Parquet encodings of columns with values that seldom repeat; the others are dictionaries."""
+
+
+def iceberg_schema(table: Table) -> Any:
+    """The Iceberg schema of a table, with ids of fields in their order."""
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType
+
+    kinds: dict[pa.DataType, Any] = {
+        pa.string(): StringType,
+        pa.int64(): LongType,
+        pa.int32(): IntegerType,
+        pa.date32(): DateType,
+    }
+    return Schema(
+        *(
+            NestedField(number, field.name, kinds[field.type](), required=not field.nullable)
+            for number, field in enumerate(table.columns, start=1)
+        )
+    )

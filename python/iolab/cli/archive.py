@@ -1,0 +1,216 @@
+"""`iolab archive`: recordings as Iceberg tables, which other engines read as well."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import PATH, format_option, output_option
+from .output import on_terminal, redraw, say, tell, tell_json
+
+if TYPE_CHECKING:
+    from ..archive import Archive, ArchivedRecording, Pushed
+
+_URL = "ARCHIVE"
+
+
+@click.group("archive")
+def command() -> None:
+    """Push recordings into an archive of Apache Iceberg tables, and fetch spans of time from it.
+
+    ARCHIVE is a directory, or catalog:NAME for a catalog of PyIceberg's configuration (REST, SQL,
+    Hive, Glue; tables on S3 and other stores). Needs the extra: pip install 'iolab[archive]'.
+    """
+
+
+@command.command()
+@click.argument("path", metavar="RECORDING", type=PATH)
+@click.argument("url", metavar=_URL)
+@click.option(
+    "--every",
+    metavar="DURATION",
+    help="Push again and again with this pause, until Ctrl-C. A failed push is retried.",
+)
+@format_option("text", "json")
+def push(path: Path, url: str, every: str | None, style: str) -> None:
+    """Push the sealed segments of a recording: events, samples, segment maps, losses, marks.
+
+    Only what the archive lacks is pushed. A push that was interrupted is completed by the next one,
+    and each row arrives exactly once.
+    """
+    from ..errors import ResultsError
+    from ..statistics.language.times import parse_duration
+
+    pause = None if every is None else parse_duration(every) / 1e9
+    while True:
+        try:
+            from ..archive import Archive
+
+            _tell_pushed(path, url, _push(path, Archive.open(url, create=True)), style)
+        except ResultsError as error:
+            if pause is None:
+                raise
+            say(f"iolab: {error}; the next try is in {every}")
+        if pause is None:
+            return
+        time.sleep(pause)
+
+
+def _push(path: Path, archive: Archive) -> Pushed:
+    from ..archive import push as push_recording
+
+    def draw(done: int, total: int) -> None:
+        if on_terminal():
+            redraw("" if done == total else f"pushing: {done} of {total} files")
+
+    return push_recording(path, archive, draw)
+
+
+def _tell_pushed(path: Path, url: str, pushed: Pushed, style: str) -> None:
+    if style == "json":
+        tell_json({"schema": 1, "archive": url, "path": str(path), **asdict(pushed)})
+        return
+    tell(
+        f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {pushed.files} files "
+        f"({pushed.bytes:,} bytes) as recording {pushed.recording}; {pushed.present} files were archived before"
+    )
+    if pushed.behind:
+        say(f"note: {pushed.behind:,} rows are not sealed yet; push again")
+    for name, reason in pushed.refused.items():
+        say(f"note: {name} is not archived: {reason}")
+
+
+@command.command("list")
+@click.argument("url", metavar=_URL)
+@format_option("text", "json")
+def list_(url: str, style: str) -> None:
+    """List the recordings of an archive: host, span, I/Os, and how far they are archived."""
+    from ..archive import Archive
+
+    recordings = Archive.open(url).recordings()
+    if style == "json":
+        tell_json(
+            {"schema": 1, "archive": url, "recordings": [asdict(item) for item in recordings]}
+        )
+        return
+    if not recordings:
+        say("the archive is empty")
+        return
+    rows: list[tuple[str, ...]] = [
+        ("host", "recording", "from", "archived until", "I/Os", "samples", "segments")
+    ]
+    rows += [_row(recording) for recording in recordings]
+    _tell_table(rows, left=4)
+
+
+def _row(recording: ArchivedRecording) -> tuple[str, ...]:
+    return (
+        recording.host or "-",
+        recording.recording,
+        _moment(recording.first_ns, recording.clock),
+        _moment(recording.until_ns, recording.clock),
+        f"{recording.events:,}",
+        f"{recording.samples:,}",
+        f"{recording.segments:,}",
+    )
+
+
+def _moment(time_ns: int | None, clock: str) -> str:
+    """UTC to the second, or seconds of a clock that is not the time of day."""
+    from datetime import UTC, datetime
+
+    if time_ns is None:
+        return "-"
+    if clock != "realtime":
+        return f"{time_ns / 1e9:.3f} s"
+    try:
+        return datetime.fromtimestamp(time_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return str(time_ns)
+
+
+@command.command()
+@click.argument("url", metavar=_URL)
+@format_option("text", "json")
+def status(url: str, style: str) -> None:
+    """Show rows, files and bytes of each table of an archive, and bytes per I/O."""
+    from ..archive import Archive
+
+    sizes = Archive.open(url).size()
+    if style == "json":
+        tables: dict[str, Any] = {
+            name: {"rows": rows, "files": files, "bytes": size}
+            for name, (rows, files, size) in sizes.items()
+        }
+        tell_json({"schema": 1, "archive": url, "tables": tables})
+        return
+    lines = [("table", "rows", "files", "bytes", "bytes/row")]
+    lines += [
+        (name, f"{rows:,}", f"{files:,}", f"{size:,}", f"{size / rows:.1f}" if rows else "-")
+        for name, (rows, files, size) in sizes.items()
+    ]
+    _tell_table(lines, left=1)
+
+
+def _tell_table(rows: Sequence[Sequence[str]], left: int) -> None:
+    """Rows in columns, the first `left` of them aligned to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    tell(
+        *(
+            "  ".join(
+                cell.ljust(width) if place < left else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+    )
+
+
+@command.command("fetch")
+@click.argument("url", metavar=_URL)
+@click.option("--host", help="Fetch of this host.")
+@click.option("--recording", metavar="KEY", help="Fetch this recording, by the start of its key.")
+@click.option("--from", "start", metavar="TIME", help="Fetch from here, as in iolab query.")
+@click.option("--to", "end", metavar="TIME", help="Fetch until here, as in iolab query.")
+@click.option("--source", "sources", metavar="NAME", multiple=True, help="Fetch only this source.")
+@output_option("Directory of the new recording.")
+def fetch_(
+    url: str,
+    host: str | None,
+    recording: str | None,
+    start: str | None,
+    end: str | None,
+    sources: tuple[str, ...],
+    output: Path,
+) -> None:
+    """Fetch a span of time of one recording into a recording of its own.
+
+    Every other command reads it: query, heatmap, view, keep. Data files of other days, sources and
+    hosts are not read.
+    """
+    from ..archive import Archive, choose, fetch
+    from ..statistics.language.times import parse_moment
+
+    archive = Archive.open(url)
+    archived = choose(archive, host, recording)
+    ends = archived.first_ns or 0, archived.until_ns or 0
+    fetched = fetch(
+        archive,
+        output,
+        archived,
+        from_ns=None if start is None else parse_moment(start, *ends),
+        until_ns=None if end is None else parse_moment(end, *ends),
+        sources=sources,
+        progress=lambda rows: redraw(f"fetching: {rows:,} rows") if on_terminal() else None,
+    )
+    if on_terminal():
+        redraw("")
+    tell(
+        f"{output}: {fetched.events:,} I/Os and {fetched.samples:,} samples of recording {archived.recording} "
+        f"of host {archived.host or '-'}"
+    )

@@ -1,0 +1,114 @@
+"""`iolab archive`: push, list, status and fetch, as the guide shows them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iolab.cli.main import run
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from support.recordings import SECOND, START, events, samples
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "rec"
+    with RecordingWriter.create(
+        path,
+        host="db1",
+        clock="realtime",
+        origin={"kind": "record"},
+        sources={"block": {}, "diskstats": {}},
+        live=False,
+    ) as writer:
+        writer.append_events(events(300, start_ns=START, per_s=50))
+        writer.append_samples(samples(6))
+    return path
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert run(["archive", *words]) == 0
+    return capsys.readouterr().out
+
+
+def data(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(output(capsys, *words, "--format", "json"))
+    assert document["schema"] == 1
+    return document
+
+
+def test_push_list_status_and_fetch(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive, back = str(tmp_path / "archive"), tmp_path / "back"
+    pushed = data(capsys, "push", str(recording), archive)
+    assert (pushed["files"], pushed["present"], pushed["samples"]) == (2, 0, 6)
+    listed = data(capsys, "list", archive)["recordings"]
+    assert [(each["host"], each["events"]) for each in listed] == [("db1", pushed["events"])]
+    tables = data(capsys, "status", archive)["tables"]
+    assert tables["events"]["rows"] == 300
+    assert tables["events"]["files"] == 1
+    output(capsys, "fetch", archive, "--from", "1s", "--to", "3s", "-o", str(back))
+    assert run(["query", str(back), "io.ops", "--format", "json"]) == 0
+    first_ns, last_ns = Recording(back).span() or (0, 0)
+    assert START + SECOND <= first_ns < last_ns < START + 3 * SECOND
+    text = output(capsys, "list", archive)
+    assert "2023-11-14T22:13:20Z" in text
+    assert f"{pushed['events']:,}" in text
+    assert "events" in output(capsys, "status", archive)
+    assert "2 files were archived before" in output(capsys, "push", str(recording), archive)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("list", "absent"), 3),
+        (("status", "s3://bucket/x"), 2),
+        (("push", "absent", "archive"), 3),
+        (("fetch", "absent", "-o", "x"), 3),
+        (("push", "absent", "archive", "--every", "never"), 2),
+    ],
+)
+def test_mistakes_are_one_line(
+    words: tuple[str, ...],
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["archive", *words]) == code
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+def test_without_pyiceberg_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog", None)
+    assert run(["archive", "list", str(tmp_path)]) == 2
+    assert "iolab[archive]" in capsys.readouterr().err
+
+
+def test_the_program_of_the_guide_reads_an_archive(
+    recording: Path, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = str(tmp_path / "archive")
+    output(capsys, "push", str(recording), archive)
+    guide = (root / "docs/guides/archive.md").read_text("utf-8")
+    program = re.search(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert program is not None
+    # few made-up reads are that slow
+    text = program[1].replace("10000000", "1000")
+    done = subprocess.run(
+        [sys.executable, "-c", text, archive], capture_output=True, text=True, check=True
+    )
+    assert all(line.startswith("db1 ") for line in done.stdout.splitlines())
+    assert done.stdout
