@@ -64,7 +64,7 @@ def test_push_list_status_and_fetch(
     assert "2023-11-14T22:13:20Z" in text
     assert f"{pushed['events']:,}" in text
     assert "events" in output(capsys, "status", archive)
-    assert "2 files were archived before" in output(capsys, "push", str(recording), archive)
+    assert "archived before: 2 files" in output(capsys, "push", str(recording), archive)
 
 
 @pytest.mark.parametrize(

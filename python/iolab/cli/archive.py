@@ -12,6 +12,7 @@ import click
 
 from .options import PATH, format_option, output_option
 from .output import on_terminal, redraw, say, tell, tell_json
+from .progress import counted
 
 if TYPE_CHECKING:
     from ..archive import Archive, ArchivedRecording, Pushed
@@ -76,8 +77,8 @@ def _tell_pushed(path: Path, url: str, pushed: Pushed, style: str) -> None:
         tell_json({"schema": 1, "archive": url, "path": str(path), **asdict(pushed)})
         return
     tell(
-        f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {pushed.files} files "
-        f"({pushed.bytes:,} bytes) as recording {pushed.recording}; {pushed.present} files were archived before"
+        f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {counted(pushed.files, 'file')} "
+        f"({pushed.bytes:,} bytes) as recording {pushed.recording}; archived before: {counted(pushed.present, 'file')}"
     )
     if pushed.behind:
         say(f"note: {pushed.behind:,} rows are not sealed yet; push again")
