@@ -76,6 +76,14 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "--rule 'write.iops >= -5 %' --rule 'write.clat.p99 <= +10 %' --format junit",
         ),
     ),
+    "history": (
+        (
+            "add the results of a commit to the history in ./history",
+            "iolab history add results/nightly --revision 1a2b3c4 --tag kernel=6.12.4",
+        ),
+        ("show what changed, and since when", "iolab history show --metric write.iops"),
+        ("every value, for other programs", "iolab history show --format csv"),
+    ),
     "report": (
         ("write one HTML file", "iolab report results/mine -o report.html"),
         ("write each chart as SVG with its numbers", "iolab report results/mine --charts charts"),
