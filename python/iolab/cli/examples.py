@@ -75,6 +75,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab check new1 new2 new3 --against old1 --against old2 --against old3 "
             "--rule 'write.iops >= -5 %' --rule 'write.clat.p99 <= +10 %' --format junit",
         ),
+        (
+            "check tonight's results against the history in ./history",
+            "iolab check results/tonight --history history --rule 'write.iops >= -5 %'",
+        ),
     ),
     "history": (
         (

@@ -93,7 +93,7 @@ def find_changes(
         (metric, series)
         for metric in metrics
         for series in history.series(metric.name)
-        if _meets(series, where or {})
+        if meets(series.variant, series.factors, where or {})
     ]
     if not courses:
         raise UsageError("no series meets the conditions", where="--where")
@@ -112,8 +112,9 @@ def find_changes(
     return result
 
 
-def _meets(series: SeriesValues, where: Mapping[str, Sequence[str]]) -> bool:
-    levels = {"variant": series.variant, **series.factors}
+def meets(variant: str, factors: Mapping[str, object], where: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a cell of a variant meets all conditions."""
+    levels = {"variant": variant, **factors}
     return all(
         name in levels and level_text(levels[name]) in allowed for name, allowed in where.items()
     )

@@ -13,7 +13,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,7 @@ class History:
         none, or without a valid run.
         """
         results = Results(path.parent if path.name == MANIFEST_FILE else path)
-        digest = str(FileDigest.of(read_regular(results.path / MANIFEST_FILE)))
+        digest = manifest_digest(results)
         if not any(_is_valid(run) for run in results.runs):
             raise ResultsError(
                 "has no valid run", where=path, hint="iolab show says why, run by run"
@@ -140,12 +140,11 @@ class History:
                     raise UsageError(
                         f"is in the history already, as {entry.label}", where=results.path
                     )
-            starts = [run.window[0] for run in results.runs if run.window is not None]
             entry = Entry(
                 number=max((entry.number for entry in self.entries), default=0) + 1,
                 results=os.path.relpath(results.path.resolve(), self.path.resolve()),
                 name=results.manifest.name,
-                measured_ns=min(starts, default=results.manifest.created_ns),
+                measured_ns=start_of(results),
                 added_ns=time.time_ns(),
                 manifest=digest,
                 revision=revision,
@@ -233,6 +232,17 @@ class History:
             for part in np.split(sequence, ends)
             if len(part)
         ]
+
+
+def manifest_digest(results: Results) -> str:
+    """What a results directory is recognized by."""
+    return str(FileDigest.of(read_regular(results.path / MANIFEST_FILE)))
+
+
+def start_of(results: Results) -> int:
+    """Realtime of the first run, else of the creation, nanoseconds."""
+    starts = [run.window[0] for run in results.runs if run.window is not None]
+    return min(starts, default=results.manifest.created_ns)
 
 
 def rows_of(number: int, results: Results) -> list[Row]:
@@ -434,12 +444,3 @@ def _read_index(path: Path) -> _Index | None:
         return None
     index.entries = indexed
     return index
-
-
-def without(history: History, manifest: str) -> History:
-    """The history without the entry of that results directory."""
-    other = object.__new__(History)
-    other.path = history.path
-    other.entries = [entry for entry in history.entries if entry.manifest != manifest]
-    other._by_number = {entry.number: replace(entry) for entry in other.entries}
-    return other
