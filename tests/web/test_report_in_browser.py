@@ -318,3 +318,27 @@ def test_links_to_parts_of_the_page_keep_the_address(visit: Any) -> None:
     expect(page.locator("#method")).to_be_focused()
     expect(page).to_have_url(re.compile("#metric=write.lat.mean$"))
     expect(page.locator("#method")).to_be_in_viewport()
+
+
+def test_several_results_begin_with_their_sessions(
+    browser: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from iolab.compare.several import Several
+    from support.results_over_time import imported_weeks
+
+    made = imported_weeks(tmp_path_factory.mktemp("weeks"))
+    file = made / "report.html"
+    file.write_text(build_report(Several([made / "A1", made / "B1"]), made), encoding="utf-8")
+    visit = Visit(browser, file)
+    part = visit.page.locator("#sessions")
+    expect(part.locator("h2")).to_have_text("Results compared")
+    assert part.locator("caption").all_inner_texts() == [
+        "Environments differ",
+        "Results in order of time",
+        "Unmatched cells",
+    ]
+    assert "Confounded with time" in part.inner_text()
+    assert visit.page.locator("main > section").first.get_attribute("id") == "sessions"
+    assert "\\xa0" not in visit.page.locator("main").inner_text()
+    assert visit.problems == []
+    visit.page.close()

@@ -36,6 +36,13 @@ EXIT_CODES = {"pass": 0, "fail": 6, "inconclusive": 7}
     metavar="RESULTS",
     help="Results of the baseline; repeatable. Default: the baseline variant of RESULTS.",
 )
+@click.option(
+    "--history",
+    "directory",
+    type=PATH,
+    metavar="DIR",
+    help="Check against the results of a history before RESULTS, since their last change.",
+)
 @click.option("--baseline", help="The variant that is the baseline. Default: the study's.")
 @click.option(
     "--where",
@@ -60,6 +67,7 @@ def command(
     paths: tuple[Path, ...],
     rules: tuple[str, ...],
     against: tuple[Path, ...],
+    directory: Path | None,
     baseline: str | None,
     where: tuple[str, ...],
     inconclusive: Literal["pass", "fail"] | None,
@@ -74,22 +82,45 @@ def command(
 
     Several RESULTS, and those of --against, repeat their arm. They have to be measured in turn, in at
     least 3 sessions of each arm: a single session is confounded with time and always inconclusive.
+
+    With --history, RESULTS are checked against the level of each cell since its last change. The
+    variation between sessions is known from the history, so that a single session is enough.
     """
     from ..compare.axes import parse_where
     from ..compare.check import check
     from ..compare.render.check import render_check
     from ..compare.rules import parse_rule
+    from ..errors import UsageError
+    from ..history.check import check_history
+    from ..history.store import History
 
     parsed = [parse_rule(text) for text in rules]
-    results = _open(paths, against)
-    checked = check(
-        results.runs,
-        parsed,
-        baseline=baseline or results.baseline,
-        where=parse_where(where),
-        alpha=alpha,
-        notes=results.notes,
-    )
+    if directory is not None:
+        if against or baseline:
+            raise UsageError(
+                "a history is the baseline",
+                where="--against" if against else "--baseline",
+                hint="leave it out, or --history",
+            )
+        opened = [open_results(path) for path in paths]
+        checked = check_history(
+            History(directory),
+            opened,
+            parsed,
+            where=parse_where(where),
+            alpha=alpha,
+            notes=[note for results in opened for note in results.notes],
+        )
+    else:
+        arms = _open(paths, against)
+        checked = check(
+            arms.runs,
+            parsed,
+            baseline=baseline or arms.baseline,
+            where=parse_where(where),
+            alpha=alpha,
+            notes=arms.notes,
+        )
     tell_as(style, render_check(checked, style, inconclusive=inconclusive or "inconclusive"))
     outcome = checked.outcome
     return EXIT_CODES[inconclusive if inconclusive and outcome == "inconclusive" else outcome]

@@ -75,6 +75,18 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab check new1 new2 new3 --against old1 --against old2 --against old3 "
             "--rule 'write.iops >= -5 %' --rule 'write.clat.p99 <= +10 %' --format junit",
         ),
+        (
+            "check tonight's results against the history in ./history",
+            "iolab check results/tonight --history history --rule 'write.iops >= -5 %'",
+        ),
+    ),
+    "history": (
+        (
+            "add the results of a commit to the history in ./history",
+            "iolab history add results/nightly --revision 1a2b3c4 --tag kernel=6.12.4",
+        ),
+        ("show what changed, and since when", "iolab history show --metric write.iops"),
+        ("every value, for other programs", "iolab history show --format csv"),
     ),
     "report": (
         ("write one HTML file", "iolab report results/mine -o report.html"),

@@ -39,6 +39,11 @@ COMMANDS = {
         "look",
         "Check changes against rules, for CI: each passes, fails or is inconclusive.",
     ),
+    "history": (
+        "history",
+        "look",
+        "Follow results over time: add them, and see since when values changed.",
+    ),
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
     "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
     "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),

@@ -22,6 +22,7 @@ from ..stats.margins import (
     MarginTest,
     holm,
     permutation_margin,
+    sessions_needed,
     sign_flip_margin,
     sign_margin,
     t_margin,
@@ -37,13 +38,15 @@ from .rules import Rule
 from .several import differences_of, unmatched_of
 
 Outcome = Literal["pass", "fail", "inconclusive"]
+Unit = Literal["blocks", "sessions", "results"]
 
 LEAST_SESSIONS = 3
 """Sessions of each arm that are advised where an arm has a single one."""
 
 MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
+SHORT_HISTORY = "short-history"
 """Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
-has no noise; a value of zero has no ratio."""
+has no noise; a value of zero has no ratio; a history has too few results since its last change."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class CellOutcome:
         p_pass, p_fail: p values of the tests for "kept" and "not kept"; p_fail_adjusted: the latter
         after Holm's correction over all cells of all rules. None where no test was made.
         count: blocks, or sessions of each arm (the smaller number) where `sessions` is not None.
-        more: further blocks, or sessions of each arm, at which a change of the estimated size would
+        unit: of `count` and `more`: blocks, sessions of each arm, or results of the checked version
+        (against a history). more: how many further ones, at which a change of the estimated size would
         be decided with 80 % power; None where decided, not known or above 1000.
         reason: code of the reason why no test was made.
     """
@@ -73,6 +77,7 @@ class CellOutcome:
     p_fail_adjusted: float | None = None
     count: int = 0
     sessions: tuple[int, int] | None = None
+    unit: Unit = "blocks"
     more: int | None = None
     reason: str | None = None
 
@@ -126,23 +131,38 @@ def _worst(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 @dataclass(frozen=True)
-class _Evidence:
-    """What is known of the change of one cell: interval, a test of any bound, and the basis of a
-    plan."""
+class Evidence:
+    """The change of one cell.
+
+    Attributes:
+        interval: of the change. pairing: its values. exact: whether no distribution is assumed.
+        is_history: whether the first arm is a history, from which the variation between sessions is
+        known: the second arm needs a single session, and the first `LEAST_SESSIONS`.
+    """
 
     interval: MeanInterval | SessionInterval
     pairing: Pairing
     exact: bool
+    is_history: bool = False
 
     @property
     def reason(self) -> str | None:
+        """Code of the reason why there is no test."""
+        if self.is_history and self.baseline_sessions < LEAST_SESSIONS:
+            return SHORT_HISTORY
         if isinstance(self.interval, SessionInterval):
             if self.interval.is_within:
                 return CONFOUNDED
             return None if self.pairing.is_alternating else NOT_ALTERNATING
         return ONE_BLOCK if self.interval.n < 2 else None
 
+    @property
+    def baseline_sessions(self) -> int:
+        """Sessions of the first arm; 0 where blocks are the unit."""
+        return self.interval.sessions[0] if isinstance(self.interval, SessionInterval) else 0
+
     def test(self, bound: float) -> MarginTest:
+        """One-sided tests of the change against a bound."""
         interval = self.interval
         if isinstance(interval, SessionInterval):
             assert interval.df is not None
@@ -167,6 +187,13 @@ class _Evidence:
     def more(self, distance: float, level: float) -> int | None:
         """Further blocks, or sessions of each arm, at which a one-sided test at `level` finds that
         distance from the bound with 80 % power."""
+        if self.is_history:
+            assert isinstance(self.interval, SessionInterval)
+            if not self.interval.sd:
+                return None
+            first, second = self.interval.sessions
+            needed = sessions_needed(distance, self.interval.sd, first, level)
+            return None if needed is None else max(1, needed - second)
         if isinstance(self.interval, SessionInterval):
             basis = planning.basis_of_sessions(self.interval)
         else:
@@ -229,32 +256,14 @@ def check(
             f"'{base}' is the only variant: there is nothing to check",
             hint="--against RESULTS names the baseline",
         )
-    checked = [
-        (rule, metric, _evidence(selected, metric, base, compared, ignore, alpha))
-        for rule in rules
-        for metric in (metric_of(rule.metric, selected),)
-    ]
-    tested = [
+    outcomes = judge(
         [
-            _test_cell(rule.bounds(metric), metric, factors, variant, evidence)
-            for (factors, variant), evidence in cells
-        ]
-        for rule, metric, cells in checked
-    ]
-    adjusted = holm([cell.p_fail for cells in tested for cell in cells])
-    tests = max(1, sum(p is not None for p in adjusted))
-    remaining = iter(adjusted)
-    outcomes = [
-        RuleOutcome(
-            rule,
-            metric,
-            tuple(
-                _decide(cell, next(remaining), rule.bounds(metric), evidence, alpha, tests)
-                for cell, (_, evidence) in zip(cells, evidences, strict=True)
-            ),
-        )
-        for (rule, metric, evidences), cells in zip(checked, tested, strict=True)
-    ]
+            (rule, metric, _evidence(selected, metric, base, compared, ignore, alpha))
+            for rule in rules
+            for metric in (metric_of(rule.metric, selected),)
+        ],
+        alpha,
+    )
     has_several = len({run.results for run in selected}) > 1
     unmatched = (
         [cell for cell in unmatched_of(selected) if base not in cell.variants]
@@ -271,12 +280,39 @@ def check(
             Warning("unmatched", f"{base} lacks cells, which are not checked: {listed}{more}"),
         ]
     return Check(
-        tuple(outcomes),
+        outcomes,
         base,
         tuple(compared),
         alpha,
         differences_of(selected) if has_several else (),
         tuple(notes),
+    )
+
+
+def judge(
+    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]], alpha: float
+) -> tuple[RuleOutcome, ...]:
+    """Decide rules by the evidence of their cells; a text is the reason for the lack of evidence."""
+    tested = [
+        [
+            _test_cell(rule.bounds(metric), metric, factors, variant, evidence)
+            for (factors, variant), evidence in cells
+        ]
+        for rule, metric, cells in checked
+    ]
+    adjusted = holm([cell.p_fail for cells in tested for cell in cells])
+    tests = max(1, sum(p is not None for p in adjusted))
+    remaining = iter(adjusted)
+    return tuple(
+        RuleOutcome(
+            rule,
+            metric,
+            tuple(
+                _decide(cell, next(remaining), rule.bounds(metric), evidence, alpha, tests)
+                for cell, (_, evidence) in zip(cells, evidences, strict=True)
+            ),
+        )
+        for (rule, metric, evidences), cells in zip(checked, tested, strict=True)
     )
 
 
@@ -287,13 +323,13 @@ def _evidence(
     variants: Sequence[str],
     ignore: Sequence[str],
     alpha: float,
-) -> list[tuple[Place, _Evidence | str]]:
+) -> list[tuple[Place, Evidence | str]]:
     """Of every cell of the baseline and every variant its evidence, or the reason for its absence."""
     axes = choose(runs, None, None, None, ignore)
     names = (*axes.tables, *axes.rows, *axes.cols)
     arms = collect(runs, metric, axes)
     places = list(dict.fromkeys(key[:3] for key in arms))
-    cells: list[tuple[Place, _Evidence | str]] = []
+    cells: list[tuple[Place, Evidence | str]] = []
     for variant in variants:
         pairings = {
             place: pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
@@ -327,9 +363,9 @@ def _evidence(
                 **axes.fixed,
                 **dict(zip(names, (*place[0], *place[1], *place[2]), strict=True)),
             }
-            evidence: _Evidence | str
+            evidence: Evidence | str
             if place in intervals:
-                evidence = _Evidence(intervals[place], pairing, metric.assumption != "normal")
+                evidence = Evidence(intervals[place], pairing, metric.assumption != "normal")
             else:
                 evidence = _absence(arms.get((*place, variant)), pairing)
             cells.append(((factors, variant), evidence))
@@ -347,7 +383,7 @@ def _test_cell(
     metric: Metric,
     factors: dict[str, object],
     variant: str,
-    evidence: _Evidence | str,
+    evidence: Evidence | str,
 ) -> CellOutcome:
     """The cell with its p values, before the correction."""
     if isinstance(evidence, str):
@@ -361,6 +397,7 @@ def _test_cell(
         back(interval.mean),
         None if interval.low is None else back(interval.low),
         None if interval.high is None else back(interval.high),
+        unit="results" if evidence.is_history else "blocks" if sessions is None else "sessions",
         count=min(sessions) if sessions is not None else getattr(interval, "n", 0),
         sessions=sessions,
         reason=evidence.reason,
@@ -387,16 +424,16 @@ def _decide(
     cell: CellOutcome,
     adjusted: float | None,
     bounds: tuple[float | None, float | None],
-    evidence: _Evidence | str,
+    evidence: Evidence | str,
     alpha: float,
     tests: int,
 ) -> CellOutcome:
     p_pass = cell.p_pass
     if isinstance(evidence, str) or p_pass is None or adjusted is None:
-        is_lacking = cell.reason == CONFOUNDED
-        return dataclasses.replace(
-            cell, more=max(1, LEAST_SESSIONS - cell.count) if is_lacking else None
-        )
+        more = None
+        if cell.reason == CONFOUNDED:
+            more = max(1, LEAST_SESSIONS - cell.count)
+        return dataclasses.replace(cell, more=more)
     cell = dataclasses.replace(cell, p_fail_adjusted=adjusted)
     if adjusted <= alpha:
         return dataclasses.replace(cell, outcome="fail")

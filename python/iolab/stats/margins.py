@@ -124,6 +124,27 @@ def _shares(sums: Floats, total: float, slack: float, *, drawn: bool) -> MarginT
     return MarginTest(larger / len(sums), smaller / len(sums))
 
 
+def sessions_needed(
+    distance: float, sd: float, first: int, level: float, *, power: float = 0.8, most: int = 1000
+) -> int | None:
+    """Sessions of the second arm at which a one-sided t test at `level` finds a distance from the
+    bound with probability `power`, with `first` sessions of the first arm; None where `most` do not
+    suffice.
+
+    Args:
+        sd: standard deviation of a session mean, above zero.
+    """
+    for second in range(1, most + 1):
+        df = first + second - 2
+        if df < 1:
+            continue
+        shift = distance / (sd * math.sqrt(1 / first + 1 / second))
+        limit = float(special.stdtrit(df, 1 - level))
+        if 1 - float(special.nctdtr(df, shift, limit)) >= power:
+            return second
+    return None
+
+
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Adjusted p values: with those up to alpha rejected, the chance of a single false rejection
     among all tests is at most alpha, whatever the dependence between tests.

@@ -53,7 +53,11 @@ class SessionInterval:
 
 
 def session_interval(
-    first: Sequence[Values], second: Sequence[Values], *, confidence: float = 0.95
+    first: Sequence[Values],
+    second: Sequence[Values],
+    *,
+    confidence: float = 0.95,
+    is_stationary: bool = False,
 ) -> SessionInterval:
     """Compare two arms by their session means.
 
@@ -64,6 +68,8 @@ def session_interval(
     Args:
         first, second: the runs of each session of an arm: logarithms for a ratio, else plain values.
         confidence: of the interval, between 0 and 1.
+        is_stationary: whether all sessions vary about the mean of their arm alike, whatever their
+        order. Then a single session of one arm is compared with the variation of the other's.
 
     Raises:
         ValueError: an arm has no session or a session no run, a value is nan or infinite, or the
@@ -80,7 +86,7 @@ def session_interval(
     means = [np.array([session.mean() for session in arm]) for arm in arms]
     count = (len(means[0]), len(means[1]))
     difference = float(means[1].mean() - means[0].mean())
-    is_within = min(count) < LEAST_SESSIONS
+    is_within = (max(count) if is_stationary else min(count)) < LEAST_SESSIONS
     if is_within:
         runs = [session for arm in arms for session in arm]
         df = sum(len(session) for session in runs) - len(runs)

@@ -36,6 +36,7 @@ ALLOWED = {
     "statistics": READING,
     "results": READING | {"results"},
     "compare": JUDGING,
+    "history": JUDGING | {"history"},
     "hosts": JUDGING | {"hosts"},
     **{name: JUDGING | {"hosts", name} for name in ("rigs", "targets", "workloads", "sources")},
     "study": JUDGING | ACTING - {"recorder", "run"},
@@ -47,7 +48,7 @@ ALLOWED = {
     "server": JUDGING | SHOWING | {"server"},
     "api": JUDGING | SHOWING,
     "__main__": {"cli"},
-    "cli": JUDGING | ACTING | SHOWING | {"api", "cli", "server"},
+    "cli": JUDGING | ACTING | SHOWING | {"api", "cli", "history", "server"},
 }
 """Group (a folder or a top-level file of the package) to the groups that it may import."""
 

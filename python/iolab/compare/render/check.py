@@ -9,7 +9,17 @@ from xml.etree import ElementTree
 
 from ...untrusted_text import markdown, visible
 from ..axes import axis_text
-from ..check import MISSING, NO_PAIRS, ONE_BLOCK, ZERO, CellOutcome, Check, Outcome, RuleOutcome
+from ..check import (
+    MISSING,
+    NO_PAIRS,
+    ONE_BLOCK,
+    SHORT_HISTORY,
+    ZERO,
+    CellOutcome,
+    Check,
+    Outcome,
+    RuleOutcome,
+)
 from ..model import CONFOUNDED, NOT_ALTERNATING
 from .grids import grid
 from .json import plain
@@ -21,12 +31,19 @@ MOST_CELLS = 20
 REASONS = {
     CONFOUNDED: "confounded with time (an arm has a single session)",
     NOT_ALTERNATING: "all sessions of one arm were before those of the other",
+    SHORT_HISTORY: "fewer than 3 results since the last change",
     MISSING: "the variant has no run of this cell",
     NO_PAIRS: "no block has a valid run of both arms",
     ONE_BLOCK: "a single block: no noise is known",
     ZERO: "a value is zero: no ratio",
 }
 """Why a cell has no test, by code."""
+
+_UNITS = {
+    "blocks": "blocks",
+    "sessions": "sessions of each arm, in turn",
+    "results": "results of this version",
+}
 
 _HEAD = ["cell", "variant", "outcome", "change", "interval", "n", "needs"]
 
@@ -136,7 +153,7 @@ def _needs(cell: CellOutcome) -> str:
     """What would decide an inconclusive cell."""
     if cell.outcome != "inconclusive":
         return ""
-    unit = "blocks" if cell.sessions is None else "sessions of each arm, in turn"
+    unit = _UNITS[cell.unit]
     if cell.reason is not None:
         advice = f"; at least {cell.more} more {unit}" if cell.more is not None else ""
         return f"{REASONS[cell.reason]}{advice}"

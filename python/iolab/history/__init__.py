@@ -1,0 +1,2 @@
+"""Results over time: a history of results directories, an index of their values, and the changes in
+it."""

@@ -1,0 +1,111 @@
+"""Change points: places, sizes and sets against series with known truth, and rates as stated."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from iolab.stats.changepoints import change_points, searched_p
+
+
+def step(
+    n: int, place: int, size: float, seed: int = 1, rho: float = 0.0, tails: int | None = None
+) -> NDArray[np.float64]:
+    """Noise of standard deviation 1 with a step of `size` at `place`."""
+    random = np.random.default_rng(seed)
+    noise = random.normal(0, 1, n + 20) if tails is None else random.standard_t(tails, n + 20)
+    for i in range(1, n + 20):
+        noise[i] += rho * noise[i - 1]
+    values = noise[20:]
+    values[place:] += size
+    return values
+
+
+def test_a_step_is_found_at_its_place() -> None:
+    [change] = change_points(step(40, 20, 5.0))
+    assert change.place == 20
+    assert change.earliest <= 20 <= change.latest
+    assert change.low < 5.0 < change.high
+    assert change.p < 1e-6
+    assert change.after - change.before == pytest.approx(5.0, abs=1)
+
+
+def test_changes_that_cancel_are_both_found() -> None:
+    values = step(120, 50, 4.0)
+    values[70:] -= 4.0
+    assert [change.place for change in change_points(values)] == [50, 70]
+
+
+@pytest.mark.parametrize("values", [[], [1.0] * 5, [1.0] * 50, [1.0, 2.0, 1.0, 2.0]])
+def test_series_without_a_change_have_none(values: list[float]) -> None:
+    assert change_points(values) == []
+
+
+def test_a_step_without_noise_is_found() -> None:
+    [change] = change_points([1.0] * 10 + [2.0] * 10)
+    assert (change.place, change.earliest, change.latest) == (10, 10, 10)
+    assert (change.low, change.high) == (1.0, 1.0)
+
+
+def test_one_bad_session_is_no_change() -> None:
+    for place in (0, 10, 38, 39):
+        values = step(40, 0, 0.0)
+        values[place] += 50
+        assert change_points(values) == []
+
+
+def test_values_must_be_finite() -> None:
+    with pytest.raises(ValueError, match="finite"):
+        change_points([1.0] * 10 + [math.nan])
+
+
+def test_the_p_value_knows_that_the_place_was_searched() -> None:
+    """Of 4000 series of 50 values, the largest |t| over all places."""
+    random = np.random.default_rng(4)
+    n, series = 50, random.normal(0, 1, (4000, 50))
+    largest = np.zeros(4000)
+    for left in range(3, n - 2):
+        t = stats.ttest_ind(series[:, :left], series[:, left:], axis=1).statistic
+        largest = np.maximum(largest, np.abs(t))
+    for level in (0.05, 0.01):
+        p = np.array([searched_p(float(t), n - 2, n) for t in largest])
+        assert np.mean(p <= level) == pytest.approx(level, abs=4 * math.sqrt(level / 4000))
+
+
+@pytest.mark.figures
+def test_series_without_changes_raise_false_alarms_as_stated() -> None:
+    shown = []
+    for name, more, limit in (
+        ("normal", {}, 60),
+        ("heavy tails t(4)", {"tails": 4}, 110),
+        ("autocorrelation 0.2", {"rho": 0.2}, 180),
+        ("autocorrelation 0.4", {"rho": 0.4}, 200),
+    ):
+        rates = []
+        for n in (20, 40, 100):
+            alarms = sum(
+                bool(change_points(step(n, 0, 0.0, seed=seed, **more))) for seed in range(500)
+            )
+            rates.append(f"{2 * alarms} (n = {n})")
+            assert 2 * alarms <= limit
+        shown.append(f"{name} {', '.join(rates)}")
+    print(f"false alarms of 1000 series at 5 %: {'; '.join(shown)}")
+
+
+@pytest.mark.figures
+def test_steps_are_found_as_stated() -> None:
+    shown = []
+    for size, least in ((1.0, 0.3), (2.0, 0.9), (3.0, 0.95)):
+        found = delays = 0
+        for seed in range(200):
+            values = step(60, 30, size, seed=seed)
+            places = change_points(values)
+            found += any(change.earliest <= 30 <= change.latest for change in places)
+            delays += next((end - 30 for end in range(33, 61) if change_points(values[:end])), 31)
+        assert found / 200 >= least
+        shown.append(f"{size:g} sd: {found / 200:.0%} found, after {delays / 200:.1f} results")
+    print(f"a step in the middle of 60 values: {'; '.join(shown)}")
