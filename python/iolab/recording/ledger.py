@@ -58,7 +58,7 @@ def signed(data: Line) -> dict[str, Any]:
     return {**data, CRC: checksum(data)}
 
 
-def unsigned(data: Line) -> dict[str, Any]:
+def without_checksum(data: Line) -> dict[str, Any]:
     """An object without its checksum."""
     return {name: value for name, value in data.items() if name != CRC}
 
@@ -66,7 +66,7 @@ def unsigned(data: Line) -> dict[str, Any]:
 def holds(data: Line) -> bool:
     """Whether an object's checksum is right. An object of an older iolab may have none, which is
     right."""
-    return CRC not in data or bool(data[CRC] == checksum(unsigned(data)))
+    return CRC not in data or bool(data[CRC] == checksum(without_checksum(data)))
 
 
 def line_of(data: Line) -> str:
@@ -107,7 +107,7 @@ def rewrite(path: Path, lines: Iterable[Line]) -> None:
     """Replace all lines; their checksums are made again. OSError where they can't be written."""
     with replacing(path) as temporary:
         temporary.write_text(
-            "".join(f"{line_of(unsigned(line))}\n" for line in lines), encoding="ascii"
+            "".join(f"{line_of(without_checksum(line))}\n" for line in lines), encoding="ascii"
         )
 
 
@@ -238,13 +238,13 @@ class Ordered:
     damaged: int = 0
 
 
-def _ordered(before: Ordered, more: Iterable[dict[str, Any] | None]) -> Ordered:
+def _append(before: Ordered, more: Iterable[dict[str, Any] | None]) -> Ordered:
     lines = list(more)
-    whole = [unsigned(line) for line in lines if line is not None]
+    whole = [without_checksum(line) for line in lines if line is not None]
     return Ordered((*before.lines, *whole), before.damaged + len(lines) - len(whole))
 
 
-ORDERED = Ledger(Ordered(), _ordered)
+ORDERED = Ledger(Ordered(), _append)
 """Marks and processes."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,14 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.errors import UsageError
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.ask.plan import Coverage, Part, plan
 from iolab.statistics.ask.query import explain, query
+from iolab.statistics.kept.storage_kind import COARSER
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.language.names import parse
 from iolab.statistics.question import Question
@@ -184,6 +188,81 @@ def test_roll_ups_and_both_kinds_of_events_answer_together_and_exactly(
     assert (one.keys, one.totals, one.t0_ns) == (other.keys, other.totals, other.t0_ns)
     assert np.array_equal(one.values, other.values)
     assert sum(one.totals) == 8 * 600
+
+
+def cells(counts: HeatCounts) -> tuple[int, list[int], list[int], list[int]]:
+    return counts.t0_ns, counts.column.tolist(), counts.index.tolist(), counts.count.tolist()
+
+
+@pytest.mark.parametrize("statistic", ["io.ops[op]", "io.ops[latency]", "io.ops[op=read][latency]"])
+def test_roll_ups_segment_maps_and_events_answer_together_and_exactly(
+    statistic: str, tmp_path: Path
+) -> None:
+    """Old events and their maps were deleted, of a sealed segment the map is missing, and some
+    events are not sealed: each time is answered by the cheapest data that has it."""
+    kept = make(tmp_path / "kept", [statistic])
+    old = grow(aged(kept.path, tmp_path / "old", 1).path)
+    complete = grow(make(tmp_path / "complete", []).path)
+    for path in (old.path / "histograms/1s").glob("io.*/00000[1-5].parquet"):
+        path.unlink()
+    facts = read_facts(old.path)
+    assert facts.dropped is not None
+    facts.dropped["maps_until_ns"] = facts.dropped["until_ns"]
+    facts.write(old.path)
+    parts = {
+        part.name: part for part in explain(old, statistic, interval_ns=SECOND).coverage.parts()
+    }
+    assert list(parts) == ["roll-ups of 1s", "segment maps", "unsealed events"]
+    assert (parts["segment maps"].files, parts["unsealed events"].rows) == (1, 600)
+    one, other = (query(each, statistic, interval_ns=SECOND) for each in (old, complete))
+    assert one.total == other.total
+    if isinstance(one, HeatCounts) and isinstance(other, HeatCounts):
+        assert cells(one) == cells(other.coarser(steps=COARSER))
+    else:
+        assert isinstance(one, Stack)
+        assert isinstance(other, Stack)
+        assert (one.keys, one.totals, one.t0_ns) == (other.keys, other.totals, other.t0_ns)
+        assert np.array_equal(one.values, other.values)
+
+
+@pytest.mark.parametrize("damage", ["missing", "damaged"])
+@pytest.mark.parametrize("statistic", ["io.ops[op]", "io.ops[latency]", "io.ops[op=read][offset]"])
+def test_a_map_that_can_not_be_read_costs_its_own_segment(
+    statistic: str, damage: str, many: Recording, tmp_path: Path
+) -> None:
+    """The events of that segment are scanned; maps answer for all others."""
+    expected = query(many, statistic, interval_ns=SECOND)
+    recording = Recording(Path(shutil.copytree(many.path, tmp_path / "r")))
+    for path in recording.path.glob("histograms/1s/*/000002.parquet"):
+        if damage == "missing":
+            path.unlink()
+        else:
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 1
+            path.write_bytes(data)
+    answer = query(recording, statistic, interval_ns=SECOND)
+    parts = {
+        part.name: part
+        for part in explain(recording, statistic, interval_ns=SECOND).coverage.parts()
+    }
+    assert {name: part.files for name, part in parts.items()} == {
+        "segment maps": 2,
+        "sealed events": 1,
+        "unsealed events": 0,
+    }
+    if isinstance(answer, HeatCounts):
+        assert isinstance(expected, HeatCounts)
+        assert (answer.events, answer.filtered, answer.grid) == (
+            expected.events,
+            expected.filtered,
+            expected.grid,
+        )
+        assert cells(answer) == cells(expected)
+    else:
+        assert isinstance(answer, Stack)
+        assert isinstance(expected, Stack)
+        assert (answer.keys, answer.totals) == (expected.keys, expected.totals)
+        assert np.array_equal(answer.values, expected.values)
 
 
 def test_a_plan_is_printed_as_text_and_json(

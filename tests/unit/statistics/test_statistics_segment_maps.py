@@ -5,19 +5,23 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.grids import LogLinear
 from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
+from iolab.recording.read.trace import BITS
 from iolab.recording.write import retention
 from iolab.recording.write.writer import RecordingWriter
-from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.query import query
+from iolab.statistics.answers.answers import Answer, Series, Stack
+from iolab.statistics.ask.query import explain, query
 from iolab.statistics.engine.engine import Engine
+from iolab.statistics.kept import manage
 from iolab.statistics.tiers import segment_maps
 from support.recordings import SECOND, START, events
 
@@ -27,7 +31,7 @@ ROWS, LENGTH = 200, 4 * SECOND
 
 def grown(path: Path, batches: list[pa.RecordBatch], more: int) -> None:
     """Append segments to a recording, and to what they consist of."""
-    with RecordingWriter.reopen(path) as writer:
+    with RecordingWriter.reopen(path, live=False) as writer:
         for _ in range(more):
             number = len(batches)
             batches.append(
@@ -42,6 +46,7 @@ def dropped(path: Path, batches: list[pa.RecordBatch], through: int) -> None:
     """Delete the events of the first segments; their maps remain."""
     facts = read_facts(path)
     facts.dropped = {
+        **(facts.dropped or {}),
         "through": through,
         "until_ns": START + through * LENGTH - 1,
         "segments": through,
@@ -50,6 +55,16 @@ def dropped(path: Path, batches: list[pa.RecordBatch], through: int) -> None:
     }
     facts.write(path)
     retention.finish_dropping(path, facts)
+
+
+def lose_maps(path: Path, number: int) -> None:
+    """Delete the maps of a segment whose events were deleted, as retention does."""
+    facts = read_facts(path)
+    assert facts.dropped is not None
+    facts.dropped["maps_until_ns"] = START + number * LENGTH - 1
+    facts.write(path)
+    for file in path.glob(f"histograms/1s/io.*/{number:06}.parquet"):
+        file.unlink()
 
 
 def expected(
@@ -112,6 +127,91 @@ def test_remembered_sums_equal_those_of_all_events(seed: int, tmp_path: Path) ->
         }
         assert isinstance(answer, Series | Stack)
         assert found == sums
+
+
+def scan(path: Path, statistic: str, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Answer:
+    """The executor's answer from events alone."""
+    with monkeypatch.context() as patch:
+        patch.setattr(segment_maps, "find_maps", lambda *_: "not asked")
+        return query(Recording(path), statistic, kept=False, **asked)
+
+
+def lines_of(answer: Answer) -> dict[Any, int]:
+    """What an answer says: I/Os by column and key, or by column and bucket, in nanoseconds of the
+    column's start."""
+    if isinstance(answer, HeatCounts):
+        starts = answer.t0_ns + answer.column * answer.interval_ns
+        cells = zip(starts.tolist(), answer.index.tolist(), answer.count.tolist(), strict=True)
+        return {(start, index): count for start, index, count in cells}
+    assert isinstance(answer, Series | Stack)
+    rows = (
+        {"": answer.values}
+        if isinstance(answer, Series)
+        else dict(zip(answer.keys, answer.values, strict=True))
+    )
+    return {
+        (answer.t0_ns + column * answer.interval_ns, key): count
+        for key, values in rows.items()
+        for column, value in enumerate(np.nan_to_num(values))
+        if (count := round(value * answer.interval_ns / SECOND))
+    }
+
+
+KEPT = ("io.ops[op]", "io.ops[op=read][latency]")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_mix_of_tiers_equals_a_scan_of_all_events(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Roll-ups, segment maps, events of segments without a map and unsealed events, while the
+    recording grows, old events and their maps are deleted, and maps get lost."""
+    chance = random.Random(seed)
+    path, complete = tmp_path / "r", tmp_path / "complete"
+    batches: list[pa.RecordBatch] = []
+    for each in (path, complete):
+        RecordingWriter.create(
+            each, host="", clock="realtime", origin={"kind": "record"}, live=False
+        ).close()
+    grown(path, batches, 4)
+    grown(complete, [], 4)
+    manage.add(path, list(KEPT), backfill=True)
+    through, mapless = 0, 0
+    used: set[str] = set()
+    for _ in range(20):
+        recording = Recording(path)
+        step = chance.random()
+        if step < 0.3:
+            grown(complete, list(batches), 1)
+            grown(path, batches, 1)
+        elif step < 0.5 and through < 3:
+            through += 1
+            dropped(path, batches, through)
+        elif step < 0.6 and through > mapless:
+            mapless += 1
+            lose_maps(path, mapless)
+        elif step < 0.7:
+            number = chance.randint(4, len(batches))
+            maps = path / f"histograms/1s/io.latency/{number:06}.parquet"
+            maps.unlink(missing_ok=True)
+        end = START + len(batches) * LENGTH
+        statistics = KEPT if mapless else (*KEPT, "io.ops", "io.ops[device]", "io.ops[size]")
+        statistic = chance.choice(statistics)
+        ends = sorted(chance.sample(range(START, end + 1, SECOND), 2))
+        asked: dict[str, Any] = {
+            "from_ns": ends[0] if chance.random() < 0.6 else None,
+            "until_ns": ends[1] if chance.random() < 0.6 else None,
+            "interval_ns": chance.choice((SECOND, 3 * SECOND, 10 * SECOND)),
+        }
+        answer = query(recording, statistic, **asked)
+        used.update(part.name for part in explain(recording, statistic, **asked).coverage.parts())
+        executed = scan(complete, statistic, monkeypatch, **asked)
+        if isinstance(answer, HeatCounts) and isinstance(executed, HeatCounts):
+            assert isinstance(answer.grid, LogLinear)
+            executed = executed.coarser(steps=BITS - answer.grid.bits)
+            assert (answer.events, answer.without_y) == (executed.events, executed.without_y)
+        assert lines_of(answer) == lines_of(executed), (statistic, asked)
+    assert {"roll-ups of 1s", "segment maps"} <= used
 
 
 def test_a_map_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

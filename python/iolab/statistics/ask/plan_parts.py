@@ -15,11 +15,10 @@ from ..tiers.segment_maps import MapFiles
 from .plan import Part
 
 
-def event_parts(window: Window, *, sealed: bool = True) -> list[Part]:
-    """Events (or samples) of a window: sealed ones unless left out, and those that are not sealed
-    yet."""
+def event_parts(window: Window) -> list[Part]:
+    """Events (or samples) of a window: sealed ones, and those that are not sealed yet."""
     what = window.snap.kind
-    segments = window.segments() if sealed else []
+    segments = window.segments()
     found = (
         [
             _files_part(
@@ -43,7 +42,7 @@ def event_parts(window: Window, *, sealed: bool = True) -> list[Part]:
 
 
 def map_parts(window: Window, files: MapFiles) -> list[Part]:
-    """Segment maps, and the events that are not sealed yet."""
+    """Segment maps, and the events that no map has."""
     known = window.snap.recording.catalogue().segments.lines
     paths = [file.part.path for file in files.files]
     lines = [known[file.number] for file in files.files]
@@ -51,7 +50,7 @@ def map_parts(window: Window, files: MapFiles) -> list[Part]:
         _files_part(
             "segment maps", paths, [(line["first_ns"], line["last_ns"] + 1) for line in lines]
         ),
-        *event_parts(window, sealed=False),
+        *event_parts(files.rest(window)),
     ]
 
 
@@ -81,7 +80,10 @@ def roll_up_parts(found: RollUps) -> list[Part]:
                     [span for _, span in spans],
                 )
             )
-    return [*parts, *(part for window in found.remaining() for part in event_parts(window))]
+    for window in found.remaining():
+        maps = found.maps(window)
+        parts += event_parts(window) if maps is None else map_parts(window, maps)
+    return parts
 
 
 def trace_parts(path: Path) -> list[Part]:

@@ -17,9 +17,8 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ..answers.answers import Answer, Series, Stack
 from ..engine.dropped_segments import gone
-from ..engine.engine import Engine
 from ..engine.snapshot import choose, snapshot
-from ..engine.windows import Window, attach, window_of
+from ..engine.windows import Window, window_of
 from ..language.conditions import filters_of
 from ..language.fields import FIELDS, QUANTIZED, near
 from ..language.host_names import host_names
@@ -301,9 +300,10 @@ class _SegmentMaps:
     def covers(self, question: Question) -> Coverage | str:
         windows = Windows(self.recording, question)
         if question.y is None:
-            window, files = windows.whole, _map_files(windows.whole, question)
-            if files is None:
-                return _why_no_maps(window, question)
+            window, found = windows.whole, segment_maps.find_counts(windows.whole, question)
+            if isinstance(found, str):
+                return found
+            files = found
         else:
             maps = maps_of(windows.whole, question)
             if isinstance(maps, str):
@@ -357,31 +357,9 @@ def _over_time(
 ) -> Answer:
     asked = question.statistic
     assert asked is not None
-    conditions, bound = window.conditions(asked.filters)
-    with Engine(window.snap.place) as engine:
-        found = []
-        if files is None or window.snap.hot_of(window.source) is not None:
-            attach(engine, window, sealed=files is None)
-            found.append(
-                over_time.sums(
-                    engine,
-                    asked,
-                    conditions,
-                    bound,
-                    window.base_ns,
-                    window.interval_ns,
-                    window.columns,
-                )
-            )
-        if files is not None:
-            found.append(
-                segment_maps.series(
-                    engine, window, files, asked.filters, over_time.key_of(asked.breakdown)
-                )
-            )
     return over_time.answer(
         asked,
-        over_time.added(found),
+        over_time.added(over_time.sums_of(window, asked, files)),
         source=window.source,
         base_ns=window.base_ns,
         interval_ns=window.interval_ns,
@@ -435,29 +413,3 @@ class Windows:
             counts = counts.coarser(steps=counts.grid.bits)
         notes = self.notes(window, *(each.field for each in question.filters))
         return replace(counts, assumptions=(*notes, *counts.assumptions))
-
-
-def _map_files(window: Window, question: Question) -> segment_maps.MapFiles | None:
-    """Default maps that answer a count exactly."""
-    if _why_no_count(question) or not segment_maps.suits(window, question.filters):
-        return None
-    files = segment_maps.files_of(window, "latency")
-    return files if files is not None and files.files else None
-
-
-def _why_no_maps(window: Window, question: Question) -> str:
-    """Why `_map_files` has none."""
-    return (
-        _why_no_count(question)
-        or segment_maps.refusal(window, question.filters)
-        or "no map of this time is there, or one is missing or damaged"
-    )
-
-
-def _why_no_count(question: Question) -> str:
-    """Why no segment map has what is counted; empty where one may."""
-    if question.weight != "count":
-        return "segment maps count I/Os, not bytes"
-    if question.breakdown not in (None, *segment_maps.FIELDS):
-        return f"segment maps do not tell the {question.breakdown}"
-    return ""

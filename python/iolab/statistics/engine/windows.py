@@ -69,6 +69,11 @@ class Window:
         """Sealed segments with events in the span."""
         return self.snap.segments(self.source, self.span)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no events in the span."""
+        return not self.segments() and self.snap.hot_of(self.source) is None
+
     def conditions(self, filters: Sequence[Filter]) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Conditions in SQL, with what is bound: the source, the span where it cuts, and the
         filters."""
@@ -153,12 +158,11 @@ def _after(last_ns: int, spans: Sequence[Span] | None) -> int:
     return max([last_ns + 1, *(span[1] for span in spans or ())])
 
 
-def attach(engine: Engine, window: Window, *, sealed: bool = True, kind: Kind = "events") -> None:
-    """Make the events (or samples) of a window `events` to the engine: sealed ones unless left out,
-    and hot ones."""
+def attach(engine: Engine, window: Window, *, kind: Kind = "events") -> None:
+    """Make the events (or samples) of a window `events` to the engine: sealed ones and hot ones."""
     from ...recording.base.schema import schema_of
 
-    files = [segment.part for segment in window.segments()] if sealed else []
+    files = [segment.part for segment in window.segments()]
     hot = window.snap.hot_of(window.source)
     parts = ["SELECT * FROM sealed"] if files else []
     if files:

@@ -130,11 +130,15 @@ class RollUps:
             )
         return answer_events.answer(self.window, self.held, self.tiers, self.asked, self.notes)
 
+    def maps(self, window: Window) -> segment_maps.MapFiles | None:
+        """Default maps that are read for a window that remains, None where events are scanned."""
+        return None if self.is_counted else answer_events.maps_in(window, self.asked)
+
     def remaining(self) -> list[Window]:
         """Windows of the events or samples that are read as well."""
         if self.is_counted:
             return [self.window] if self.window.snap.bounds(self.held.source) else []
-        return [window for window, _ in answer_events.remaining(self.window, self.held)]
+        return answer_events.remaining(self.window, self.held)
 
 
 def choose(recording: Recording, question: Question) -> RollUps | str:
@@ -337,14 +341,7 @@ def _plan(window: Window, held: Held, *, free: bool) -> _Plan:
             f"earlier times are kept by sums of {tier.name} alone: ask for columns of a multiple of that"
         )
     return _Plan(
-        replace(
-            window,
-            first_ns=first,
-            until_ns=until,
-            interval_ns=interval,
-            cuts_first=True,
-            cuts_until=True,
-        ),
+        replace(window, first_ns=first, until_ns=until, interval_ns=interval),
         tiers,
         tuple(notes),
     )
@@ -370,10 +367,10 @@ def _maps_do(window: Window, asked: Statistic) -> bool:
     ):
         return False
     longer = replace(window, interval_ns=max(SECOND, window.interval_ns))
-    if asked.entry.measure != "ops" or not fields or not segment_maps.suits(longer, asked.filters):
+    if asked.entry.measure != "ops" or not fields:
         return False
-    maps = segment_maps.files_of(longer, y)
-    return maps is not None and 0 < len(maps.files) <= MANY_MAPS
+    maps = segment_maps.find_maps(longer, asked.filters, y)
+    return not isinstance(maps, str) and not maps.unmapped and len(maps.files) <= MANY_MAPS
 
 
 def _recorded(found: _Plan, held: Held, snap: Snapshot) -> tuple[tuple[int, int], ...] | None:

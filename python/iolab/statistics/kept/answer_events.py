@@ -10,7 +10,7 @@ import numpy as np
 
 from ...recording.base.checked_files import Part
 from ...recording.base.counts import HeatCounts, Weight, Y, alike, merge, summed
-from ...recording.base.grids import WITHOUT, Linear, LogLinear
+from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
 from ...recording.read.recording import Segment
 from ..answers.answers import Answer, Series, Stack
 from ..engine.cells import BUCKETS, Asked, count
@@ -20,8 +20,9 @@ from ..engine.windows import Window, attach
 from ..language.fields import QUANTIZED
 from ..language.intervals import SECOND
 from ..language.names import Statistic
-from ..tiers import over_time
-from ..tiers.heat import with_facts
+from ..question import Question
+from ..tiers import over_time, segment_maps
+from ..tiers.heat import counts_of, maps_of, with_facts
 from ..tiers.over_time import MOST_CELLS
 from .coverage import Held
 from .paths import Tier
@@ -41,29 +42,38 @@ def answer(
     return steady(lambda: _over_time(window, held, tiers, asked, notes))
 
 
-def remaining(window: Window, held: Held) -> list[tuple[Window, list[str]]]:
-    """(window, further conditions) of the events that are not kept: those sealed since, those that
-    are hot, those before it was kept."""
+def remaining(window: Window, held: Held) -> list[Window]:
+    """Windows of the events that are not kept: those sealed since, those that are hot, those before
+    it was kept."""
     snap = window.snap
 
     def of(segments: Sequence[Segment], hot: Any) -> Window:
-        return replace(window, snap=Snapshot(snap.recording, tuple(segments), hot))
+        return replace(window, snap=Snapshot(snap.recording, tuple(segments), hot), earlier=False)
 
-    found: list[tuple[Window, list[str]]] = []
     since = of([each for each in snap.sealed if each.number > held.kept.through], snap.hot)
-    if since.segments() or snap.hot_of(held.source) is not None:
-        found.append((since, []))
-    early = of(
-        [
-            each
-            for each in snap.sealed
-            if each.number <= held.kept.through and each.first_ns < held.first_ns
-        ],
-        None,
-    )
-    if window.first_ns < held.first_ns and early.segments():
-        found.append((early, [f"time_ns < {held.first_ns}"]))
-    return found
+    windows = [] if since.is_empty else [since]
+    if window.first_ns < held.first_ns:
+        until_ns = min(window.until_ns, held.first_ns)
+        early = of([each for each in snap.sealed if each.number <= held.kept.through], None)
+        early = replace(early, until_ns=until_ns, cuts_until=True)
+        windows += [] if early.is_empty else [early]
+    return windows
+
+
+def maps_in(window: Window, asked: Statistic) -> segment_maps.MapFiles | None:
+    """Default maps that answer for what remains, None where its events are scanned."""
+    if asked.breakdown == "offset":
+        return None
+    question = _question(window, asked)
+    if question.y is None:
+        files = segment_maps.find_counts(window, question)
+        return None if isinstance(files, str) else files
+    maps = maps_of(window, question)
+    return None if isinstance(maps, str) else maps[1]
+
+
+def _question(window: Window, asked: Statistic) -> Question:
+    return Question.of(asked, window.span, window.interval_ns, window.columns, window.source)
 
 
 def _map(
@@ -77,25 +87,12 @@ def _map(
     ]
     width = max((each.grid.width for each in parts if isinstance(each.grid, Linear)), default=1)
     grid = Linear(0, width) if y == "offset" else LogLinear(BITS + COARSER)
-    for part, more in remaining(window, held):
-        conditions, bound = part.conditions(asked.filters)
-        with Engine(held.directory) as engine:
-            attach(engine, part)
-            found = count(
-                engine,
-                Asked(
-                    y,
-                    window.base_ns,
-                    window.interval_ns,
-                    (*conditions, *more),
-                    bound,
-                    None,
-                    None,
-                    grid,
-                    weight,
-                ),
-            )
-        parts.append(found if y == "offset" else found.coarser(steps=COARSER))
+    for part in remaining(window, held):
+        if y == "offset":
+            parts.append(_count_events(part, asked, y, grid))
+        else:
+            counts = counts_of(part, _question(part, asked), maps_in(part, asked))
+            parts.append(replace(counts, filtered=0).coarser(steps=COARSER))
     empty = np.zeros(0, dtype=np.int64)
     parts = parts or [
         HeatCounts(y, window.base_ns, window.interval_ns, grid, empty, empty, empty, weight)
@@ -112,6 +109,27 @@ def _map(
         *([f"{2**BITS} buckets an octave"] if isinstance(counts.grid, LogLinear) else []),
     ]
     return with_facts(counts, window, asked.filters, said)
+
+
+def _count_events(window: Window, asked: Statistic, y: Y, grid: Grid) -> HeatCounts:
+    """Counts of events on a grid."""
+    conditions, bound = window.conditions(asked.filters)
+    with Engine(window.snap.place) as engine:
+        attach(engine, window)
+        return count(
+            engine,
+            Asked(
+                y,
+                window.base_ns,
+                window.interval_ns,
+                conditions,
+                bound,
+                None,
+                None,
+                grid,
+                asked.entry.weight,
+            ),
+        )
 
 
 def _unique(held: Held, tiers: Sequence[Tier], window: Window) -> bool:
@@ -195,21 +213,8 @@ def _over_time(
             f"names beyond the {MOST_KEYS:,} largest of a segment are in the rest: how many they are is not known, and a "
             "name that was among them for a time is told too small",
         ]
-    for part, more in remaining(window, held):
-        conditions, bound = part.conditions(asked.filters)
-        with Engine(held.directory) as engine:
-            attach(engine, part)
-            parts.append(
-                over_time.sums(
-                    engine,
-                    asked,
-                    (*conditions, *more),
-                    bound,
-                    window.base_ns,
-                    window.interval_ns,
-                    window.columns,
-                )
-            )
+    for part in remaining(window, held):
+        parts += over_time.sums_of(part, asked, maps_in(part, asked))
     none = np.zeros(0, dtype=np.int64)
     parts = parts or [
         {"c": none, "k": np.ma.array(none.astype(object), mask=True), "n": none, "lacking": none}

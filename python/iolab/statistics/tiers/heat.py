@@ -46,6 +46,15 @@ def heat_of(
     return with_facts(_scanned(kept, question), kept, filters, []), kept
 
 
+def counts_of(
+    window: Window, question: Question, files: segment_maps.MapFiles | None
+) -> HeatCounts:
+    """Counts of a window by time and y: of default maps and the events that these lack, or of all
+    events where there are none or they are too coarse."""
+    mapped = None if files is None else _from_maps(window, files, question)
+    return _scanned(window, question) if mapped is None else mapped
+
+
 def maps_of(whole: Window, question: Question) -> tuple[Window, segment_maps.MapFiles] | str:
     """The window in columns that default maps have, and the maps; or why they can't answer.
 
@@ -59,13 +68,8 @@ def maps_of(whole: Window, question: Question) -> tuple[Window, segment_maps.Map
     if question.buckets is not None and question.y != "offset":
         return "segment maps have no equal buckets of this"
     seconds = _in_seconds(whole) if question.interval_ns is None else whole
-    refused = segment_maps.refusal(seconds, question.filters)
-    if refused:
-        return refused
-    files = segment_maps.files_of(seconds, question.y)
-    if files is None:
-        return "the map of a segment is missing or damaged"
-    return (seconds, files) if files.files else "no sealed segment lies in this time"
+    files = segment_maps.find_maps(seconds, question.filters, question.y)
+    return files if isinstance(files, str) else (seconds, files)
 
 
 def _in_seconds(window: Window) -> Window:
@@ -112,10 +116,10 @@ def _scanned(window: Window, question: Question) -> HeatCounts:
         return replace(counts, filtered=_all(engine, window) - _seen(counts))
 
 
-def _all(engine: Engine, window: Window, *, sealed: bool = True) -> int:
+def _all(engine: Engine, window: Window) -> int:
     """I/Os of the window, before conditions: of sealed segments that lie in it whole, their own
     count says it."""
-    segments = window.segments() if sealed else []
+    segments = window.segments()
     edges = [
         each
         for each in segments
@@ -149,21 +153,21 @@ def _seen(counts: HeatCounts) -> int:
 def _from_maps(
     window: Window, files: segment_maps.MapFiles, question: Question
 ) -> HeatCounts | None:
-    """From the default maps of what is sealed and the events that are not; None where maps are too
-    coarse."""
+    """From default maps, and the events that no map has; None where maps are too coarse."""
     asked, filters = _asked(window, question), question.filters
+    rest = files.rest(window)
     with Engine(window.snap.place) as engine:
-        hot = window.snap.hot_of(window.source) is not None
-        if hot:
-            attach(engine, window, sealed=False)
-        ends = _ends(engine, asked) if hot and question.y == "offset" else None
+        if rest.is_empty:
+            return segment_maps.heat(engine, window, files, filters, asked, question.buckets, None)
+        attach(engine, rest)
+        ends = _ends(engine, asked) if question.y == "offset" else None
         counts = segment_maps.heat(engine, window, files, filters, asked, question.buckets, ends)
-        if counts is None or not hot:
-            return counts
-        late = count(engine, replace(asked, grid=counts.grid))
+        if counts is None:
+            return None
+        others = count(engine, replace(asked, grid=counts.grid))
         if filters:
-            late = replace(late, filtered=_all(engine, window, sealed=False) - _seen(late))
-        return merge([counts, late])
+            others = replace(others, filtered=_all(engine, rest) - _seen(others))
+        return merge([counts, others])
 
 
 def _ends(engine: Engine, asked: Asked) -> Span | None:

@@ -11,9 +11,11 @@ from ..answers.answers import Floats, Series, Stack
 from ..engine.coverage import Losses, lost_at
 from ..engine.engine import Engine, whole
 from ..engine.snapshot import Span
+from ..engine.windows import Window, attach
 from ..language.catalogue import Entry
 from ..language.conditions import field_of
 from ..language.names import Statistic
+from . import segment_maps
 
 MOST_CELLS = 4_000_000
 """Keys times columns that are told apart; smaller keys are summed."""
@@ -70,6 +72,34 @@ def sums(
     """What `sums_sql` asks, of the engine's events."""
     sql = sums_sql(statistic.entry, statistic.breakdown, conditions, columns)
     return engine.ask(sql, {**bound, "base": base_ns, "interval": interval_ns})
+
+
+def sums_of(
+    window: Window, statistic: Statistic, files: segment_maps.MapFiles | None
+) -> list[dict[str, Any]]:
+    """Sums of a window: of default maps, and of the events that no map has. `files`: the maps, None
+    where all events are to be scanned."""
+    rest = window if files is None else files.rest(window)
+    conditions, bound = rest.conditions(statistic.filters)
+    found = []
+    with Engine(window.snap.place) as engine:
+        if files is None or not rest.is_empty:
+            attach(engine, rest)
+            found.append(
+                sums(
+                    engine,
+                    statistic,
+                    conditions,
+                    bound,
+                    window.base_ns,
+                    window.interval_ns,
+                    window.columns,
+                )
+            )
+        if files is not None:
+            key = key_of(statistic.breakdown)
+            found.append(segment_maps.series(engine, window, files, statistic.filters, key))
+    return found
 
 
 def added(parts: list[dict[str, Any]]) -> dict[str, Any]:

@@ -11,23 +11,24 @@ import numpy as np
 
 from ...recording.base.checked_files import DamagedError, Part, damages, is_known_damaged
 from ...recording.base.counts import HeatCounts, Integers, Y
-from ...recording.base.grids import Grid, Linear, LogLinear
-from ...recording.segments.segments import part_of
+from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
+from ...recording.segments.segments import Segment, part_of
 from ..engine.cells import BUCKETS, Asked, bucket_of, cells_of, covering, lower_bounds, where
 from ..engine.dropped_segments import gone
 from ..engine.engine import Engine, whole
-from ..engine.snapshot import Span
+from ..engine.snapshot import Snapshot, Span
 from ..engine.windows import Window
 from ..language.conditions import sql_of
 from ..language.intervals import SECOND
 from ..language.names import Filter
-
-WITHOUT = 2**32 - 1
-"""The bucket of I/Os that lack the value."""
+from ..question import Question
 
 FIELDS = ("op", "device")
 """What default maps tell apart."""
 
+
+NO_SEGMENT = "no sealed segment lies in this time"
+"""Why no map answers."""
 
 MOST_ROWS = 4_000_000
 """Rows of sums that are remembered, of all questions together."""
@@ -44,49 +45,75 @@ class MapFile(NamedTuple):
 @dataclass(frozen=True)
 class MapFiles:
     """Default maps of one kind of y: those of segments in the window, and older ones whose events
-    were removed."""
+    were removed. unmapped: segments in the window of which the map is missing or damaged."""
 
     files: tuple[MapFile, ...]
+    unmapped: tuple[Segment, ...] = ()
 
     @property
     def widest(self) -> int:
         """Width of the widest equal buckets."""
         return max((file.width for file in self.files), default=1)
 
+    def rest(self, window: Window) -> Window:
+        """The window of the events that no map has."""
+        snap = window.snap
+        return replace(window, snap=Snapshot(snap.recording, self.unmapped, snap.hot, snap.kind))
 
-def files_of(window: Window, y: Y) -> MapFiles | None:
-    """The maps that a window needs, None where one of a segment that is there is missing or
-    damaged: its events can be asked. One of a segment that is gone is left out then; what is lost
-    by that is told."""
+
+def files_of(window: Window, y: Y) -> MapFiles:
+    """The maps that a window needs. One of a segment whose events were removed is left out where it
+    is missing or damaged; what is lost by that is told."""
     catalogue = window.snap.recording.catalogue()
     lines, maps = catalogue.segments.lines, catalogue.maps[f"io.{y}"]
-    found = []
-    there = [segment.number for segment in window.segments()]
+    segments = {segment.number: segment for segment in window.segments()}
     older = gone(window.snap).within((window.first_ns, window.until_ns)) if window.earlier else []
-    for number in (*there, *older):
-        part = part_of(window.snap.place, lines.get(number, {}), number, f"io.{y}")
-        width = lines.get(number, {}).get("offset_width") if y == "offset" else 1
-        if not isinstance(width, int) or number not in maps:
-            if number in older and part.crc32 is not None:
-                continue
-            return None
-        found.append(MapFile(number, part, width))
-    known = {file.part.path for file in found if is_known_damaged(file.part.path)}
-    wrong = {part.path for part, _ in damages([file.part for file in found])}
-    if any(file.part.path in wrong for file in found[: len(there)]):
-        return None
-    for path in wrong - known:
-        # the window was made without knowing that this time is lost
-        raise DamagedError(
-            "is a damaged default map", where=path, hint="iolab verify says what is lost"
-        )
-    return MapFiles(tuple(file for file in found if file.part.path not in wrong))
+    files = []
+    unmapped = []
+    for number in (*segments, *older):
+        line = lines.get(number, {})
+        width = line.get("offset_width") if y == "offset" else 1
+        if isinstance(width, int) and number in maps:
+            files.append(
+                MapFile(number, part_of(window.snap.place, line, number, f"io.{y}"), width)
+            )
+        elif number in segments:
+            unmapped.append(segments[number])
+    known = {file.part.path for file in files if is_known_damaged(file.part.path)}
+    wrong = {part.path for part, _ in damages([file.part for file in files])}
+    for file in files:
+        if file.part.path not in wrong:
+            continue
+        if file.number in segments:
+            unmapped.append(segments[file.number])
+        elif file.part.path not in known:
+            # the window was made without knowing that this time is lost
+            raise DamagedError(
+                "is a damaged default map",
+                where=file.part.path,
+                hint="iolab verify says what is lost",
+            )
+    return MapFiles(tuple(file for file in files if file.part.path not in wrong), tuple(unmapped))
 
 
-def suits(window: Window, filters: Sequence[Filter]) -> bool:
-    """Whether columns are whole seconds, the window cuts none, and conditions are on what maps tell
-    apart."""
-    return not refusal(window, filters)
+def find_counts(window: Window, question: Question) -> MapFiles | str:
+    """The maps that count I/Os over time exactly; or why none does."""
+    if question.weight != "count":
+        return "segment maps count I/Os, not bytes"
+    if question.breakdown not in (None, *FIELDS):
+        return f"segment maps do not tell the {question.breakdown}"
+    return find_maps(window, question.filters, "latency")
+
+
+def find_maps(window: Window, filters: Sequence[Filter], y: Y) -> MapFiles | str:
+    """The maps of y where they answer for a window under conditions; or why none does."""
+    refused = refusal(window, filters)
+    if refused:
+        return refused
+    files = files_of(window, y)
+    if files.files:
+        return files
+    return "the maps of all segments are missing or damaged" if files.unmapped else NO_SEGMENT
 
 
 def refusal(window: Window, filters: Sequence[Filter]) -> str:
@@ -249,14 +276,14 @@ def heat(
     filters: Sequence[Filter],
     asked: Asked,
     buckets: int | None,
-    hot: Span | None,
+    others: Span | None,
 ) -> HeatCounts | None:
     """The map of the sealed segments, None where their maps are too coarse to say exactly what
     events would.
 
-    `asked.grid` is given for latency and size; for equal buckets it is found here. `hot` is the
-    least and largest value of y among the events that are not sealed yet, so that the buckets have
-    room for them.
+    `asked.grid` is given for latency and size; for equal buckets it is found here. `others` is
+    the least and largest value of y among the events that no map has, so that the buckets have room
+    for them.
     """
     found = _cells(engine, window, files, filters, spent=asked.weight == "time")
     meets = np.ma.filled(found["meets"], False).astype(bool)
@@ -273,7 +300,7 @@ def heat(
         inside &= (bucket >= bounds[0]) & (bucket < bounds[1])
         index = bucket[inside]
     else:
-        fitted = _fitted(asked, bucket[~missing], files.widest, buckets or BUCKETS, hot)
+        fitted = _fitted(asked, bucket[~missing], files.widest, buckets or BUCKETS, others)
         if fitted is None:
             return None
         grid, low, past = fitted
@@ -317,7 +344,7 @@ def _aligned(asked: Asked) -> tuple[int, int] | None:
 
 
 def _fitted(
-    asked: Asked, bucket: Integers, width: int, buckets: int, hot: Span | None
+    asked: Asked, bucket: Integers, width: int, buckets: int, others: Span | None
 ) -> tuple[Linear, int, int] | None:
     """(equal buckets as a scan would choose them, first and one past the last stored bucket of the
     range), None where finer ones are due.
@@ -333,7 +360,7 @@ def _fitted(
         exact = covering(asked.low, asked.high - 1, buckets)
         return (exact, *shown) if exact.width >= width else None
     ends = [int(bucket.min()), int(bucket.max())] if len(bucket) else []
-    ends += [end // width for end in hot] if hot else []
+    ends += [end // width for end in others] if others else []
     held = [end for end in ends if shown[0] <= end < shown[1]]
     if not held:
         return Linear(0, width), *shown
@@ -349,7 +376,7 @@ def _all_timed(engine: Engine, window: Window, filters: Sequence[Filter]) -> boo
     """Whether every I/O that meets the conditions has a latency: otherwise those without one can't
     be told apart in other maps."""
     files = files_of(window, "latency")
-    if files is None:
+    if files.unmapped or not files.files:
         return False
     found = _cells(engine, window, files, filters, spent=False)
     return not bool(
