@@ -218,5 +218,5 @@ def add_examples(command: click.Command, name: str) -> None:
     if document is not None:
         parts.append(f"\b\nDocumentation:\n  {document}")
     command.epilog = "\n\n".join(parts)
-    for each, below in getattr(command, "commands", {}).items():
-        add_examples(below, f"{name} {each}")
+    for word, below in getattr(command, "commands", {}).items():
+        add_examples(below, f"{name} {word}")
