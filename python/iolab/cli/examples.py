@@ -194,6 +194,8 @@ DOCUMENTS = {
     "verify": "docs/reference/recordings.md",
     "rig": "docs/guides/rigs.md",
     "catalog": "docs/reference/glossary.md",
+    "archive": "docs/guides/archive.md",
+    "check": "docs/method/check.md",
 }
 """Command to the document that describes it, as `iolab catalog documents` names it."""
 
