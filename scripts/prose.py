@@ -55,7 +55,9 @@ REPLACEMENTS = {
 """Private word to the word of manual pages."""
 _WORDS = {word: re.compile(rf"\b(?:{word})\b", re.IGNORECASE) for word in REPLACEMENTS}
 _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*`'\"(\[{])|\n\s*\n|\n\s*(?:[-*|#]|\d+\.)\s*|\s\|\s")
+_SENTENCE = re.compile(
+    r"(?<=[.!?:])\s+(?=[A-Z*`'\"(\[{])|\n\s*\n|\n\s*(?:[-*|#]|\d+\.)\s*|\s\|\s|\n\s+(?=[\w, *`]+:\s)"
+)
 _TYPESCRIPT = re.compile(r"\"[^\"\n]* [^\"\n]*\"|`[^`\n]* [^`\n]*`|[>}][^<>{}=;]* [^<>{}=;]*[<{]")
 
 

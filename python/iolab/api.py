@@ -329,8 +329,7 @@ def open_results(path: str | Path, *others: str | Path, progress: Progress | Non
     """Open a results directory, or fio results of which each is a variant named after its file.
     Errors as `open` has them.
 
-    Of fio results nothing is written beside them: what is derived lies in a temporary directory for
-    as long as the process lives.
+    For fio results, derived files are in a temporary directory until the process ends.
     """
     places = [Path(each) for each in (path, *others)]
     for place in places:

@@ -1,7 +1,7 @@
-"""Files in directories that others may own: read without waiting and without end, replaced whole,
-written through no link.
+"""Files in directories that other users may own: read with a bound and without waiting, replaced
+atomically, never written through a link.
 
-What can't be done is an OSError whose `strerror` says why.
+Failures are an OSError with the reason in `strerror`.
 """
 
 from __future__ import annotations
@@ -148,12 +148,12 @@ def open_for_writing(path: Path, flags: int, *, mode: int = 0o666) -> int:
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterator[Path]:
-    """A new empty file to write, by a path of it, which takes `path`'s place when the block ends
-    well; else it is removed.
+    """Yield the path of a new empty file, which replaces `path` when the block ends without an
+    exception, and is deleted otherwise.
 
-    The file is made under a random name that did not exist, in the directory as it was opened; what
-    is yielded is the open file itself (below /proc/self/fd), so that nobody who may write in the
-    directory can put a link in its place. `durable`: wait for the disk. Raises OSError.
+    The file has a new random name in the opened directory. The path is that of the open file (below
+    /proc/self/fd), so that other users of the directory cannot replace it by a link. `durable`:
+    wait for the disk. Raises OSError.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     temporary = f".{path.name}.{secrets.token_hex(8)}.tmp"

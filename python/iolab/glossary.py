@@ -222,7 +222,7 @@ SECTIONS: dict[str, tuple[Term, ...]] = {
         ),
         Term(
             "significant",
-            "A change whose q is at most 0.05; a change that is not significant bears ~.",
+            "A change with a q of at most 0.05; other changes are marked with ~.",
             "q<=0.05",
         ),
         Term(
@@ -275,7 +275,7 @@ SECTIONS: dict[str, tuple[Term, ...]] = {
             "drill-down",
             "A further filter or breakdown of one part of an answer, such as the slow I/Os of one process.",
         ),
-        Term("kept statistic", "A statistic whose answers remain after the events are deleted."),
+        Term("kept statistic", "A statistic that is stored longer than the events."),
         Term(
             "heat map",
             "A picture of a distribution over time: time across, latency, offset or size up, number of I/Os as colour.",

@@ -147,8 +147,7 @@ _HEADLINE_SUMMARIES = {"lat.mean", "clat.p99", "clat.p99.9", "lat.p99", "lat.p99
 
 @cache
 def _declared() -> Mapping[str, Metric]:
-    """Metrics that readers of host logs declare beside what they read (`formats.counter_set`), by
-    name."""
+    """Metrics that readers of host logs declare (`formats.counter_set`), by name."""
     readers = registry.load_all("format")
     return {
         each.metric.name: each.metric
@@ -206,8 +205,8 @@ def find(name: str) -> Metric | None:
 
 
 def of(name: str, unit: str = "") -> Metric:
-    """The metric of that name; one that the registry does not know (an imported table's) is taken
-    with no direction."""
+    """The metric of that name; a metric of an imported table that the registry does not know has no
+    direction."""
     return find(name) or Metric(name, name, unit, None)
 
 

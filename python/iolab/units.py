@@ -2,8 +2,7 @@
 chosen when shown.
 
 Latency is kept in seconds, sizes in bytes, rates in 1/s or B/s, shares as a fraction of one. The
-unit a number came in stands beside it in the observation, so that `µs` never becomes `ns` on the
-way.
+original unit of a number is stored in the observation, so that `µs` never becomes `ns`.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from typing import Any
 
 
 class Level(Enum):
-    """How far a run can be trusted. UNJUDGED stands for published numbers, whose evidence isn't
-    there to be looked at."""
+    """How far a run can be trusted. UNJUDGED is for published numbers, which have no evidence."""
 
     OK = "OK"
     UNJUDGED = "UNJUDGED"

@@ -220,9 +220,9 @@ def test_who(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "nothing is inside" in done(capsys, "query", trace, "io.ops[latency]", "--who", "1h..2h")
     for statistic, values, says in (
-        ("io.ops[op]", "1ms..", "is asked of a map"),
+        ("io.ops[op]", "1ms..", "--who: needs a map"),
         ("io.ops[latency]", "1ms", "is not a range"),
-        ("io.utilization[utilization]", "5..", "is asked of a map"),
+        ("io.utilization[utilization]", "5..", "--who: needs a map"),
     ):
         assert run(["query", str(trace), statistic, "--who", values]) == 2
         assert says in capsys.readouterr().err

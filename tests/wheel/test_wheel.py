@@ -155,9 +155,9 @@ def test_completions_and_manual_are_installed(installed: Installed) -> None:
         if shutil.which("man"):
             # man-db derives the directory of the pages from PATH
             done = subprocess.run(
-                ["man", name], env=installed.environment, capture_output=True, text=True
+                ["man", "--where", name], env=installed.environment, capture_output=True, text=True
             )
-            assert name in done.stdout, done.stderr
+            assert Path(done.stdout.strip()).resolve() == page.resolve(), done.stderr
 
 
 def test_documents_are_installed(installed: Installed) -> None:

@@ -49,10 +49,12 @@ class Pushed:
     """What a push did.
 
     Attributes:
-        recording: key of the recording in the archive. files: sealed files pushed now. present:
-        sealed files archived before. events (I/Os), samples: pushed now. bytes: written. behind:
-        rows that are not sealed yet. refused: sealed files that can't be archived, with the reason;
-        the archive's coverage says so.
+        recording: key of the recording in the archive.
+        files, present: sealed files pushed now, and archived before.
+        events, samples: I/Os and readings pushed now.
+        bytes: written.
+        behind: rows that are not sealed yet.
+        refused: sealed files that can't be archived, with the reason.
     """
 
     recording: str

@@ -37,10 +37,12 @@ class ArchivedRecording:
     """A recording in an archive.
 
     Attributes:
-        host, recording: its key. clock: see `Facts.clock`. first_ns: its earliest row, None where
-        it has none. until_ns: everything before it that was recorded is archived. pushed_ns: time
-        of the last push. sources, origin: of recording.json. events, samples, segments: what is
-        archived.
+        host, recording: its key.
+        clock, sources, origin: of recording.json.
+        first_ns: time of its earliest row; None: it has none.
+        until_ns: everything before it that was recorded is archived.
+        pushed_ns: time of the last push.
+        events, samples, segments: numbers of what is archived.
     """
 
     host: str

@@ -105,8 +105,8 @@ SEGMENT_MAPS = Table(
     ("map", "second_ns"),
 )
 """Sums by second, operation, device and bucket of one of the maps io.latency, io.offset, io.size.
-index: bucket on the grid of 6 bits (latency, size) or of `width_bytes` (offset); 4294967295: I/Os
-without the value."""
+index: bucket on the grid of 6 bits (latency, size) or of `width_bytes` (offset). Index 4294967295
+has the I/Os without the value."""
 
 SEGMENTS = Table(
     "segments",

@@ -167,15 +167,15 @@ def _statistics(path: Path | None) -> list[dict[str, Any]]:
         has = opened.summary().has if isinstance(opened, Trace) and opened.detect() else None
         return [
             _statistic(
-                each.entry,
+                available_statistic.entry,
                 {
-                    "answered_by": each.source or None,
-                    "why_not": each.why_not or None,
-                    "answered_breakdowns": list(each.breakdowns),
-                    "lacking": dict(each.lacking),
+                    "answered_by": available_statistic.source or None,
+                    "why_not": available_statistic.why_not or None,
+                    "answered_breakdowns": list(available_statistic.breakdowns),
+                    "lacking": dict(available_statistic.lacking),
                 },
             )
-            for each in available(opened, has)
+            for available_statistic in available(opened, has)
         ]
     refusals = _refusals()
     return [_statistic(entry, _recordable(entry, refusals)) for entry in CATALOGUE.values()]
@@ -201,14 +201,14 @@ def _refusals() -> dict[str, str]:
     from ..hosts.kinds.local import LocalHost
     from ..recorder.program import checked, probe_path
 
-    found = {}
+    refusals = {}
     for source in ("block", "syscall", "nfs", "counters"):
         try:
             checked(LocalHost(), str(probe_path()), [source])
-            found[source] = ""
+            refusals[source] = ""
         except IolabError as error:
-            found[source] = error.message
-    return found
+            refusals[source] = error.message
+    return refusals
 
 
 def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
@@ -242,22 +242,22 @@ def _lacking(source: str) -> str:
 
 def _statistic_lines(rows: list[dict[str, Any]]) -> list[str]:
     width = max(len(row["name"]) for row in rows)
-    found = []
+    lines = []
     for row in rows:
         origin = " or ".join(
             [*(["events"] if row["events"] else []), *(["counters"] if row["counters"] else [])]
         )
         state = f"by {row['answered_by']}" if row["answered_by"] else f"not here: {row['why_not']}"
-        told = row.get("answered_breakdowns") or row["breakdowns"]
-        found += [
+        breakdowns = row.get("answered_breakdowns") or row["breakdowns"]
+        lines += [
             f"{row['name']:{width}}  [{row['unit'] or 'number'}] {row['about']}",
-            f"{'':{width}}  from {origin}, {state}{'; by ' if told else ''}{', '.join(told)}",
+            f"{'':{width}}  from {origin}, {state}{'; by ' if breakdowns else ''}{', '.join(breakdowns)}",
         ]
         if row.get("lacking"):
-            found.append(
+            lines.append(
                 f"{'':{width}}  not by {', '.join(row['lacking'])}: what was recorded does not tell them"
             )
-    return found
+    return lines
 
 
 def metric_rows() -> list[dict[str, Any]]:

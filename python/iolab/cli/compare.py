@@ -152,8 +152,8 @@ def command(
             hint="give one",
         )
     conditions = parse_where(where)
-    chosen = metric or results.default_metric()
-    beside = None if published is None else Published(published)
+    metric_name = metric or results.default_metric()
+    published_table = None if published is None else Published(published)
     notes = results.notes
     runs, base = results.runs, baseline or results.baseline
     if windows and steps:
@@ -171,7 +171,7 @@ def command(
         return
 
     def compared(name: str, in_unit: str | None) -> Comparison:
-        found = compare(
+        comparison = compare(
             runs,
             name.strip(),
             baseline=base,
@@ -185,11 +185,15 @@ def command(
             notes=notes,
         )
         if style in ("csv", "benchstat") and has_several:
-            say(*(opening_lines(found) + [note.text for note in found.warnings]))
-        return found if beside is None else beside.noted(found, select(runs, conditions))
+            say(*(opening_lines(comparison) + [note.text for note in comparison.warnings]))
+        return (
+            comparison
+            if published_table is None
+            else published_table.noted(comparison, select(runs, conditions))
+        )
 
-    if "@" in chosen:
-        first, second = chosen.split("@", 1)
+    if "@" in metric_name:
+        first, second = metric_name.split("@", 1)
         units = [*unit.split("@", 1), ""] if unit else ["", ""]
         text = render_matrix(
             compared(first, units[0] or None),
@@ -198,7 +202,7 @@ def command(
             precision=precision,
         )
     else:
-        text = load("renderer", style)().render(compared(chosen, unit), precision=precision)
+        text = load("renderer", style)().render(compared(metric_name, unit), precision=precision)
     tell_as(style, text)
 
 
@@ -217,7 +221,7 @@ def _knees(
     from ..compare.render.knees import render_knees
 
     operation, _, throughput = (metric or "").partition(".")
-    found = curves(
+    curve_set = curves(
         select(runs, where),
         operation=operation or None,
         load=rows[0] if rows else None,
@@ -225,4 +229,4 @@ def _knees(
         baseline=baseline,
         notes=notes,
     )
-    return render_knees(found, style)
+    return render_knees(curve_set, style)

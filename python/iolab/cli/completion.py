@@ -35,8 +35,8 @@ def script(shell: str) -> str:
     assert kind is not None
     # not by source(), which starts a bash to look at its version: a package is built where none may
     # be
-    made = kind(group, {}, "iolab", VARIABLE)
-    return str(made.source_template % made.source_vars())
+    completion = kind(group, {}, "iolab", VARIABLE)
+    return str(completion.source_template % completion.source_vars())
 
 
 def complete_metrics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -54,8 +54,8 @@ def command(cleans: bool, style: str) -> int:
         wrong = str(error)
     loops_removed, loops_left = _clean_loops(host) if cleans else ([], [])
     loops = _loops()
-    found = checks(host)
-    found[2:2] = [_probe(said, wrong), *_sources(said)]
+    results = checks(host)
+    results[2:2] = [_probe(said, wrong), *_sources(said)]
     instances = instances_of(said)
     leftovers = [
         {
@@ -73,14 +73,14 @@ def command(cleans: bool, style: str) -> int:
             {
                 "schema": 1,
                 "kind": "doctor",
-                "checks": found,
+                "checks": results,
                 "leftovers": leftovers,
                 "removed": [*removed, *loops_removed],
                 "recording": list(instances.alive),
             }
         )
     else:
-        tell(*(_line(each) for each in found))
+        tell(*(_line(each) for each in results))
         lines = [
             f"left over  {each['kind']} {each['name']}: {each['remedy']}" for each in leftovers
         ] or ["left over  nothing"]
@@ -120,15 +120,17 @@ def _probe(said: Mapping[str, Any], wrong: str) -> dict[str, Any]:
 
 
 def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     sources = said.get("sources")
-    for name, each in (sources if isinstance(sources, dict) else {}).items():
-        words = "; ".join(map(str, each.get("words", ())))
+    for name, facts in (sources if isinstance(sources, dict) else {}).items():
+        words = "; ".join(map(str, facts.get("words", ())))
         remedy = "" if said.get("root") else sudo_command("record")
-        found.append(
-            check(f"record {name}", bool(each.get("available")), words or "can be recorded", remedy)
+        rows.append(
+            check(
+                f"record {name}", bool(facts.get("available")), words or "can be recorded", remedy
+            )
         )
-    return found
+    return rows
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _loops() -> list[_Loop]:
     from ..results.evidence.lock import check_free
     from ..targets.made import IMAGES, MARK
 
-    found = []
+    loops = []
     for place in sorted(_SYS_BLOCK.glob("loop*/loop/backing_file")):
         try:
             file = Path(
@@ -179,8 +181,8 @@ def _loops() -> list[_Loop]:
                 check_free(results)
         except ResultsError as error:
             used_by = str(error)
-        found.append(_Loop(place.parts[3], file, results, used_by))
-    return found
+        loops.append(_Loop(place.parts[3], file, results, used_by))
+    return loops
 
 
 def _results_of(file: Path) -> Path | None:
@@ -212,14 +214,14 @@ def _clean_loops(host: Host) -> tuple[list[str], list[str]]:
     from ..targets.made import clean_leftovers
 
     before = [each for each in _loops() if each.results is not None and not each.used_by]
-    left: list[str] = []
+    failures: list[str] = []
     for results in dict.fromkeys(each.results for each in before if each.results is not None):
         try:
             with lock(results):  # a study that begins meanwhile keeps what it makes
-                left += clean_leftovers(host, results)
+                failures += clean_leftovers(host, results)
         except (IolabError, OSError) as error:
-            left.append(str(error))
-    there = {(each.node, each.file) for each in _loops()}
+            failures.append(str(error))
+    remaining = {(each.node, each.file) for each in _loops()}
     return [
-        f"{each.node} on {each.file}" for each in before if (each.node, each.file) not in there
-    ], left
+        f"{each.node} on {each.file}" for each in before if (each.node, each.file) not in remaining
+    ], failures

@@ -115,12 +115,12 @@ def _perf(host: Host) -> dict[str, Any]:
 
 
 def _file_systems(host: Host) -> dict[str, Any]:
-    there = [name for name, (tool, _) in _FILE_SYSTEMS.items() if host.which(tool) is not None]
-    packages = [package for name, (_, package) in _FILE_SYSTEMS.items() if name not in there]
+    available = [name for name, (tool, _) in _FILE_SYSTEMS.items() if host.which(tool) is not None]
+    packages = [package for name, (_, package) in _FILE_SYSTEMS.items() if name not in available]
     return check(
         "file systems",
         not packages,
-        f"can make {', '.join(there) or 'none'}",
+        f"can make {', '.join(available) or 'none'}",
         f"apt install {' '.join(packages)}: only for studies of those file systems",
     )
 
@@ -156,11 +156,11 @@ def _tracefs(host: Host) -> dict[str, Any]:
     if place:
         return check("tracefs", True, place)
     if os.geteuid() == 0:
-        known = "tracefs" in (text_or_none(host, "/proc/filesystems") or "")
+        is_known = "tracefs" in (text_or_none(host, "/proc/filesystems") or "")
         return check(
             "tracefs",
-            known,
-            "not mounted; the probe mounts it for itself" if known else "not in this kernel",
+            is_known,
+            "not mounted; the probe mounts it for itself" if is_known else "not in this kernel",
             "a kernel with CONFIG_FTRACE and CONFIG_BLK_DEV_IO_TRACE: recording needs it",
         )
     return check(
@@ -171,11 +171,11 @@ def _tracefs(host: Host) -> dict[str, Any]:
 def _tracing(host: Host) -> dict[str, Any]:
     from ..run.tracing import active_tracing
 
-    found = active_tracing(host, "")
+    tracers = active_tracing(host, "")
     return check(
         "tracing",
-        not found,
-        "; ".join(found) or "nothing else traces the kernel, as far as this user may see",
+        not tracers,
+        "; ".join(tracers) or "nothing else traces the kernel, as far as this user may see",
         "end it before measuring: it costs every I/O some time",
     )
 

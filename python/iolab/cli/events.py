@@ -24,7 +24,7 @@ def open_path(
 
     inner = path / "recordings"
     if inner.is_dir() and not is_recording(path):
-        hosts = sorted(each for each in inner.iterdir() if is_recording(each))
+        hosts = sorted(path_inside for path_inside in inner.iterdir() if is_recording(path_inside))
         if len(hosts) > 1:
             raise UsageError(
                 f"holds the recordings of {len(hosts)} hosts",
@@ -51,7 +51,7 @@ def span_of(
 
     if start is None and end is None:
         return None, None
-    spans = [_span(each) for each in opened]
+    spans = [_span(opened_path) for opened_path in opened]
     first, last = min(span[0] for span in spans), max(span[1] for span in spans)
     # ten minutes before the end of five minutes is all of them
     begin = None if start is None else max(first, parse_moment(start, first, last))

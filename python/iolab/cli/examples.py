@@ -206,6 +206,8 @@ DOCUMENTS = {
     "verify": "docs/reference/recordings.md",
     "rig": "docs/guides/rigs.md",
     "catalog": "docs/reference/glossary.md",
+    "archive": "docs/guides/archive.md",
+    "check": "docs/method/check.md",
 }
 """Command to the document that describes it, as `iolab catalog documents` names it."""
 
@@ -230,5 +232,5 @@ def add_examples(command: click.Command, name: str) -> None:
     if document is not None:
         parts.append(f"\b\nDocumentation:\n  {document}")
     command.epilog = "\n\n".join(parts)
-    for each, below in getattr(command, "commands", {}).items():
-        add_examples(below, f"{name} {each}")
+    for word, below in getattr(command, "commands", {}).items():
+        add_examples(below, f"{name} {word}")

@@ -164,13 +164,13 @@ def command(
             hint="save the trace into a file first",
         )
     conditions = parse_where(where)
-    made = [open_path(path, kind, columns, conditions) for path in paths]
+    traces = [open_path(path, kind, columns, conditions) for path in paths]
     other = [] if against is None else [open_path(against, kind, columns, conditions)]
-    spans = _spans(made, other, start, end)
+    spans = _spans(traces, other, start, end)
     read = partial(_read, conditions=conditions, source=source, weight=weight, spans=spans)
     unmatched = partial(_unmatched, conditions=conditions, source=source, spans=spans)
     width, height = shutil.get_terminal_size((100, 40))
-    wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
+    columns_wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
     whose = f", {source}" if source else ""
     label = (
         name_of(paths[0]) if len(paths) == 1 else f"{name_of(paths[0])} and {len(paths) - 1} more"
@@ -182,10 +182,10 @@ def command(
             (
                 view,
                 _maps(
-                    [(label, made), *((name_of(each.path) + whose, [each]) for each in other)],
+                    [(label, traces), *((name_of(each.path) + whose, [each]) for each in other)],
                     y,
                     view,
-                    wanted,
+                    columns_wanted,
                     read,
                     unmatched,
                     parts=suffix == ".html",
@@ -211,19 +211,19 @@ def _kinds(text: str) -> list[Y]:
     from ..errors import UsageError
     from ..recording.base.counts import OF_EVENTS
 
-    asked = (
+    names = (
         ["latency", "offset", "size"]
         if text == "all"
         else [part.strip() for part in text.split(",")]
     )
-    found: list[Y] = [y for y in OF_EVENTS if y in asked]
-    if not asked or set(asked) - set(found):
+    axes: list[Y] = [y for y in OF_EVENTS if y in names]
+    if not names or set(names) - set(axes):
         raise UsageError(
             f"there is no map of '{text}'",
             where="--y",
             hint=f"there are {', '.join(OF_EVENTS)} and all",
         )
-    return sorted(found, key=asked.index)
+    return sorted(axes, key=names.index)
 
 
 def _suffix(output: Path | None) -> str:
@@ -389,7 +389,7 @@ def _maps(
         [trace for _, traces in named for trace in traces],
         lambda events, interval_ns: read(events, interval_ns=interval_ns),
     )
-    found = []
+    maps = []
     for label, traces in named:
         counts, every = merge(every[: len(traces)]), every[len(traces) :]
         for each in traces:
@@ -401,8 +401,8 @@ def _maps(
         )
         if left:
             say(f"note: {label} is too large to tell {' and '.join(left)} apart in the page")
-        found.append(Named(label, counts.framed(before=before), tuple(known)))
-    return found
+        maps.append(Named(label, counts.framed(before=before), tuple(known)))
+    return maps
 
 
 def _whose(
@@ -440,13 +440,13 @@ def _picture(
     from ..heatmap.svg import LAYOUT, svg, svg_png
     from ..heatmap.theme import DARK, LIGHT
 
-    drawn = [
+    figures = [
         panel
         for view, maps in groups
         for panel in panels(maps, view, LAYOUT, percentiles=percentiles, difference=len(maps) > 1)
     ]
     title = _title(groups)
-    document = svg(drawn, title, DARK if dark else LIGHT)
+    document = svg(figures, title, DARK if dark else LIGHT)
     _write(output, document.encode() if suffix == ".svg" else svg_png(document, title))
 
 

@@ -66,8 +66,8 @@ def import_traces(
         for path in paths
     ]
     done = ingest(traces, output, host=host)
-    taken = time.monotonic() - started
-    say(f"imported {ios(done.events)} into {output} in {taken:.1f} s")
+    seconds = time.monotonic() - started
+    say(f"imported {ios(done.events)} into {output} in {seconds:.1f} s")
     for text in done.assumptions:
         say(f"note: {text}")
     for count, words in (

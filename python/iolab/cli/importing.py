@@ -135,7 +135,7 @@ def command(
             )
         from ..results.imports.tree import import_files
 
-        found = import_files(
+        outcome = import_files(
             sources,
             output,
             link=link,
@@ -147,7 +147,7 @@ def command(
         from ..results.imports.source import MAX_BYTES
         from ..results.imports.tree import import_tree
 
-        found = import_tree(
+        outcome = import_tree(
             sources[0],
             layouts or None,
             output,
@@ -158,7 +158,7 @@ def command(
             devices=devices,
             max_bytes=MAX_BYTES if max_size is None else bytes_of(max_size, "--max-size"),
         )
-    _tell(found, output, started, kind == "json")
+    _tell(outcome, output, started, kind == "json")
 
 
 def _refuse_devices(devices: tuple[str, ...]) -> None:
@@ -248,9 +248,9 @@ def account_lines(found: Imported) -> list[str]:
         for reason, paths in found.skipped.items()
     ]
     if found.suggestions:
-        one = len(found.unmatched) == 1
+        is_single = len(found.unmatched) == 1
         layouts = " ".join(f"--layout {shlex.quote(text)}" for text in found.suggestions)
-        lines.append(f"the unmatched result{'' if one else 's'} would be taken by {layouts}")
+        lines.append(f"the unmatched result{'' if is_single else 's'} would be taken by {layouts}")
     if found.empty:
         many = len(found.empty)
         lines.append(

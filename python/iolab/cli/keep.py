@@ -169,11 +169,11 @@ def prune(
     rows = pruned(directory, statistics, before_ns=moment, tier=tier)
     _changed(rows, style)
     if tier != "1h" and any(
-        each["first_ns"] is not None and each["first_ns"] < moment - 60 * _SECOND
+        tier_row["first_ns"] is not None and tier_row["first_ns"] < moment - 60 * _SECOND
         for row in rows
         if row["state"] != "pending"
-        for each in row["tiers"]
-        if each["tier"] == tier
+        for tier_row in row["tiers"]
+        if tier_row["tier"] == tier
     ):
         say(
             "note: of the hour that is not over what is kept by the second stays until its minutes and hours are made of it"
@@ -255,21 +255,21 @@ def limits(
     from ..statistics.kept.limits import limits as held
     from ..statistics.kept.manage import listed
 
-    wanted: Wanted = {}
+    changes: Wanted = {}
     if size is not None:
-        wanted["bytes"] = None if size == "none" else limit_of(size, "--bytes")
+        changes["bytes"] = None if size == "none" else limit_of(size, "--bytes")
     if share is not None:
-        wanted["cpu_share"] = None if share == "none" else _share(share)
+        changes["cpu_share"] = None if share == "none" else _share(share)
     if ages:
-        wanted["retention"] = dict(_age(words) for words in ages)
-    found = limit(directory, wanted) if wanted else held(directory)
+        changes["retention"] = dict(_age(words) for words in ages)
+    state = limit(directory, changes) if changes else held(directory)
     if style == "json":
-        tell_json({"schema": 1, "kind": "keep-limits", **found})
+        tell_json({"schema": 1, "kind": "keep-limits", **state})
         return
-    _show_limits(found)
-    if found["pending"]:
+    _show_limits(state)
+    if state["pending"]:
         say("note: the recorder has not taken it up yet")
-    if wanted and any(row["state"] == "suspended" for row in listed(directory)):
+    if changes and any(row["state"] == "suspended" for row in listed(directory)):
         say(
             f"note: suspended statistics stay suspended: iolab keep resume {directory} resumes them"
         )

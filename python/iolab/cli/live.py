@@ -122,8 +122,8 @@ def _command(asked: dict[str, Any]) -> list[str]:
             if each.is_flag:
                 words += [each.opts[0]] if value else []
                 continue
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [each.opts[0], str(one)]
+            for item in value if isinstance(value, tuple) else (value,):
+                words += [each.opts[0], str(item)]
     return [*words, *asked["words"]]
 
 
@@ -170,12 +170,12 @@ def _show(
     from ..server.http.serve import serve
 
     listener = listening(address, port, token_file)
-    told: list[int] = []
+    pids: list[int] = []
 
     def go_on() -> bool:
         code = recorder.poll()
-        if code is not None and not told:
-            told.append(code)
+        if code is not None and not pids:
+            pids.append(code)
             say("note: the recorder has ended; what it recorded is shown until Ctrl-C")
         return True
 

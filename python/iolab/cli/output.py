@@ -70,12 +70,12 @@ def steps(every_s: float = 5.0) -> Iterator[Callable[[str], None]]:
     A terminal has one line, which is redrawn. Elsewhere a line is written to stderr, at most one in
     `every_s` seconds.
     """
-    drawn = sys.stderr is not None and sys.stderr.isatty()
+    on_tty = sys.stderr is not None and sys.stderr.isatty()
     last = time.monotonic()
 
     def begin(step: str) -> None:
         nonlocal last
-        if drawn:
+        if on_tty:
             redraw(step)
         elif time.monotonic() - last >= every_s:
             last = time.monotonic()
@@ -84,7 +84,7 @@ def steps(every_s: float = 5.0) -> Iterator[Callable[[str], None]]:
     try:
         yield begin
     finally:
-        if drawn:
+        if on_tty:
             redraw("")
 
 

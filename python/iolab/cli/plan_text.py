@@ -19,12 +19,14 @@ def plan_lines(plan: Preview) -> Iterator[str]:
     """Head, targets, what would be overwritten, commands, then the runs in order."""
     study, runs = plan.study, plan.plan.runs
     commands = described(study)
-    beside = ", commands not counted" if commands else ""
-    made = [f"{counted(len(plan.plan.profiles), 'run')} for profiles"] if plan.plan.profiles else []
+    uncounted = ", commands not counted" if commands else ""
+    extra_runs = (
+        [f"{counted(len(plan.plan.profiles), 'run')} for profiles"] if plan.plan.profiles else []
+    )
     blocks = f"{counted(len(plan.plan.measured), 'run')} in {counted(study.repetitions, 'block')}"
     yield (
-        f"{study.name}: {', '.join([blocks, *made])}, "
-        f"about {clock_text(plan.plan.seconds)}{beside}, into {plan.directory}"
+        f"{study.name}: {', '.join([blocks, *extra_runs])}, "
+        f"about {clock_text(plan.plan.seconds)}{uncounted}, into {plan.directory}"
     )
     if study.changes:
         yield f"changed: {' '.join(study.changes.arguments())}"
@@ -69,7 +71,7 @@ def _flat(options: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, st
         if isinstance(value, dict):
             yield from _flat(value, f"{above}{key}.")
         elif isinstance(value, list):
-            yield above + key, " ".join(str(each) for each in value)
+            yield above + key, " ".join(str(element) for element in value)
         elif isinstance(value, int) and takes_size(key):
             yield above + key, format_quantity(value, "B", 3)
         else:

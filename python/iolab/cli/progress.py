@@ -83,14 +83,14 @@ class _Mean:
 
 def shared_progress(console: Console) -> Progress:
     """What bars are drawn with; one for each study that runs."""
-    description, *others = (
+    description, *lines_below = (
         TextColumn(f"{{task.{name}}}", markup=False)
         for name in ("description", "fields[where]", "fields[left]", "fields[live]")
     )
     return Progress(
         description,
         BarColumn(bar_width=24),
-        *others,
+        *lines_below,
         console=console,
         transient=True,
         disable=not console.is_terminal,
@@ -150,9 +150,9 @@ class Bar:
         self._total, self._left = len(plan.runs), plan.seconds
         self._seconds = plan.seconds or 1.0
         self._blocks = max((run.block for run in plan.measured), default=0)
-        beside = f", {counted(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
+        extra_runs = f", {counted(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
         self._say(
-            f"{study.name}: {counted(len(plan.measured), 'run')} in {counted(self._blocks, 'block')}{beside}, "
+            f"{study.name}: {counted(len(plan.measured), 'run')} in {counted(self._blocks, 'block')}{extra_runs}, "
             f"about {clock_text(plan.seconds)}, into {directory}"
         )
         self._task = self._progress.add_task(

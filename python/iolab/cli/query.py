@@ -102,7 +102,7 @@ def command(
     from ..statistics.language.names import parse
     from ..statistics.language.times import parse_duration
 
-    asked = parse(statistic)
+    parsed = parse(statistic)
     opened = open_path(path, columns=columns)
     length = None if interval is None else parse_duration(interval)
     if length == 0:
@@ -119,32 +119,32 @@ def command(
 
         if values is not None:
             raise UsageError("--who cannot be combined with --follow", hint="omit one of the two")
-        query_follow.follow(opened, asked, (start, end), length, style, top, source)
+        query_follow.follow(opened, parsed, (start, end), length, style, top, source)
         return
     from_ns, until_ns = span_of([opened], start, end)
     if values is not None:
-        _who(opened, asked, values, (from_ns, until_ns), source, top, style)
+        _who(opened, parsed, values, (from_ns, until_ns), source, top, style)
         return
     if explain:
         from . import query_explain
 
         query_explain.explain(
             opened,
-            asked,
+            parsed,
             (from_ns, until_ns),
             length,
-            _columns(style, asked.breakdown),
+            _columns(style, parsed.breakdown),
             source,
             style,
         )
         return
     answer = query(
         opened,
-        asked,
+        parsed,
         from_ns=from_ns,
         until_ns=until_ns,
         interval_ns=length,
-        columns=_columns(style, asked.breakdown),
+        columns=_columns(style, parsed.breakdown),
         source=source,
     )
     from ..recording.base.counts import HeatCounts
@@ -152,20 +152,20 @@ def command(
     if style == "csv":
         from ..statistics.answers.export import csv_lines
 
-        tell_as(style, "".join(f"{line}\n" for line in csv_lines(asked, answer, top)))
+        tell_as(style, "".join(f"{line}\n" for line in csv_lines(parsed, answer, top)))
         for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
             say(f"note: {note}")
     elif style == "json":
         from ..statistics.answers.export import as_json
 
-        tell_as(style, f"{as_json(asked, answer, top)}\n")
+        tell_as(style, f"{as_json(parsed, answer, top)}\n")
     else:
         from .query_text import drawn, lines
 
         if isinstance(answer, HeatCounts):
-            tell_drawn(drawn(asked, answer, _name(opened)))
+            tell_drawn(drawn(parsed, answer, _name(opened)))
         else:
-            tell(*lines(asked, answer, _name(opened), top or 10))
+            tell(*lines(parsed, answer, _name(opened), top or 10))
 
 
 def _who(
@@ -179,13 +179,13 @@ def _who(
 ) -> None:
     from . import query_who
 
-    found = query_who.answer(opened, asked, values, ends, source, top)
+    attribution = query_who.answer(opened, asked, values, ends, source, top)
     if style == "json":
-        tell_as(style, f"{query_who.as_json(found, asked)}\n")
+        tell_as(style, f"{query_who.as_json(attribution, asked)}\n")
     elif style == "csv":
-        tell_as(style, "".join(f"{line}\n" for line in query_who.csv_lines(found)))
+        tell_as(style, "".join(f"{line}\n" for line in query_who.csv_lines(attribution)))
     else:
-        tell(*query_who.text(found, asked, _name(opened), values, top))
+        tell(*query_who.text(attribution, asked, _name(opened), values, top))
 
 
 def _columns(style: str, breakdown: str | None) -> int:

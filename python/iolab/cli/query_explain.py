@@ -26,7 +26,7 @@ def explain(
     """Print the plan of a question."""
     from ..statistics.ask import query
 
-    found = query.explain(
+    plan = query.explain(
         opened,
         asked,
         from_ns=ends[0],
@@ -38,19 +38,19 @@ def explain(
     if style == "json":
         tell_as(
             style,
-            f"{json.dumps({'schema': 1, 'kind': 'plan', **found.as_data()}, ensure_ascii=False)}\n",
+            f"{json.dumps({'schema': 1, 'kind': 'plan', **plan.as_data()}, ensure_ascii=False)}\n",
         )
     else:
-        tell(*lines(found))
+        tell(*lines(plan))
 
 
 def lines(plan: Plan) -> list[str]:
     """A plan for people."""
-    found = [f"{plan.question.statistic}: answered by {plan.tier}"]
-    found += [f"  reads {_part(each)}" for each in plan.coverage.parts()]
-    found += [f"  not {name}: {reason}" for name, reason in plan.refusals]
-    found += [f"  not needed: {', '.join(plan.spare)}"] if plan.spare else []
-    return [*found, *(f"  note: {note}" for note in plan.coverage.notes)]
+    rows = [f"{plan.question.statistic}: answered by {plan.tier}"]
+    rows += [f"  reads {_part(each)}" for each in plan.coverage.parts()]
+    rows += [f"  not {name}: {reason}" for name, reason in plan.refusals]
+    rows += [f"  not needed: {', '.join(plan.spare)}"] if plan.spare else []
+    return [*rows, *(f"  note: {note}" for note in plan.coverage.notes)]
 
 
 def _part(part: Part) -> str:

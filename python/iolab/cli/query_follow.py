@@ -128,8 +128,8 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
     from ..statistics.answers.json_form import OTHERS, number
 
     def told(value: float) -> str | float | int:
-        found = number(value)
-        return "" if found is None else found
+        formatted = number(value)
+        return "" if formatted is None else formatted
 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

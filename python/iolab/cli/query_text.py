@@ -24,8 +24,8 @@ def lines(asked: Statistic, answer: Series | Stack, name: str, top: int) -> list
     """What to print of an answer that is no map."""
     from ..statistics.answers.answers import Stack
 
-    found = _stack(answer, top) if isinstance(answer, Stack) else _series(answer)
-    return [_heading(asked, answer, name), *found, *_rest(answer)]
+    body = _stack(answer, top) if isinstance(answer, Stack) else _series(answer)
+    return [_heading(asked, answer, name), *body, *_rest(answer)]
 
 
 def blocks(values: Floats, most: float) -> str:
@@ -47,9 +47,9 @@ def _fitting(values: Floats, room: int) -> tuple[Floats, int]:
     if joined == 1:
         return values, 1
     padded = np.concatenate([values, np.full(-len(values) % joined, np.nan)]).reshape(-1, joined)
-    held = ~np.isnan(padded)
-    counts = held.sum(axis=1)
-    sums = np.where(held, padded, 0).sum(axis=1)
+    finite = ~np.isnan(padded)
+    counts = finite.sum(axis=1)
+    sums = np.where(finite, padded, 0).sum(axis=1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), joined
 
 
@@ -68,15 +68,15 @@ def _heading(asked: Statistic, answer: Series | Stack, name: str) -> str:
 def _series(answer: Series) -> list[str]:
     import numpy as np
 
-    held = answer.values[~np.isnan(answer.values)]
-    if not len(held):
+    finite = answer.values[~np.isnan(answer.values)]
+    if not len(finite):
         return ["nothing of it was recorded then"]
     # a column at an end may be recorded in part alone
-    inner = held[1:-1] if len(held) > 4 else held
-    most = float(held.max())
-    drawn, joined = _fitting(answer.values, shutil.get_terminal_size((100, 40)).columns - 1)
+    inner = finite[1:-1] if len(finite) > 4 else finite
+    most = float(finite.max())
+    columns, joined = _fitting(answer.values, shutil.get_terminal_size((100, 40)).columns - 1)
     return [
-        f"{blocks(drawn, float(np.nanmax(drawn)))}{_pace(answer, joined)}",
+        f"{blocks(columns, float(np.nanmax(columns)))}{_pace(answer, joined)}",
         f"min {_amount(float(inner.min()), answer.unit)}, mean {_amount(answer.mean, answer.unit)}, max {_amount(most, answer.unit)}",
     ]
 
@@ -91,11 +91,13 @@ def _stack(answer: Stack, top: int) -> list[str]:
     kept, rest = largest(answer, top)
     if not any(row.mean > 0 for row in [*kept, *([rest] if rest else [])]):
         return ["nothing was counted then"]
-    others = [replace(rest, key=f"{rest.keys} other{'s' if rest.keys > 1 else ''}")] if rest else []
-    rows = [*(replace(row, key=visible(row.key)) for row in kept), *others]
+    rest_rows = (
+        [replace(rest, key=f"{rest.keys} other{'s' if rest.keys > 1 else ''}")] if rest else []
+    )
+    rows = [*(replace(row, key=visible(row.key)) for row in kept), *rest_rows]
     symbol, scale = readable_unit([row.mean for row in rows], answer.unit)
     # of things of which a mean is taken none is a share of it
-    whole = math.nan if averaged(answer) else answer.mean
+    total = math.nan if averaged(answer) else answer.mean
     room = max(8, min(24, max(len(row.key) for row in rows)))
     drawn = [
         _fitting(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0]
@@ -108,7 +110,7 @@ def _stack(answer: Stack, top: int) -> list[str]:
     return [
         head,
         *(
-            f"{_short(row.key, room):{room}} {format_number(row.mean / scale):>12} {_percent(row.mean / whole if whole else 0)}  "
+            f"{_short(row.key, room):{room}} {format_number(row.mean / scale):>12} {_percent(row.mean / total if total else 0)}  "
             f"{_OVERLAP if row.keys > 1 and not answer.adds_up and math.isnan(row.mean) else blocks(values, most)}"
             for row, values in zip(rows, drawn, strict=True)
         ),
@@ -142,26 +144,26 @@ def _rest(answer: Series | Stack) -> list[str]:
 
     counter = answer.statistic.entry.counter
     counted = counter is not None and answer.source == counter.source
-    found = [
+    parts = [
         f"each column {quantity(answer.interval_ns, 'ns')}, {'counters' if counted else 'events'} of {answer.source}"
     ]
     if np.isnan(answer.values).any():
-        found.append(f"{_NOTHING} nothing was recorded")
-    return [*found, *_lost(answer), *(f"note: {note}" for note in answer.notes)]
+        parts.append(f"{_NOTHING} nothing was recorded")
+    return [*parts, *_lost(answer), *(f"note: {note}" for note in answer.notes)]
 
 
 def _lost(answer: Series | Stack) -> list[str]:
     """What was lost, by kind, and in how many columns."""
     from ..heatmap.words import lost
 
-    told = answer.losses
+    losses = answer.losses
     parts = (
         []
-        if told is None
+        if losses is None
         else [
-            f"{lost(kind, count)}{' (and an unknown number more)' if count and kind in told.unknown else ''}"
-            for kind, count in told.sums.items()
-            if count or kind in told.unknown
+            f"{lost(kind, count)}{' (and an unknown number more)' if count and kind in losses.unknown else ''}"
+            for kind, count in losses.sums.items()
+            if count or kind in losses.unknown
         ]
     )
     words = ", ".join(parts)

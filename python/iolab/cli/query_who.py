@@ -35,7 +35,7 @@ def answer(
 
     if asked.breakdown not in QUANTIZED:
         raise UsageError(
-            "--who needs a map",
+            "needs a map",
             where="--who",
             hint=f"such as {asked.group}.{asked.name}[latency]",
         )
@@ -67,21 +67,26 @@ def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) 
             *(f"note: {n}" for n in found.notes),
         ]
     alike = []
-    for each in found.dimensions:
-        if each.telling < 0.0005:
-            alike.append(each.field)
+    for dimension in found.dimensions:
+        if dimension.telling < 0.0005:
+            alike.append(dimension.field)
             continue
-        shown = [(visible(one.value), one) for one in each.values[: top or SHOWN]]
-        room = max(len(each.field), 8, *(min(40, len(value)) for value, _ in shown))
-        lines.append(f"{each.field:{room}}  inside   outside   ({100 * each.telling:.0f} % apart)")
-        lines += [
-            f"{value if len(value) <= room else '…' + value[1 - room :]:{room}}  {100 * one.share_inside:5.1f} %   "
-            f"{100 * one.share_outside:5.1f} %"
-            for value, one in shown
+        top_values = [
+            (visible(value_share.value), value_share)
+            for value_share in dimension.values[: top or SHOWN]
         ]
-        left = each.left + len(each.values) - len(shown)
-        if left:
-            lines.append(f"and {left} more")
+        room = max(len(dimension.field), 8, *(min(40, len(value)) for value, _ in top_values))
+        lines.append(
+            f"{dimension.field:{room}}  inside   outside   ({100 * dimension.telling:.0f} % apart)"
+        )
+        lines += [
+            f"{value if len(value) <= room else '…' + value[1 - room :]:{room}}  {100 * value_share.share_inside:5.1f} %   "
+            f"{100 * value_share.share_outside:5.1f} %"
+            for value, value_share in top_values
+        ]
+        hidden = dimension.left + len(dimension.values) - len(top_values)
+        if hidden:
+            lines.append(f"and {hidden} more")
     if alike:
         lines.append(f"the same inside and outside: {', '.join(alike)}")
     return [*lines, *(f"note: {note}" for note in found.notes)]
@@ -92,17 +97,17 @@ def csv_lines(found: Who) -> list[str]:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["dimension", "value", "inside", "outside", "share_inside", "share_outside"])
-    for each in found.dimensions:
+    for dimension in found.dimensions:
         writer.writerows(
             [
-                each.field,
-                one.value,
-                one.inside,
-                one.outside,
-                _share(one.share_inside),
-                _share(one.share_outside),
+                dimension.field,
+                value_share.value,
+                value_share.inside,
+                value_share.outside,
+                _share(value_share.share_inside),
+                _share(value_share.share_outside),
             ]
-            for one in each.values
+            for value_share in dimension.values
         )
     return out.getvalue().split("\n")[:-1]
 

@@ -174,12 +174,12 @@ def command(
     from ..recorder.settings import DEFAULT_SOURCES, Settings
     from .record_on import Asked
 
-    wanted: tuple[str, ...] = ctx.obj
+    command_words: tuple[str, ...] = ctx.obj
     if cleans:
         return _clean(ctx)
     if ending is not None:
         return _stop(ctx, ending)
-    if wanted and duration is not None:
+    if command_words and duration is not None:
         raise UsageError(
             "--duration cannot be combined with a COMMAND",
             hint="omit one of the two: a recording lasts as long as its command",
@@ -191,7 +191,7 @@ def command(
         retention=_retention(keep, keep_for),
         statistics=_statistics(statistics or (("none",) if study is not None else ())),
     )
-    asked = Asked(
+    request = Asked(
         settings,
         devices,
         mounts,
@@ -199,7 +199,7 @@ def command(
         tracefs,
         (*leave_out, *([study] if study is not None else [])),
     )
-    return _record(asked, host_words, output, wanted, quiet, study is not None, shared)
+    return _record(request, host_words, output, command_words, quiet, study is not None, shared)
 
 
 def _record(
@@ -285,12 +285,12 @@ def _stop(ctx: click.Context, directory: Path) -> int:
     from ..recording.base.metadata import read_facts
     from .record_words import thousands
 
-    others = [
+    extra_options = [
         name
         for name in ctx.params
         if name != "ending" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
     ]
-    if others or ctx.obj:
+    if extra_options or ctx.obj:
         raise UsageError(
             "cannot be combined with other arguments",
             where="--stop",
@@ -310,12 +310,12 @@ def _clean(ctx: click.Context) -> int:
     from ..recorder.leftovers import clean
     from ..recorder.program import probe_path
 
-    others = [
+    extra_options = [
         name
         for name in ctx.params
         if name != "cleans" and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT
     ]
-    if others or ctx.obj:
+    if extra_options or ctx.obj:
         raise UsageError(
             "cannot be combined with other arguments", where="--clean", hint="iolab record --clean"
         )

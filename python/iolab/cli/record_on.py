@@ -68,16 +68,16 @@ def ready(asked: Asked, host: Host) -> Iterator[Ready]:
             become(user)
 
     if far is None:
-        made = _here(asked, host, user is not None)
+        session = _here(asked, host, user is not None)
     else:
         give_up_root()  # the connection is made with the user's keys
-        made = _there(asked, far)
+        session = _there(asked, far)
     try:
         if far is None:
             give_up_root()
-        yield made
+        yield session
     finally:
-        made.launcher.close()
+        session.launcher.close()
 
 
 def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
@@ -103,18 +103,18 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
 
     launcher = FarLauncher(host, probe_path())
     try:
-        found: list[RecordedDevice] = []
+        devices: list[RecordedDevice] = []
 
         def look() -> None:
-            found.extend(_devices(asked, host))
-            launcher.arguments = _arguments(asked, host, found, asked.left_out)
+            devices.extend(_devices(asked, host))
+            launcher.arguments = _arguments(asked, host, devices, asked.left_out)
 
         launcher.reach(look, asked.settings.sources)
     except BaseException:
         launcher.close()
         raise
     settings = replace(asked.settings, patience_s=PATIENCE, begin_s=BEGIN)
-    origin = {"devices": [device.name for device in found], "host": host.name}
+    origin = {"devices": [device.name for device in devices], "host": host.name}
     return Ready(
         settings,
         launcher,

@@ -17,10 +17,10 @@ def live_line(status: Status, events_per_s: float) -> str:
     from ..units import format_quantity
     from .progress import clock_text
 
-    gone = f", suspended: {', '.join(status.suspended)}" if status.suspended else ""
+    suspended = f", suspended: {', '.join(status.suspended)}" if status.suspended else ""
     return (
         f"{clock_text(status.seconds)}  {thousands(events_per_s)} events/s  {thousands(sum(status.events.values()))} events, "
-        f"{thousands(sum(status.lost.values()))} lost, {format_quantity(status.bytes, 'B', 3)}{gone}"
+        f"{thousands(sum(status.lost.values()))} lost, {format_quantity(status.bytes, 'B', 3)}{suspended}"
     )
 
 
@@ -32,14 +32,14 @@ def summary_lines(outcome: Outcome, directory: Path) -> list[str]:
     status, seconds = outcome.status, max(outcome.seconds, 1e-9)
     events, lost = sum(status.events.values()), sum(status.lost.values())
     by_source = ", ".join(f"{name} {thousands(count)}" for name, count in status.events.items())
-    each = f", {format_number(status.bytes / events, 3)} bytes an I/O" if events else ""
+    bytes_per_io = f", {format_number(status.bytes / events, 3)} bytes an I/O" if events else ""
     shares = [
         f"{name} {format_number(spent / 1e7 / seconds, 2)} %"
         for name, spent in (("probe", status.probe_cpu_ns), ("recorder", status.recorder_cpu_ns))
     ]
     lines = [
         f"recorded {thousands(events)} events in {seconds:.1f} s{f' ({by_source})' if len(status.events) > 1 else ''}, "
-        f"{thousands(lost)} lost, {format_quantity(status.bytes, 'B', 3)} on disk{each}",
+        f"{thousands(lost)} lost, {format_quantity(status.bytes, 'B', 3)} on disk{bytes_per_io}",
         f"CPU (100 % = one core): {', '.join(shares)}"
         + (f"; the probe was lost {status.deaths} times" if status.deaths else ""),
     ]

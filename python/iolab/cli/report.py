@@ -83,7 +83,7 @@ def command(
     from ..charts.reference import parse_reference
     from ..compare.published import Published
 
-    beside = None if published is None else Published(published)
+    published_table = None if published is None else Published(published)
     rated = [parse_reference(text) for text in references]
     results = open_arms(paths, names, match)
     if not results.runs:
@@ -106,7 +106,7 @@ def command(
 
     target = output or _default_output(paths)
     with steps() as progress:
-        html = build_report(results, target.parent, rated, beside, lines, progress)
+        html = build_report(results, target.parent, rated, published_table, lines, progress)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(target, html)
     say(f"wrote {target} ({len(html.encode()) / 1e6:.1f} MB)")

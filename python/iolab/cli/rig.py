@@ -58,15 +58,15 @@ def build(rig: str, builds: tuple[str, ...]) -> int:
     from ..rigs.builds import BuildMaker, parse_request
     from ..rigs.recipe import find_rig
 
-    found = find_rig(rig)
+    recipe = find_rig(rig)
     requests = [parse_request(text) for text in builds]
-    done = Builder(found, say).build()
+    done = Builder(recipe, say).build()
     for request in requests:
-        record = BuildMaker(found, Builder(found, say), say).make(request)
+        record = BuildMaker(recipe, Builder(recipe, say), say).make(request)
         tell(f"{request.name:<16}{record.seconds:.0f} s")
     if requests:
         done = [stage for stage in done if stage.seconds is not None and stage.name != "image"]
-        done += Builder(found, say).build()[-1:]
+        done += Builder(recipe, say).build()[-1:]
     for stage in done:
         tell(
             f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}"
@@ -99,13 +99,13 @@ def builds(rig: str, delete: str | None, style: str) -> int:
     home = rig_home(find_rig(rig).name)
     if delete is not None:
         delete_build(home, delete)
-    found = list(records(home))
+    rows = list(records(home))
     if style == "json":
-        tell_json({"schema": 1, "kind": "builds", "builds": [record.as_data() for record in found]})
+        tell_json({"schema": 1, "kind": "builds", "builds": [record.as_data() for record in rows]})
         return 0
-    if not found:
+    if not rows:
         tell("there is no build of your own")
-    for record in found:
+    for record in rows:
         tell(
             f"{record.name:<16}{record.version}; {record.sources}{f'; revision {record.revision[:12]}' if record.revision else ''}; "
             f"sources {record.digest[:12]}; kernel {record.kernel}; {record.compiler}; {record.seconds:.0f} s; {record.configure}"
@@ -193,21 +193,21 @@ def up(
     from ..rigs.qemu import Disks
     from ..rigs.recipe import find_rig
 
-    found = find_rig(rig)
-    wanted = name or found.name
-    if not wanted.replace("-", "").replace("_", "").replace(".", "").isalnum() or wanted.startswith(
-        "."
-    ):
+    recipe = find_rig(rig)
+    machine_name = name or recipe.name
+    if not machine_name.replace("-", "").replace("_", "").replace(
+        ".", ""
+    ).isalnum() or machine_name.startswith("."):
         raise UsageError(
-            f"'{wanted}' is not a name of a machine", hint="letters, digits, '-', '_' and '.'"
+            f"'{machine_name}' is not a name of a machine", hint="letters, digits, '-', '_' and '.'"
         )
     state = start(
-        found.name,
-        wanted,
+        recipe.name,
+        machine_name,
         Disks(
             disks, disk_size, disk_iops, disk_mbps * 1_000_000 if disk_mbps else None, fast_disks
         ),
-        memory or found.recipe.default_memory,
+        memory or recipe.recipe.default_memory,
         cpus,
         say,
     )
@@ -229,21 +229,21 @@ def list_machines(style: str) -> int:
     from ..hosts.kinds.rig import machines
     from ..units import format_quantity
 
-    found = machines()
+    states = machines()
     if style == "json":
-        tell_json({"schema": 1, "kind": "rigs", "machines": [state.as_data() for state in found]})
+        tell_json({"schema": 1, "kind": "rigs", "machines": [state.as_data() for state in states]})
         return 0
-    if not found:
+    if not states:
         tell("no machine is up")
-    for state in found:
+    for state in states:
         limits = [
             f"{state.disk_iops} IOPS" if state.disk_iops else "",
             format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else "",
         ]
-        each = ", ".join(filter(None, limits)) or "no limit"
+        limit_text = ", ".join(filter(None, limits)) or "no limit"
         alive = "up" if state.running else "ended unexpectedly: 'iolab rig down' deletes its files"
         tell(
-            f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each})"
+            f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({limit_text})"
             f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}, "
             f"{format_quantity(state.memory_bytes, 'B', 3)}, {state.cpus} CPUs, {state.accelerator}, port {state.port}"
         )

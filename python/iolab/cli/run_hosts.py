@@ -53,14 +53,14 @@ def loaded_on(
     from ..errors import RunError
     from ..study.load import load_study
 
-    found: dict[str, Study] = {}
+    studies: dict[str, Study] = {}
     ends: dict[str, IolabError] = {}
     for name, host in hosts.items():
         try:
-            found[name] = load_study(study, how.changes, host=host)
+            studies[name] = load_study(study, how.changes, host=host)
         except RunError as error:
             ends[name] = error
-    return found, ends
+    return studies, ends
 
 
 def print_plans(

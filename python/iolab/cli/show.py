@@ -147,20 +147,20 @@ def run_unit(runs: list[Run], metric: str) -> str:
 
 def _reasons(results: Results) -> list[str]:
     """Each kind of reason with its runs, worst first."""
-    found: dict[tuple[int, str], list[tuple[Run, Reason]]] = {}
+    by_code: dict[tuple[int, str], list[tuple[Run, Reason]]] = {}
     for run in results.runs:
         for reason in run.verdict.reasons:
-            found.setdefault((-reason.level.rank, reason.code), []).append((run, reason))
+            by_code.setdefault((-reason.level.rank, reason.code), []).append((run, reason))
     lines = []
-    for (rank, code), each in sorted(found.items(), key=lambda item: item[0]):
-        level = "note" if rank == 0 else each[0][1].level.value
-        many = len({run.id for run, _ in each})
+    for (rank, code), reasons in sorted(by_code.items(), key=lambda item: item[0]):
+        level = "note" if rank == 0 else reasons[0][1].level.value
+        many = len({run.id for run, _ in reasons})
         lines.append(f"{level}  {code}: {many} run{'s' if many > 1 else ''}")
-        shown = 8 if rank else 2
-        lines += [f"    {_place(run)}: {reason.text}" for run, reason in each[:shown]]
+        most = 8 if rank else 2
+        lines += [f"    {_place(run)}: {reason.text}" for run, reason in reasons[:most]]
         lines += (
-            [f"    and {len(each) - shown} more (--format json has them all)"]
-            if len(each) > shown
+            [f"    and {len(reasons) - most} more (--format json has them all)"]
+            if len(reasons) > most
             else []
         )
     return lines

@@ -12,22 +12,22 @@ def profile_lines(path: Path) -> list[str]:
     from ..compare.profile_words import remarks, sampled, spent
     from ..results.open.profiles import read_profiles
 
-    found, notes = read_profiles(path)
-    if not found and not notes:
+    profiles, notes = read_profiles(path)
+    if not profiles and not notes:
         return []
     lines = ["profiles  in runs of their own, which enter no estimate; iolab report draws them"]
-    for one in found:
+    for profile in profiles:
         head = " ".join(
             part
             for part in (
-                one.run,
-                one.variant,
-                axis_text(one.factors.keys(), tuple(one.factors.values())),
+                profile.run,
+                profile.variant,
+                axis_text(profile.factors.keys(), tuple(profile.factors.values())),
             )
             if part
         )
-        lines.append(f"  {head}: {sampled(one)}; {spent(one)}")
-        lines += [f"    {text}" for text in remarks(one)]
+        lines.append(f"  {head}: {sampled(profile)}; {spent(profile)}")
+        lines += [f"    {text}" for text in remarks(profile)]
     return [*lines, *(f"  {note}" for note in notes)]
 
 
@@ -35,28 +35,28 @@ def profiles_json(path: Path) -> dict[str, Any]:
     """`{"profiles": [...]}`, empty where there are none."""
     from ..results.open.profiles import read_profiles
 
-    found, notes = read_profiles(path)
-    if not found and not notes:
+    profiles, notes = read_profiles(path)
+    if not profiles and not notes:
         return {}
     return {
         "profiles": [
             {
-                "run": one.run,
-                "variant": one.variant,
-                "factors": dict(one.factors),
-                "host": one.host,
-                "samples": one.samples,
-                "busy_samples": one.busy_samples,
-                "kernel_samples": one.kernel_samples,
-                "frequency": one.frequency,
-                "seconds": one.seconds,
-                "cpus": one.cpus,
-                "event": one.event,
-                "lost_chunks": one.lost,
-                "damaged_samples": one.damaged,
-                "stacks": str(one.evidence / one.file),
+                "run": profile.run,
+                "variant": profile.variant,
+                "factors": dict(profile.factors),
+                "host": profile.host,
+                "samples": profile.samples,
+                "busy_samples": profile.busy_samples,
+                "kernel_samples": profile.kernel_samples,
+                "frequency": profile.frequency,
+                "seconds": profile.seconds,
+                "cpus": profile.cpus,
+                "event": profile.event,
+                "lost_chunks": profile.lost,
+                "damaged_samples": profile.damaged,
+                "stacks": str(profile.evidence / profile.file),
             }
-            for one in found
+            for profile in profiles
         ],
         "profiles_missing": notes,
     }

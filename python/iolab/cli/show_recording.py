@@ -67,7 +67,7 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
             for name in sorted({*facts.sources, *summary.sources})
         },
         "ops": dict(summary.names.get("op", {})),
-        "names": {name: dict(held) for name, held in summary.names.items() if name != "op"},
+        "names": {name: dict(counts) for name, counts in summary.names.items() if name != "op"},
         "commands": {name: list(lines) for name, lines in summary.commands.items()},
         "distinct": dict(summary.distinct),
         "names_partial": list(summary.partial),
@@ -78,13 +78,13 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
         "gaps": [{"from_ns": start, "until_ns": end} for start, end in summary.gaps],
         "unrecorded": [
             {
-                "source": each.source,
-                "of": each.of,
-                "from_ns": each.from_ns,
-                "until_ns": _until(each),
-                "words": each.words,
+                "source": gap.source,
+                "of": gap.of,
+                "from_ns": gap.from_ns,
+                "until_ns": _until(gap),
+                "words": gap.words,
             }
-            for each in summary.unrecorded
+            for gap in summary.unrecorded
         ],
         "killed": summary.is_killed,
         "complete_ns": summary.complete_ns,
@@ -129,12 +129,12 @@ def _lines(summary: RecordingSummary) -> list[str]:
     of_host = f" of {facts.host}" if facts.host else ""
     # several sources may have seen the same I/O
     alone = len(summary.sources) < 2
-    held = (
+    kinds = (
         ios(summary.events)
         if alone
         else f"{number(summary.events)} events of {len(summary.sources)} sources"
     )
-    lines = [f"{summary.path}: recording{of_host}, {held}{span}"]
+    lines = [f"{summary.path}: recording{of_host}, {kinds}{span}"]
     if facts.clock == "realtime" and summary.first_ns is not None:
         lines.append(f"begins    {_when(summary.first_ns)}")
     lines += [*_reached(facts), *_death(summary)]
@@ -219,22 +219,24 @@ def _distributions(summary: RecordingSummary) -> list[str]:
         for name, values in kinds.items():
             unit = "ns" if name == "latency" else "B"
             mean = f"mean {quantity(summary.mean[source], 'ns')}, " if name == "latency" else ""
-            told = values if name == "latency" else sizes(values, LATENCY_BITS)
-            shown = ", ".join(
-                f"{_word(key)} {quantity(told[key], unit)}" for key in PERCENTILES if key in told
+            percentiles = values if name == "latency" else sizes(values, LATENCY_BITS)
+            text = ", ".join(
+                f"{_word(key)} {quantity(percentiles[key], unit)}"
+                for key in PERCENTILES
+                if key in percentiles
             )
-            lines.append(f"{name + of_source:9} {mean}{shown}")
+            lines.append(f"{name + of_source:9} {mean}{text}")
         by_op = summary.latency_by.get(source, {})
         if len(by_op) > 1:
             lines.append(f"latency by op{of_source}")
             lines += [
-                f"  {op:20} {number(each['count']):>12}  "
+                f"  {op:20} {number(row['count']):>12}  "
                 + ", ".join(
-                    f"{_word(key)} {quantity(each[key], 'ns')}"
+                    f"{_word(key)} {quantity(row[key], 'ns')}"
                     for key in ("50", "99", "max")
-                    if key in each
+                    if key in row
                 )
-                for op, each in by_op.items()
+                for op, row in by_op.items()
             ]
     return lines
 
@@ -247,16 +249,16 @@ def _losses(summary: RecordingSummary) -> list[str]:
     from ..heatmap.words import number
 
     lines = []
-    for kind, each in summary.losses.items():
+    for kind, counts in summary.losses.items():
         if kind == "unknown-name":
-            lines.append(f"unnamed   {number(each['count'])} events, recorded without a name")
+            lines.append(f"unnamed   {number(counts['count'])} events, recorded without a name")
         elif kind != "gap":
             unknown = (
-                f", and {number(each['unknown'])} times an unknown number"
-                if each["unknown"]
+                f", and {number(counts['unknown'])} times an unknown number"
+                if counts["unknown"]
                 else ""
             )
-            lines.append(f"losses    {kind}: {number(each['count'])}{unknown}")
+            lines.append(f"losses    {kind}: {number(counts['count'])}{unknown}")
     gaps = _gaps(summary)
     lines += [f"gap       {words}" for words in gaps[:5]]
     lines += [f"gap       and {len(gaps) - 5} more"] if len(gaps) > 5 else []
@@ -273,17 +275,17 @@ def _gaps(summary: RecordingSummary) -> list[str]:
     from ..heatmap.ticks import quantity
 
     together: dict[tuple[int, int | None, str], list[str]] = {}
-    for each in summary.unrecorded:
-        if each.of is None:
-            together.setdefault((each.from_ns, _until(each), each.words), []).append(each.source)
+    for gap in summary.unrecorded:
+        if gap.of is None:
+            together.setdefault((gap.from_ns, _until(gap), gap.words), []).append(gap.source)
     lines = []
     for (start, end, words), sources in together.items():
-        whole = "" in sources or (
+        is_complete = "" in sources or (
             len(summary.facts.sources) > 1 and set(sources) >= summary.facts.sources.keys()
         )
         length = "" if end is None else f" for {quantity(end - start, 'ns')}"
         lines.append(
-            f"{'nothing' if whole else ' and '.join(sources) + ' not'} recorded{length} from {_when(start)}: {words}"
+            f"{'nothing' if is_complete else ' and '.join(sources) + ' not'} recorded{length} from {_when(start)}: {words}"
         )
     return lines
 
@@ -321,10 +323,12 @@ def _marks(summary: RecordingSummary) -> list[str]:
 def _size(summary: RecordingSummary) -> str:
     from ..heatmap.ticks import quantity
 
-    each = "" if summary.bytes_per_io is None else f", {summary.bytes_per_io:.1f} bytes an event"
+    bytes_per_event = (
+        "" if summary.bytes_per_io is None else f", {summary.bytes_per_io:.1f} bytes an event"
+    )
     sealed = summary.segments["sealed"]
     hot = f", {summary.segments['hot']} not sealed yet" if summary.segments["hot"] else ""
-    return f"on disk   {quantity(summary.bytes['all'], 'B')} in {sealed} segment{'' if sealed == 1 else 's'}{hot}{each}"
+    return f"on disk   {quantity(summary.bytes['all'], 'B')} in {sealed} segment{'' if sealed == 1 else 's'}{hot}{bytes_per_event}"
 
 
 def _retention(summary: RecordingSummary) -> list[str]:

@@ -98,24 +98,24 @@ def _lines(summary: Summary) -> list[str]:
             lines.append(f"{name:9} {shown}{f' and {number(more)} more' if more > 0 else ''}")
     for name, values in facts["percentiles"].items():
         unit = "ns" if name == "latency" else "B"
-        told = values if name == "latency" else sizes(values, facts["bits"])
+        percentiles = values if name == "latency" else sizes(values, facts["bits"])
         shown = ", ".join(
-            f"{'max' if key == 'max' else f'p{key}'} {quantity(told[key], unit)}"
+            f"{'max' if key == 'max' else f'p{key}'} {quantity(percentiles[key], unit)}"
             for key in PERCENTILES
-            if key in told
+            if key in percentiles
         )
         lines.append(f"{name:9} mean {quantity(facts['mean'][name], unit)}, {shown}")
-    for name, found in facts["latency_by"].items():
-        if len(found) > 1:
+    for name, rows in facts["latency_by"].items():
+        if len(rows) > 1:
             lines.append(f"latency by {name}")
             lines += [
-                f"  {value:20} {number(each['count']):>12}  "
+                f"  {value:20} {number(row['count']):>12}  "
                 + ", ".join(
-                    f"{'max' if key == 'max' else f'p{key}'} {quantity(each[key], 'ns')}"
+                    f"{'max' if key == 'max' else f'p{key}'} {quantity(row[key], 'ns')}"
                     for key in ("50", "99", "max")
-                    if key in each
+                    if key in row
                 )
-                for value, each in found.items()
+                for value, row in rows.items()
             ]
     return [*lines, *_losses(facts)]
 

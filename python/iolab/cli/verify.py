@@ -36,14 +36,16 @@ damage: the next command rebuilds it."""
 @format_option("text", "json")
 def command(path: Path, repair: bool, style: str) -> int:
     """Check every file of results or of a recording for damage, and report what is lost."""
-    found = _verified(path, repair)
+    verification = _verified(path, repair)
     if style == "json":
-        tell_json(as_json(path, found))
+        tell_json(as_json(path, verification))
     else:
-        tell(*lines(path, found))
+        tell(*lines(path, verification))
     return (
         FOUND
-        if any(not each.is_repaired and each.kind != "stale" for each in found.findings)
+        if any(
+            not finding.is_repaired and finding.kind != "stale" for finding in verification.findings
+        )
         else 0
     )
 
@@ -58,7 +60,7 @@ def as_json(path: Path, found: Verification) -> dict[str, object]:
         "files": found.files,
         "bytes": found.size_bytes,
         "unverified": found.unverified,
-        "findings": [asdict(each) for each in found.findings],
+        "findings": [asdict(finding) for finding in found.findings],
     }
 
 
@@ -70,15 +72,16 @@ def lines(path: Path, found: Verification) -> list[str]:
     older = [
         f"{_counted(found.unverified, 'file')} of an older iolab without a checksum of the whole: looked at page by page"
     ]
-    stale = sum(each.kind == "stale" and not each.is_repaired for each in found.findings)
+    stale = sum(finding.kind == "stale" and not finding.is_repaired for finding in found.findings)
     end = (
         "no damage"
         if stale == len(found.findings)
         else _counted(len(found.findings) - stale, "finding")
     )
-    repaired = sum(each.is_repaired for each in found.findings)
+    repaired = sum(finding.is_repaired for finding in found.findings)
     derived = sum(
-        each.is_derived and not each.is_repaired and each.kind != "stale" for each in found.findings
+        finding.is_derived and not finding.is_repaired and finding.kind != "stale"
+        for finding in found.findings
     )
     more = [_advice(path, derived)] if derived else []
     if stale:
@@ -121,19 +124,19 @@ def _verified(path: Path, repair: bool) -> Verification:
 
     if is_recording(path):
         return verify(path, repair=repair, progress=_progress)
-    found = verify_results(path, repair=repair, progress=_progress)
+    verification = verify_results(path, repair=repair, progress=_progress)
     for recording in sorted(
         each
         for pattern in ("recordings/*", "*/recordings/*")
         for each in path.glob(pattern)
         if is_recording(each)
     ):
-        found = _joined(
-            found,
+        verification = _joined(
+            verification,
             verify(recording, repair=repair, progress=_progress),
             str(recording.relative_to(path)),
         )
-    return found
+    return verification
 
 
 def _joined(whole: Verification, part: Verification, below: str) -> Verification:

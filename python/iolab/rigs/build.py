@@ -68,8 +68,8 @@ class Builder:
         self._done: list[Done] = []
 
     def build(self) -> list[Done]:
-        """Do what is missing or has changed; the stages in order. RunError where one fails: the
-        next call goes on with it."""
+        """Run the stages that are missing or have changed, in order. RunError if one fails; the
+        next call continues with it."""
         if not self.missing():
             return [Done(name, None) for name in self._digests()]
         self._check()
@@ -100,8 +100,7 @@ class Builder:
         return self._tree
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
-        """For as long as this lasts nobody else builds the rig or starts a machine of it; RunError
-        where somebody does already."""
+        """Lock the rig against other builds and starts; RunError if it is locked."""
         return _locked(self._home / "lock", "is being built by another iolab")
 
     def open_packages(self) -> None:
@@ -242,8 +241,7 @@ class Builder:
         self.inside(["sh", f"/rig/{stage.run[0]}", *stage.run[1:]], stage.name)
 
     def _image(self) -> None:
-        """A file system of the tree, the kernel beside it, and the keys by which only this user
-        gets in."""
+        """Make a file system of the tree, with the kernel next to it, and ssh keys of this user."""
         key = self._home / KEY
         if not key.exists():
             self._run(
@@ -303,7 +301,7 @@ class Builder:
         self._give_to_caller()
 
     def _take_own_builds(self) -> None:
-        """Builds of the user's own beside those of the recipe; those that were deleted since go."""
+        """Add the user's builds to those of the recipe; remove deleted ones."""
         if self._rig.recipe.builds is None:
             return
         place = self._tree / self._rig.recipe.builds.directory.lstrip("/")

@@ -62,8 +62,8 @@ class BuildRecord:
     Attributes:
         sources: as asked for; digest: of all files that were compiled, so that builds with equal
         digests have the same sources. revision: git's full name of it, empty where the sources come
-        from no commit. patches: name to digest. userland: whose it is, empty where it was built
-        too. version, kernel, compiler, configure: of the build. modules: name to srcversion and
+        from no commit. patches: name to digest. userland: the build that it comes from, empty if it
+        was built too. version, kernel, compiler, configure: of the build. modules: name to srcversion and
         build-id; programs: name to build-id. seconds: what the last building took.
     """
 
@@ -128,8 +128,8 @@ def records(home: Path) -> Iterator[BuildRecord]:
 
 
 def delete_build(home: Path, name: str) -> None:
-    """Forget a build with its sources; UsageError where there is none of that name. The image has
-    it until it is made anew."""
+    """Delete a build with its sources; UsageError if it does not exist. The image contains it
+    until it is rebuilt."""
     place = home / OWN_BUILDS / name
     if not _NAME.fullmatch(name) or not place.is_dir():
         there = ", ".join(record.name for record in records(home))
@@ -141,8 +141,7 @@ def delete_build(home: Path, name: str) -> None:
 
 
 class BuildMaker:
-    """Makes builds of the user's own in one rig, whose recipe's stages were done. `said` hears what
-    is being done."""
+    """Makes the user's builds in a rig with complete stages. `said` is called with each step."""
 
     def __init__(self, rig: Rig, builder: Builder, said: Callable[[str], None]) -> None:
         if rig.recipe.builds is None:
@@ -351,8 +350,8 @@ def update_tree(fresh: Path, source: Path, manifest: Path) -> str:
     """Make the files of `source` those of `fresh`, and touch none that is equal: make compiles what
     is newer than its object.
 
-    Files that aren't of `fresh` stay (objects), but those that an earlier call put there and that
-    are gone since. In the beginning files keep their time, as rules of autotools compare it; later
+    Files that are not in `fresh` stay (objects), except those of an earlier call that were deleted
+    since. In the beginning files keep their time, as rules of autotools compare it; later
     ones are newer than every object. Returns a digest of all files.
     """
     before = json.loads(manifest.read_text("utf-8")) if manifest.exists() else {}

@@ -61,7 +61,7 @@ def up(
                     where=f"rig:{name}",
                     hint=f"take another --name, or iolab rig down {name}",
                 )
-            said(f"{name} had ended by itself; what was left of it goes")
+            said(f"{name} had ended unexpectedly; its files are deleted")
             _forget(machine_home(known.rig, name))
         choice = choose_accelerator(rig)
         if choice.why:

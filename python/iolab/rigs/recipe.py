@@ -1,4 +1,4 @@
-"""What a rig is made of: its `rig.toml` and the scripts beside it."""
+"""The recipe of a rig: its `rig.toml` and scripts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Builds(BaseModel):
         Field(
             min_length=1,
             description="builds /build/source into /build/new, and writes /build/facts; its "
-            "arguments are a name, and the build whose userland is taken",
+            "arguments are a name, and the build that supplies the userland",
         ),
     ]
 
@@ -80,7 +80,7 @@ class Recipe(BaseModel):
 
 
 class Rig:
-    """A recipe and where it lies."""
+    """A recipe and its directory."""
 
     def __init__(self, directory: Path, recipe: Recipe) -> None:
         self.directory, self.recipe, self.name = directory, recipe, recipe.name

@@ -27,7 +27,7 @@ class Changes:
 
     Attributes:
         only: factor to the levels to keep, as typed; variants: names of the arms to keep. Empty
-        keeps all. repetitions, runtime, seed: in place of the file's; None leaves them. `runtime`
+        keeps all. repetitions, runtime, seed: instead of the file's; None keeps them. `runtime`
         as the file would write it. target: keys of `[target]` (dotted for tables below) to values
         as typed; an empty value takes the key out. workload: keys of `[workload]` likewise, such as
         `options.size`.

@@ -156,7 +156,7 @@ class CellBuilder:
                         f"mentions {{{name}}}, which is not a factor",
                         near(name, self._known)
                         if self._known
-                        else "factors stand in [factors]; write '{{' for a brace",
+                        else "factors are in [factors]; write '{{' for a brace",
                     )
             named.update(
                 name
@@ -206,8 +206,7 @@ class CellBuilder:
         plugins: Mapping[str, Any],
         sweep: Sweep,
     ) -> None:
-        """With factors in the wrong place there are no cells; what stands there without a factor
-        can still be checked."""
+        """Check values without a factor; factors in the wrong place give no cells."""
         factors = next(iter(sweep.combinations), {})
         for kind in _KINDS:
             self._options(

@@ -14,13 +14,12 @@ from ..hosts.base.options import OptionProblem, problems_error
 Level = Literal["study", "variant", "block", "run"]
 
 LEVELS: tuple[Level, ...] = ("study", "variant", "block", "run")
-"""What a hook stands around. A variant's hooks run whenever the study comes to it from another
-variant, and leaves it."""
+"""What a hook surrounds. The hooks of a variant run when the study enters and leaves it."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One command: `arguments` are executed as they stand; a text of the study became `("sh", "-c",
+    """One command: `arguments` are executed unchanged; a text of the study became `("sh", "-c",
     text)`.
 
     `text` is how the study has it, for records and messages.
@@ -104,8 +103,7 @@ _WORD = {"type": "string", "pattern": r"\S"}
 _ONE_SCHEMA = {"anyOf": [_WORD, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 
 OneCommand = Annotated[Command, PlainValidator(_one), WithJsonSchema(_ONE_SCHEMA)]
-"""A command of a study file: a text goes to the shell (`sh -c`), a list is executed as it stands.
-"""
+"""A command of a study file: a text goes to the shell (`sh -c`), a list is executed unchanged."""
 
 CommandList = Annotated[
     tuple[Command, ...],

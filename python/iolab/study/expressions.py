@@ -35,7 +35,7 @@ class ExpressionError(ValueError):
 
 
 def takes_size(key: str) -> bool:
-    """Whether an option of that name holds a size, so that an expression may stand there."""
+    """Whether an option of that name is a size, so that it may be an expression."""
     return key in _SIZE_KEYS or key.endswith(("size", "_bytes"))
 
 
@@ -166,7 +166,7 @@ class _Parser:
             )
         raise ExpressionError(
             f"'{self._text}' needs a number, and {name} is {value!r}",
-            "a factor whose levels are numbers or sizes",
+            "a factor with numbers or sizes as levels",
         )
 
     def _sign(self, *signs: str) -> str | None:

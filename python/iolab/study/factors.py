@@ -36,7 +36,7 @@ RESERVED_NAMES = {"memory", "cpus"}
 
 
 class FactorSet(BaseModel):
-    """Factors whose levels are combined with each other: `name = [levels]`."""
+    """Factors with all combinations of their levels: `name = [levels]`."""
 
     model_config = ConfigDict(
         extra="allow",
@@ -46,7 +46,7 @@ class FactorSet(BaseModel):
 
     zip: list[list[str]] = Field(
         default_factory=list,
-        description="groups of factors whose levels go in step, the first of one with the first of "
+        description="groups of factors with parallel levels, the first of one with the first of "
         'the others: [["recordsize", "bs"]]',
     )
     exclude: list[dict[str, Scalar | list[Scalar]]] = Field(
@@ -94,7 +94,7 @@ class FactorSet(BaseModel):
         """Combinations of levels in the file's order, the first factor slowest; zipped factors move
         together.
 
-        A group stands where its first factor stands.
+        A group has the place of its first factor.
         """
         group_of = {name: group for group in self.zip for name in group}
         axes: list[list[dict[str, Scalar]]] = []
@@ -185,7 +185,7 @@ class Sweep:
     """One set's part of the cells: the combinations that are to be measured.
 
     Attributes:
-        key: where the set stands in the file, `("factors",)` or `("factors", "1")`.
+        key: place of the set in the file, `("factors",)` or `("factors", "1")`.
         names: its factors.
     """
 
@@ -285,11 +285,11 @@ def _problem(name: str, levels: list[Scalar]) -> OptionProblem | None:
 def _one_spelling(
     combination: Mapping[str, Scalar], spelt: dict[tuple[str, Scalar], Scalar]
 ) -> dict[str, Scalar]:
-    """The combination with equal sizes spelt alike, so that they are one level: in fio's shortest
-    form, or as the first of them is.
+    """The combination with equal sizes written alike, so that they are one level: in fio's shortest
+    form, or like the first of them.
 
     Args:
-        spelt: (factor, bytes) to the spelling; grows.
+        spelt: (factor, bytes) to the form; grows.
     """
     found = {}
     for name, level in combination.items():
@@ -311,7 +311,7 @@ def _shortest(size: int) -> str:
 
 
 def _is_among(name: str, level: Scalar, texts: Sequence[str]) -> bool:
-    """Whether a level is one of those that were typed; a size however it is spelt."""
+    """Whether a level is one of those that were typed; sizes are compared in bytes."""
     return level_text(level) in texts or any(
         _as_size(name, level) == _as_size(name, text) for text in texts
     )
@@ -330,8 +330,8 @@ def _as_size(name: str, level: Scalar) -> Scalar:
 
 
 def _size(name: str, level: Scalar) -> int | None:
-    """The bytes that a level stands for; None where the factor's option takes no size, or the level
-    is an expression or a range."""
+    """The bytes of a level; None if the factor's option is not a size, or the level is an expression
+    or a range."""
     if isinstance(level, bool | float) or not (takes_size(name) or name in SIZES):
         return None
     try:
@@ -353,7 +353,7 @@ def matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list
 
 
 def _same(name: str, one: Scalar, other: Scalar) -> bool:
-    """Equal levels of a factor as TOML sees them, true is not 1; sizes however they are spelt."""
+    """Whether two levels of a factor are equal in TOML (true is not 1); sizes in bytes."""
     return isinstance(one, bool) == isinstance(other, bool) and (
         one == other or _as_size(name, one) == _as_size(name, other)
     )

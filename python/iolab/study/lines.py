@@ -1,4 +1,4 @@
-"""Where in a TOML file each key stands, which the standard library's reader doesn't tell.
+"""The line of each key of a TOML file, which the standard library's reader does not report.
 
 The text must already have been accepted by `tomllib`: this scanner finds keys, it judges nothing.
 """

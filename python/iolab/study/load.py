@@ -1,4 +1,4 @@
-"""Reading a study file: from text to cells whose options every plugin has accepted."""
+"""Reading a study file: from text to cells with options that every plugin has accepted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Study:
         which run whenever
             the study comes to the variant from another, and leaves it.
         actions: what is done inside every run, by time.
-        revisions: name to the path of a git work tree whose revision the study wants recorded.
+        revisions: name to the path of a git work tree, to record its revision.
         directory: what relative paths of the study's own files start from.
         changes: what differs from the text.
         profiling: what is profiled, in runs of their own; None for nothing.
@@ -122,8 +122,7 @@ class Study:
 
     @property
     def commands(self) -> tuple[tuple[str, Command], ...]:
-        """Every command that the study would run, with where it stands, such as
-        `hooks.block.before`."""
+        """Every command that the study would run, with its key, such as `hooks.block.before`."""
         found = [
             (f"hooks.{level}.{when}", command)
             for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
@@ -145,10 +144,10 @@ class Study:
 
 
 def study_name(path: Path) -> str:
-    """What a study is called, by its text alone: no host is asked. Empty where it says something
-    that is no name, which `load_study` tells.
+    """The name of a study by its text alone, without a host. Empty if the name is invalid, which
+    `load_study` reports.
 
-    Raises StudyError where it can't be read or is no TOML.
+    Raises StudyError if it cannot be read or is not TOML.
     """
     table = parsed(read_text(path), path).get("study")
     name = table.get("name") if isinstance(table, dict) else None
@@ -168,7 +167,7 @@ def load_study(
 
     Args:
         changes: what differs from the file.
-        host: whose facts expressions mean; this machine unless given.
+        host: expressions use its facts; this machine by default.
         directory: what relative paths of the study's own files start from; the file's own unless
         given.
 

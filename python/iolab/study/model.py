@@ -1,5 +1,5 @@
-"""The tables of a study file that iolab itself reads. What stands in `[target]`, `[workload]` and
-`[sources]` belongs to plugins, whose own models check it once variants and factors are filled in.
+"""The tables of a study file that iolab itself reads. `[target]`, `[workload]` and `[sources]`
+belong to plugins; their models check them when variants and factors are filled in.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StudyTable(_Table):
     revisions: Annotated[
         dict[str, str],
         Field(
-            description='git work trees whose revision is recorded with the results: name = "path"'
+            description='git work trees, to record their revisions with the results: name = "path"'
         ),
     ] = Field(default_factory=dict)
 
@@ -150,8 +150,8 @@ class ActionTable(_Table):
 
 
 RECORDED = frozenset({"block", "syscall", "counters"})
-"""Sources that record events: they stand beside the usual ones, which the gates need, where nothing
-else is named."""
+"""Sources that record events. If a study names no others, the default ones, which the gates need,
+are added."""
 
 
 def _default_sources() -> dict[str, dict[str, Any]]:
@@ -176,7 +176,7 @@ class StudyFile(_Table):
     )
     factors: list[FactorSet] = Field(
         default_factory=lambda: [FactorSet()],
-        description="what is swept, name = [levels]; [[factors]] gives several sets, whose cells are joined",
+        description="what is swept, name = [levels]; [[factors]] gives several sets with joined cells",
     )
     variants: dict[str, VariantTable] = Field(
         default_factory=lambda: {"baseline": VariantTable()}, description="arms of the comparison"

@@ -1,8 +1,8 @@
-"""The order of runs: who goes first, and why nobody always does.
+"""The order of runs, in which no arm is always the first.
 
 Storage drifts (caches fill, free space fragments, disks age within hours), so an arm that always
 comes second is measured on another disk. Over successive blocks the order of variants is turned and
-mirrored until each has stood in each place; cells come in an order that the seed gives.
+mirrored until each had each place; the seed gives the order of cells.
 """
 
 from __future__ import annotations

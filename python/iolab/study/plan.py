@@ -25,9 +25,8 @@ class PlannedRun:
 
     Attributes:
         number: from 1, in order of execution; block: from 1, the repetition of its cell as well.
-        profile: whether it is made for a profile alone: it stands behind all blocks, its block is
-        the next number, and no estimate
-            knows of it.
+        profile: whether it is made for a profile alone. It follows all blocks, its block has the
+        next number, and no estimate uses it.
     """
 
     number: int

@@ -60,11 +60,11 @@ class Places:
         self._lines = lines
 
     def has(self, path: Path) -> bool:
-        """Whether that very key stands in the file."""
+        """Whether exactly that key is in the file."""
         return path in self._lines
 
     def line(self, path: Path, *others: Path) -> int:
-        """Line of the first of these that stands in the file, else of the nearest table above
+        """Line of the first of these keys that is in the file, else of the nearest table above
         `path`."""
         for each in (*others, path):
             if each in self._lines:
@@ -191,8 +191,8 @@ def _kind_of(value: Any) -> str:
 
 
 def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
-    """The table that stands at a key path, through tables, lists of them and tables by name; None
-    where nothing is known of it."""
+    """The table at a key path, through tables, lists of them and tables by name; None if it is
+    unknown."""
     kind: Any = model
     for part in path:
         if isinstance(kind, type) and issubclass(kind, BaseModel):

@@ -28,7 +28,7 @@ class Profiling:
     Attributes:
         cells: tables of levels, a cell being taken where one of them matches; None takes all.
         after: seconds from the start of a run's window; None leaves out a tenth of it.
-        seconds: how long; None takes what is left but a tenth, or a second, at the end; at most
+        seconds: duration; None takes the rest except a tenth, or a second, at the end; at most
         `MOST_SECONDS`. frequency: samples per second on each CPU.
     """
 

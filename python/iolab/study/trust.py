@@ -56,7 +56,7 @@ def remember(study: Study) -> bool:
 
 
 def require_trust(study: Study, trusted: bool) -> None:
-    """StudyError, naming the first commands, where the study has commands that nobody agreed to."""
+    """StudyError, naming the first commands, if the study has commands that were not confirmed."""
     if trusted or is_trusted(study):
         return
     texts = list(dict.fromkeys(command.text for _, command in study.commands))

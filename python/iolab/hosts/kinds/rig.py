@@ -159,7 +159,7 @@ def running_machine(name: str) -> RigState:
         )
     if not state.running:
         raise RunError(
-            "has ended by itself",
+            "has ended unexpectedly",
             where=f"rig:{name}",
             hint=f"{machine_home(state.rig, name) / 'console.log'} may say why; 'iolab rig up' starts it anew",
         )
