@@ -176,12 +176,17 @@ release: test-wheel ## Publish dist/ as the release of TAG=v... on the forge (gh
 	gh release create $(TAG) dist/* --verify-tag --title "iolab $(TAG)" --notes "See CHANGELOG.md"
 
 .PHONY: check
-check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome
+check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome, prose
 	$(GATE) check
 
 .PHONY: generate
 generate: setup $(STAMPS)/dev ## Renew what is generated and committed: schemas, TypeScript types (a stale one fails a test)
 	$(PYTHON) scripts/generate.py
+
+.PHONY: prose
+prose: $(STAMPS)/venv ## List private words and where they are; lower the limits of the prose check to the present counts
+	$(PYTHON) scripts/prose.py --renew
+	$(PYTHON) scripts/prose.py --list 30
 
 .PHONY: golden
 golden: setup $(STAMPS)/dev ## Renew the full texts in tests/golden from what the tests see now; the diff in git shows what changed

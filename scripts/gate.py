@@ -107,6 +107,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
             check("mypy", str(BIN / "mypy"), cores=1),
             check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
             check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
+            check("prose", str(BIN / "python"), "scripts/prose.py"),
             check("rustfmt", "cargo", "fmt", "--check"),
             check("web-check", *NPM, "check"),
             check(

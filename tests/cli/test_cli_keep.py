@@ -82,7 +82,7 @@ def test_on_a_recording_at_rest(place: Path, capsys: pytest.CaptureFixture[str])
     told = capsys.readouterr().err
     assert "would delete what was kept before 2023-11-14T22:13:" in told
     assert "io.bytes[device]: " in told
-    assert "nothing was deleted: nobody can be asked; --yes" in told
+    assert "nothing was deleted: stdin or stderr is not a terminal; --yes" in told
     assert listed(place, capsys)["io.bytes[device]"]["tiers"][0]["first_ns"] == START
     assert run(["keep", "prune", str(place), "--before", "-15s", "--yes"]) == 0
     capsys.readouterr()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iolab.cli.main import run
-from iolab.recording.base.lines import append_line
+from iolab.recording.ledger import append_line
 from iolab.recording.write.writer import RecordingWriter
 from support.recordings import SECOND, START, events, samples
 

@@ -148,7 +148,7 @@ impl Source for BlockSource {
         let mut words = self.words.clone();
         words.extend(self.stacked.iter().map(|(device, below)| {
             let name = self.machine.name(*device);
-            format!("{name} stands on {below}, which shows the same I/O: left out; --device {name} records it")
+            format!("{name} is not recorded: {below} below it has the same I/O; --device {name} records it")
         }));
         words.extend(
             names(&self.bios).into_iter().map(|name| format!("{name} has no requests: latency counts from queueing")),

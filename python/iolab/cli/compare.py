@@ -57,7 +57,7 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
 @click.option(
     "--tables",
     callback=_names,
-    help="Factors that split the tables. Default: every other one that varies.",
+    help="Factors that split the tables. Default: every other factor that varies.",
 )
 @click.option(
     "--ignore", callback=_names, help="Factors to pool within a cell; named as hidden variation."
@@ -126,8 +126,8 @@ def command(
     """Compare every variant with the baseline. Of several results directories, or fio results, each
     is an arm with the name of its directory or file, and the first is the baseline.
 
-    Results that were not measured in turn differ by their sessions too: nothing is significant until
-    each arm was repeated in several sessions, such as --as old=A1,new=B1,old=A2,new=B2.
+    Results that were not measured in turn also differ by their sessions. No change is significant
+    until each arm was repeated in several sessions, such as --as old=A1,new=B1,old=A2,new=B2.
 
     Values are geometric means over blocks. Each change is printed with its confidence interval and
     its q value (Benjamini-Hochberg over the whole sweep); ~ means not significant.

@@ -133,9 +133,12 @@ def _sources(said: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop device whose file lies in a directory that bears iolab's mark. results: the results
-    directory whose record, made by this user, has that directory; None where it is not found.
-    used_by: why it is no leftover, empty where no study runs."""
+    """A loop device of which the file is in a directory with iolab's mark.
+
+    Attributes:
+        results: the results directory that recorded this directory, if it belongs to this user.
+        used_by: why the device is in use, empty if it is a leftover.
+    """
 
     node: str
     file: Path
@@ -143,7 +146,7 @@ class _Loop:
     used_by: str = ""
 
     def as_data(self) -> dict[str, Any]:
-        """As plain data, of one that is left over."""
+        """A leftover as plain data."""
         return {
             "kind": "loop-device",
             "name": f"{self.node} on {self.file}",
@@ -200,9 +203,10 @@ def _results_of(file: Path) -> Path | None:
 
 
 def _clean_loops(host: Host) -> tuple[list[str], list[str]]:
-    """Do for the results directories of killed studies what --resume does first: undo their
-    records, each by its mark. Returns the devices that are gone, and what could not be removed, in
-    words."""
+    """Remove what killed studies left, as --resume does first: each by its mark.
+
+    Returns the removed devices, and a message for each that could not be removed.
+    """
     from ..errors import IolabError
     from ..results.evidence.lock import lock
     from ..targets.made import clean_leftovers

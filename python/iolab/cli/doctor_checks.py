@@ -1,5 +1,5 @@
-"""What `iolab doctor` looks at beside the probe: programs, rights, kernel, clock and room, each
-with its remedy."""
+"""Checks of `iolab doctor` other than the probe: programs, rights, kernel, clock and free space,
+each with its remedy."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _iostat(host: Host) -> dict[str, Any]:
         "iostat",
         (said := _said(host, "iostat", "-V")) is not None,
         said or "not found",
-        "apt install sysstat: only for studies whose sources name iostat",
+        "apt install sysstat: only for studies with iostat among their sources",
     )
 
 
@@ -189,7 +189,7 @@ def _lockdown(host: Host) -> dict[str, Any]:
         "lockdown",
         mode[1] != "confidentiality",
         mode[1],
-        "nobody may trace a kernel in this mode, so nothing can be recorded: boot with lockdown=integrity",
+        "the kernel refuses tracing in this mode, so nothing can be recorded: boot with lockdown=integrity",
     )
 
 

@@ -65,6 +65,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("compare two fio results", "iolab compare before.json after.json"),
         ("compare two results directories", "iolab compare results/monday results/tuesday"),
     ),
+    "check": (
+        (
+            "fail where a variant writes more than 5 % fewer IOPS than the baseline",
+            "iolab check results/mine --rule 'write.iops >= -5 %'",
+        ),
+        (
+            "check three results against three of the old version, measured in turn",
+            "iolab check new1 new2 new3 --against old1 --against old2 --against old3 "
+            "--rule 'write.iops >= -5 %' --rule 'write.clat.p99 <= +10 %' --format junit",
+        ),
+    ),
     "report": (
         ("write one HTML file", "iolab report results/mine -o report.html"),
         ("write each chart as SVG with its numbers", "iolab report results/mine --charts charts"),

@@ -92,7 +92,7 @@ it is zoomed."""
 @click.option(
     "--source",
     metavar="NAME",
-    help="Of a recording, whose events: block, syscall, fio... Default: block where it has them.",
+    help="The source of the events of a recording: block, syscall, fio... Default: block if it was recorded.",
 )
 @click.option(
     "--against",
@@ -365,9 +365,13 @@ def _maps(
     parts: bool,
     before: bool,
 ) -> list[Named]:
-    """Counts of each set of traces added up, all on the same columns and buckets; with `parts`,
-    also whose they are. `before`: whether maps begin with the time that was asked about; those that
-    are compared begin with their first I/O, where no beginning was asked for."""
+    """The sum of the counts of each set of traces, all on the same columns and buckets.
+
+    Args:
+        parts: also count by device, process, file and client.
+        before: maps begin with the requested time. Maps that are compared begin with their first
+            I/O unless a time was requested.
+    """
     from ..heatmap.figure import Named
     from ..recording.base.counts import merge
     from ..recording.read.trace import counts_alike

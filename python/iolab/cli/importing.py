@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     "layouts",
     metavar="PATTERN",
     multiple=True,
-    help="How the path of a run's folder or file below SOURCE names variant and factors: "
-    "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float; "
-    "{variant}, {repetition}, {block} and {host} have a meaning of their own; * is any text. May be given again: "
-    "the first that matches counts. Default: inferred, and printed.",
+    help="Where the path of a run below SOURCE has the variant and the factors, such as "
+    "'{submit}-rate-submit/{variant}/{disks:int}-{media}/fio-{numjobs:int}-jobs'. Types are str, int and float. "
+    "{variant}, {repetition}, {block} and {host} are reserved; other names are factors; * matches any text. "
+    "Repeatable: the first that matches is used. Default: inferred, and printed.",
 )
 @click.option(
     "--table",
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--baseline",
-    help="The variant that the others are compared with. Default: one that is called so, else the first.",
+    help="The variant that the others are compared with. Default: one named baseline, master, before... or the first.",
 )
 @click.option("--link", is_flag=True, help="Link to the tree's files instead of copying them.")
 @click.option(
@@ -65,7 +65,9 @@ if TYPE_CHECKING:
     metavar="FIELDS",
     help="What the columns of a CSV trace hold: 'time:us,latency:ns,offset:bytes,-,op'.",
 )
-@click.option("--host", default="", metavar="NAME", help="Whose I/O a trace is.")
+@click.option(
+    "--host", default="", metavar="NAME", help="The machine that a trace was recorded on."
+)
 @output_option("The results directory to make; of traces, the recording to make or add to.")
 def command(
     sources: tuple[Path, ...],

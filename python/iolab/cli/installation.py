@@ -29,8 +29,7 @@ def shipped(name: Path) -> Path | None:
 
 
 def commit() -> str:
-    """Commit that this was built of, `+` behind it where files were changed; empty where nobody
-    knows."""
+    """The commit of this build, followed by `+` if files were changed; empty if it is unknown."""
     try:
         built = json.loads((_PACKAGE / "_build.json").read_text("utf-8"))
         return f"{built['commit'][:12]}{'+' if built['changes'] and built['commit'] else ''}"

@@ -1,4 +1,4 @@
-"""`iolab keep`: statistics of a recording whose answers outlive the events they were made of."""
+"""`iolab keep`: statistics of a recording that are stored longer than its events."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def list_(directory: Path, sort: str | None, style: str) -> None:
 @_directory
 @_statistics(required=True)
 @click.option(
-    "--backfill", is_flag=True, help="Make it of the events that are still there as well."
+    "--backfill", is_flag=True, help="Also compute it from the events that were recorded before."
 )
 @click.option(
     "--source",
     metavar="NAME",
-    help="What it is made of: block, syscall, diskstats... Default: what a query would take.",
+    help="Source: block, syscall, diskstats... Default: the source that a query uses.",
 )
 @format_option("text", "json")
 def add(
@@ -94,8 +94,8 @@ def add(
 @_statistics(required=False)
 @format_option("text", "json")
 def pause(directory: Path, statistics: tuple[str, ...], style: str) -> None:
-    """Pause statistics until they are resumed; without a name, all of them. The time between shows
-    as a gap."""
+    """Pause statistics until they are resumed; without a name, all of them. The time between is a
+    gap."""
     from ..statistics.kept.manage import pause as paused
 
     _changed(paused(directory, statistics), style)
@@ -126,10 +126,12 @@ def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     type=click.Choice(["1s", "1m", "1h"]),
     default="1h",
     show_default=True,
-    help="The longest sums that go; shorter ones go with them.",
+    help="The longest interval to delete; shorter ones are deleted too.",
 )
 @click.option(
-    "--yes", is_flag=True, help="Delete without asking. Needed where nobody can be asked."
+    "--yes",
+    is_flag=True,
+    help="Delete without asking. Required if stdin or stderr is not a terminal.",
 )
 @format_option("text", "json")
 def prune(
@@ -138,8 +140,8 @@ def prune(
     """Delete the data of kept statistics before a time; without a name, of all statistics. Events
     are not deleted.
 
-    It says what would be deleted, and asks. With --tier 1s or 1m, the hour that is not over goes
-    once it is: its longer sums are made of the shorter ones.
+    It prints what would be deleted, and asks. With --tier 1s or 1m, the current hour is deleted when
+    it is over, since its longer sums are computed from the shorter ones.
     """
     from ..errors import UsageError
     from ..statistics.kept.manage import listed, to_prune
@@ -179,8 +181,10 @@ def prune(
 
 
 def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool) -> None:
-    """Say what is to be deleted, and ask unless `yes`. Abort where the answer is no, UsageError
-    where nobody can be asked."""
+    """Print what will be deleted, and ask unless `yes`.
+
+    Raises Abort if the answer is no, UsageError if stdin or stderr is not a terminal.
+    """
     from ..errors import UsageError
 
     if not deleted:
@@ -198,7 +202,7 @@ def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool)
         return
     if not (sys.stdin.isatty() and on_terminal()):
         raise UsageError(
-            "nothing was deleted: nobody can be asked",
+            "nothing was deleted: stdin or stderr is not a terminal",
             where="keep prune",
             hint="--yes deletes without asking",
         )
@@ -244,8 +248,8 @@ def limits(
 ) -> None:
     """Show the limits of size and age of kept statistics; with options, change them.
 
-    What is older than a tier goes for good. Beyond a limit statistics are suspended, one after the
-    other; iolab keep resume goes on.
+    Data older than a tier is deleted. Beyond a limit, statistics are suspended one after another
+    until iolab keep resume.
     """
     from ..statistics.kept.limits import Wanted, limit
     from ..statistics.kept.limits import limits as held
@@ -309,7 +313,7 @@ def _show_limits(found: dict[str, Any]) -> None:
 
 def _changed(rows: Rows, style: str) -> None:
     if any(row["state"] == "pending" for row in rows):
-        say("note: the recorder has not taken it up yet; iolab keep list tells")
+        say("note: the recorder has not applied it yet; iolab keep list shows when it has")
     _show(rows, style)
 
 

@@ -45,7 +45,7 @@ _FORWARDED = (
 
 
 class _Live(click.Command):
-    """Has the options of `iolab record` besides its own."""
+    """A command with the options of `iolab record` and its own."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -70,9 +70,9 @@ def command(
     """Record I/O and show it live in a browser. Needs root on the recorded machine: sudo iolab
     live.
 
-    The recorder is a process of its own, as by iolab record, whose options these are; what serves
-    has given up root, and may end or lag without any harm to the recording. Prints one address with
-    its token; Ctrl-C ends both. iolab view shows the recording afterwards.
+    The recorder is a separate process and takes the options of iolab record. The server runs without
+    root; if it is slow or ends, the recording continues. Prints one address with its token. Ctrl-C
+    ends both. iolab view shows the recording afterwards.
     """
     from ..recorder.privilege import become, caller
     from ..recorder.session import preload

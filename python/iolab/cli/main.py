@@ -34,6 +34,11 @@ COMMANDS = {
         "look",
         "Compare every variant with the baseline, with intervals and tests.",
     ),
+    "check": (
+        "check",
+        "look",
+        "Check changes against rules, for CI: each passes, fails or is inconclusive.",
+    ),
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
     "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
     "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),
@@ -68,6 +73,8 @@ EXIT_CODES = {
     3: "unusable file",
     4: "wrong study",
     5: "failed run",
+    6: "failed rule",
+    7: "inconclusive rule",
     130: "interrupted",
 }
 
@@ -206,8 +213,8 @@ def run(args: list[str]) -> int:
 
 
 def _flush() -> None:
-    """What is still held back is written here, not by the interpreter as it ends; a reader that is
-    gone doesn't change the exit code."""
+    """Write buffered output here, not when the interpreter ends. A closed pipe does not change the
+    exit code."""
     if sys.stdout is None:
         return
     try:
@@ -217,17 +224,19 @@ def _flush() -> None:
 
 
 def _reader_gone() -> bool:
-    """Whether who read what is printed (head, less) has seen enough. Nothing is left to say to it
-    then, and that is no failure. Where nobody reads the words to stderr either, they are for
-    nobody, but that tells nothing of what was to be done."""
-    gone = [
+    """Whether the reader of stdout (head, less) closed its pipe, which is not a failure.
+
+    A closed stdout or stderr is replaced by /dev/null. A closed stderr alone says nothing about the
+    command.
+    """
+    closed = [
         stream
         for stream in (sys.stdout, sys.stderr)
         if stream is not None and _hung_up(stream.fileno())
     ]
-    for stream in gone:
+    for stream in closed:
         hush(stream.fileno())
-    return sys.stdout in gone
+    return sys.stdout in closed
 
 
 def _hung_up(descriptor: int) -> bool:

@@ -1,9 +1,8 @@
-"""The one door to the terminal: data to stdout, words to stderr.
+"""Output of all commands: data to stdout, messages to stderr.
 
-Names of others may hold what moves a terminal's cursor, writes its title or turns the order of
-letters: it gets them spelt. JSON spells them wherever it goes, which means the same; text, Markdown
-and benchstat's format too, as people read them. CSV that goes elsewhere than to a terminal is
-exact.
+Names from other people's files may contain control sequences (cursor, title, writing direction).
+They are escaped on a terminal, and in JSON, text, Markdown and benchstat's format everywhere. CSV
+is exact unless it is written to a terminal.
 """
 
 from __future__ import annotations
@@ -66,9 +65,11 @@ def redraw(text: str) -> None:
 
 @contextlib.contextmanager
 def steps(every_s: float = 5.0) -> Iterator[Callable[[str], None]]:
-    """Progress of work of several steps, as a function that is called when one begins: drawn in
-    one line of a terminal, else a line to stderr when `every_s` seconds have passed since the
-    last."""
+    """Yield a function that reports the step that begins.
+
+    A terminal has one line, which is redrawn. Elsewhere a line is written to stderr, at most one in
+    `every_s` seconds.
+    """
     drawn = sys.stderr is not None and sys.stderr.isatty()
     last = time.monotonic()
 
@@ -89,8 +90,7 @@ def steps(every_s: float = 5.0) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def speaking() -> Iterator[None]:
-    """Whatever is written to stderr: where that can't be, for its reader is gone or its disk is
-    full, nothing ends by it."""
+    """Ignore errors of writing to stderr, such as a closed pipe or a full disk."""
     try:
         yield
     except OSError:
@@ -98,10 +98,10 @@ def speaking() -> Iterator[None]:
 
 
 def hush(descriptor: int) -> None:
-    """What is written there from now on, and what is still held back, is for nobody."""
-    nobody = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nobody, descriptor)
-    os.close(nobody)
+    """Discard what is buffered for a descriptor, and what is written to it from now on."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
 
 
 def on_terminal() -> bool:

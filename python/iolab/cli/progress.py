@@ -1,7 +1,7 @@
 """A study's progress on stderr: a live bar on a terminal, a line per run elsewhere.
 
-Beside what is measured now stands what the same cell gave in the block before: the earliest sight
-of drift.
+Each value is followed by that of the same cell in the previous block, so that drift is visible
+early.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def shared_progress(console: Console) -> Progress:
 
 
 class Words(Console):
-    """Writes to stderr; where nobody reads that, a study goes on."""
+    """A console on stderr. A study continues if stderr is closed."""
 
     def __init__(self) -> None:
         super().__init__(stderr=True, highlight=False)
@@ -179,8 +179,7 @@ class Bar:
         expected: float,
         latest: Mapping[str, float] = _NOTHING,
     ) -> None:
-        """The bar moves with time, and never past the end of the run; what the devices do stands
-        beside it."""
+        """Move the bar with time, at most to the end of the run, and show what the devices do."""
         inside = min(seconds, expected)
         live = live_text(latest, self._device_before.get(run.cell.identity()))
         if live:

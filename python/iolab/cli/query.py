@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..statistics.language.names import Statistic
 
 LABELS = 48
-"""Characters beside the sparklines of a stack."""
+"""Characters of the labels of a stack's sparklines."""
 
 
 @click.command("query")
@@ -95,7 +95,7 @@ def command(
     io.ops[latency>=10ms][device]    slow I/Os, by device
     io.ops[latency]                  a heat map
 
-    'iolab catalog statistics PATH' lists them, with what can be asked of that recording.
+    'iolab catalog statistics PATH' lists the statistics that a recording can answer.
     """
     from ..errors import UsageError
     from ..statistics.ask.query import query

@@ -174,7 +174,7 @@ def _keys(moment: Moment, unit: str) -> str:
 
 
 class _Scale:
-    """A bar beside each number, as long as the largest so far allows."""
+    """A bar next to each number, in proportion to the largest number so far."""
 
     def __init__(self) -> None:
         self._most = 0.0

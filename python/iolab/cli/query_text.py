@@ -131,7 +131,7 @@ def _pace(answer: Series, joined: int) -> str:
 
 
 def _short(text: str, room: int) -> str:
-    """The end of a text tells more than its beginning, of paths above all."""
+    """The end of a text, which identifies it better than its beginning, above all a path."""
     return text if len(text) <= room else f"…{text[len(text) - room + 1 :]}"
 
 

@@ -1,4 +1,4 @@
-"""`iolab query --who`: whose the I/Os in a part of a map are, as text, CSV or JSON."""
+"""`iolab query --who`: devices, processes, files and clients of the I/Os in a part of a map."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answer(
 
     if asked.breakdown not in QUANTIZED:
         raise UsageError(
-            "whose I/Os these are is asked of a map",
+            "--who needs a map",
             where="--who",
             hint=f"such as {asked.group}.{asked.name}[latency]",
         )

@@ -28,7 +28,7 @@ SOURCES = ("block", "syscall", "nfs", "counters")
 
 
 class _Record(click.Command):
-    """Takes what stands after -- for itself, however it looks."""
+    """A command that takes all words after -- unparsed."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -126,7 +126,7 @@ class _Record(click.Command):
     type=int,
     metavar="PID",
     hidden=True,
-    help="The study's process, whose I/O is left out too.",
+    help="The study's process; its I/O is left out.",
 )
 @click.option(
     "--leave-out",
@@ -134,7 +134,7 @@ class _Record(click.Command):
     metavar="PID",
     multiple=True,
     hidden=True,
-    help="A process whose I/O is left out too.",
+    help="A process; its I/O is left out.",
 )
 @click.pass_context
 def command(
@@ -162,11 +162,13 @@ def command(
     Default: block and counters.
 
     block: requests to block devices. syscall: reads, writes and syncs of files, by name. nfs:
-    operations of this machine's NFS server, by client. counters: of disks, CPUs, memory and
-    network, once a second. All but counters need root: sudo iolab record. All but the probe runs as
-    the user who called sudo. With --host the probe is brought to another machine and removed
-    afterwards; all else stays here, and needs no root. With -- COMMAND the recording ends
-    with the command, which runs on this machine, and the exit code is that of the command.
+    operations of this machine's NFS server, by client. counters: disks, CPUs, memory and network,
+    once a second.
+
+    All sources but counters need root: sudo iolab record. Only the probe runs as root; everything
+    else runs as the user who called sudo. With --host, the probe is copied to another machine and
+    removed afterwards; this machine then needs no root. With -- COMMAND, the recording ends with
+    the command, which runs on this machine, and the exit code is that of the command.
     """
     from ..errors import UsageError
     from ..recorder.settings import DEFAULT_SOURCES, Settings
@@ -328,7 +330,7 @@ def _clean(ctx: click.Context) -> int:
 
 
 class _Screen:
-    """What is told while it lasts: a line a second on stderr, drawn over itself on a terminal."""
+    """Messages of a recording: a line per second on stderr, redrawn on a terminal."""
 
     def __init__(self, settings: Any, directory: Path, quiet: bool) -> None:
         self._settings, self._directory, self._quiet = settings, directory, quiet

@@ -20,16 +20,15 @@ if TYPE_CHECKING:
     from ..recorder.settings import Settings
 
 PATIENCE = 45.0
-"""Seconds without a frame from another host after which its probe counts as dead; ssh tells of a
-lost connection after 15."""
+"""Seconds without a frame after which the probe of another host counts as dead; ssh reports a lost
+connection after 15."""
 BEGIN = 90.0
 """Seconds that a probe on another host has to say hello."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for. `left_out`: processes of the machine whose I/O is not
-    recorded; `ring`: bytes."""
+    """The request of the command line. `left_out`: processes that are not recorded; `ring`: bytes."""
 
     settings: Settings
     devices: tuple[str, ...]

@@ -49,7 +49,7 @@ def command() -> None:
     "builds",
     metavar="NAME=SOURCES",
     multiple=True,
-    help="A build of your own beside the rig's: NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or NAME=2.3, each with "
+    help="An additional build: NAME=DIRECTORY, NAME=REPOSITORY@REVISION, NAME=TARBALL or NAME=2.3, each with "
     "+FILE.patch for patches on top. Several are allowed; the second time compiles what has changed.",
 )
 def build(rig: str, builds: tuple[str, ...]) -> int:
@@ -241,7 +241,7 @@ def list_machines(style: str) -> int:
             format_quantity(state.disk_bytes_per_s, "B/s", 3) if state.disk_bytes_per_s else "",
         ]
         each = ", ".join(filter(None, limits)) or "no limit"
-        alive = "up" if state.running else "ended by itself: 'iolab rig down' removes what is left"
+        alive = "up" if state.running else "ended unexpectedly: 'iolab rig down' deletes its files"
         tell(
             f"{state.name:<16}{state.rig:<12}{alive}; {state.disks} disks of {format_quantity(state.disk_bytes, 'B', 3)} ({each})"
             f"{f' and {state.fast_disks} without a limit' if state.fast_disks else ''}, "
@@ -272,6 +272,6 @@ def down(names: tuple[str, ...], everything: bool) -> int:
 
     for name in [state.name for state in machines()] if everything else names or ("openzfs",):
         tell(
-            f"{name} {'is down' if end(name) else 'had ended by itself; what was left is removed'}"
+            f"{name} {'is down' if end(name) else 'had ended unexpectedly; its files are deleted'}"
         )
     return 0

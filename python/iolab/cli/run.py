@@ -160,7 +160,7 @@ def command(
     if style != "text" and not dry_run:
         raise UsageError(
             "--format is for --dry-run",
-            hint="iolab show RESULTS --format json tells what was measured",
+            hint="iolab show RESULTS --format json prints what was measured",
         )
     how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
     place = run_hosts.place(study, output)

@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 
 def opened(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
-    """Hosts by their names, hung up with the stack; UsageError for one that is named twice."""
+    """Hosts by name, closed with the stack; UsageError for a host that is named twice."""
     from ..errors import UsageError
     from ..hosts.kinds.parse import host_named
 

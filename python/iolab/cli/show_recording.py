@@ -1,5 +1,5 @@
-"""`iolab show RECORDING`: sources, events, span, whose they are, percentiles by operation, losses
-and gaps, marks, size."""
+"""`iolab show RECORDING`: sources, events, span, processes, percentiles by operation, losses and
+gaps, marks, size."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def as_json(summary: RecordingSummary) -> dict[str, Any]:
 
 
 def _reached(facts: Facts) -> list[str]:
-    """How another machine was recorded, and how its clock stood to that of the one that recorded."""
+    """How another machine was recorded, and the offset of its clock to the recorder's."""
     from ..heatmap.ticks import quantity
 
     connection, session = (
@@ -289,7 +289,7 @@ def _gaps(summary: RecordingSummary) -> list[str]:
 
 
 def _until(gap: Unrecorded) -> int | None:
-    """Until when it lasts; None where it goes on."""
+    """End of a gap; None if it has not ended."""
     from ..recording.base.unrecorded import EVER_NS
 
     return gap.until_ns if gap.until_ns < EVER_NS else None

@@ -137,7 +137,7 @@ def _verified(path: Path, repair: bool) -> Verification:
 
 
 def _joined(whole: Verification, part: Verification, below: str) -> Verification:
-    """Results with a recording that lies in them."""
+    """Findings of results and of a recording in them."""
     findings = (
         *whole.findings,
         *(replace(each, path=f"{below}/{each.path}") for each in part.findings),

@@ -116,7 +116,7 @@ def announce(listener: Listener) -> None:
 
 
 def _token(path: Path) -> str:
-    """The token in a file that is the user's own, which nobody else can read."""
+    """The token in a file that only the user can read."""
     import secrets
 
     from ..errors import UsageError

@@ -78,11 +78,6 @@ class Pairing:
     is_order_known: bool = True
 
     @property
-    def counts(self) -> dict[str, int]:
-        """What was left out."""
-        return {"dropped": self.dropped, "without": self.without}
-
-    @property
     def has_change(self) -> bool:
         """Whether a change can be stated."""
         return self.sessions is not None or len(self.differences) > 0

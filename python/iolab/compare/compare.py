@@ -61,16 +61,17 @@ def compare(
     by difference); the t interval of their mean pools its variance over the sweep where
     homogeneous; q is Benjamini-Hochberg's over every cell of the sweep. Metrics whose distribution
     nothing is assumed of (extremes) are decided by the exact test. Arms that did not take turns are
-    compared by their session means; with a single session of an arm there is no test (`CONFOUNDED`).
+    compared by their session means; with a single session of an arm there is no test (`CONFOUNDED`),
+    nor where all sessions of one arm were before those of the other (`NOT_ALTERNATING`).
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
     selected = with_achieved(select(runs, where or {}))
     if not selected:
         raise UsageError("no run meets the conditions", where="--where")
-    metric = _metric(metric_name, selected)
+    metric = metric_of(metric_name, selected)
     variants = list(dict.fromkeys(run.variant for run in selected if run.plan.variant != "?"))
-    base = _baseline(baseline, variants, runs)
+    base = baseline_of(baseline, variants, runs)
     has_several = len({run.results for run in selected}) > 1
     differences = differences_of(selected) if has_several else ()
     unmatched = unmatched_of(selected) if has_several else ()
@@ -153,7 +154,8 @@ def _shown_unit(asked: str | None, metric: Metric, runs: Sequence[Run]) -> str |
     return None if judged or len(published) != 1 else published.pop()
 
 
-def _metric(name: str, runs: Sequence[Run]) -> Metric:
+def metric_of(name: str, runs: Sequence[Run]) -> Metric:
+    """The metric of that name, as the runs have it; UsageError where none has it."""
     measured = next(
         (run.observations[name] for run in reversed(runs) if name in run.observations), None
     )
@@ -169,7 +171,8 @@ def _metric(name: str, runs: Sequence[Run]) -> Metric:
     return of(name, measured.unit)
 
 
-def _baseline(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -> str:
+def baseline_of(asked: str | None, variants: Sequence[str], runs: Sequence[Run]) -> str:
+    """The requested baseline, else the first variant; UsageError for an unknown one."""
     if asked is None:
         return variants[0]
     if asked not in variants:
@@ -199,7 +202,9 @@ def _changes(
             pairing = pairings[key]
             exact = sign_flip_p(pairing.differences)
             found[key] = _add_exact_test(
-                change_of(interval, metric, **pairing.counts), exact, metric
+                change_of(interval, metric, dropped=pairing.dropped, without=pairing.without),
+                exact,
+                metric,
             )
             bases[key] = planning.Basis(
                 interval, pairing.differences, exact=metric.assumption != "normal"
@@ -209,12 +214,19 @@ def _changes(
             if pairing.sessions is not None:
                 first, second = (list(arm.values()) for arm in pairing.sessions)
                 sessions = session_interval(first, second, confidence=confidence)
-                found[key] = _add_exact_test(
-                    change_of(sessions, metric, **pairing.counts), sessions.p_exact, metric
+                change = change_of(
+                    sessions,
+                    metric,
+                    dropped=pairing.dropped,
+                    without=pairing.without,
+                    is_alternating=pairing.is_alternating,
                 )
-                basis = planning.basis_of_sessions(sessions)
-                if basis is not None and metric.assumption == "normal":
-                    bases[key] = basis
+                found[key] = change
+                if change.reason is None:
+                    found[key] = _add_exact_test(change, sessions.p_exact, metric)
+                    basis = planning.basis_of_sessions(sessions)
+                    if basis is not None and metric.assumption == "normal":
+                        bases[key] = basis
     for again in (False, True):
         family = [key for key in found if _is_again(key[1]) is again]
         tests = _tests(found, again)

@@ -20,6 +20,10 @@ CONFOUNDED = "confounded-with-time"
 """Reason of a change without a test: an arm has a single session, so that the change contains the
 difference of the sessions."""
 
+NOT_ALTERNATING = "not-alternating"
+"""Reason of a change without a test: all sessions of one arm were before those of the other, so that
+the change contains any trend over that time."""
+
 Key = tuple[object, ...]
 """Levels of the factors of one axis, in the order of the axis's names."""
 
@@ -70,7 +74,8 @@ class Change:
         sessions: sessions of the baseline and of the variant, where these are the unit of
         repetition; None where blocks are. Then `pairs` and `blocks_needed` count sessions of each
         arm, and p_exact is of the permutation test. reason: code of the reason why no test was
-        made (`CONFOUNDED`), else None; then the interval is that within sessions only.
+        made (`CONFOUNDED`: then the interval is that within sessions only; `NOT_ALTERNATING`), else
+        None.
     """
 
     value: float

@@ -46,8 +46,8 @@ def remarks(profile: Profile) -> list[str]:
     possible = profile.possible
     if possible is not None and profile.samples < 0.9 * possible:
         found.append(
-            f"{profile.samples} of {possible} possible samples are there: under some events CPUs that sleep give none, and "
-            "were idle for longer than is said; a machine without time to spare misses some"
+            f"{profile.samples} of {possible} possible samples were taken: some events give none while a CPU sleeps, so the "
+            "idle share is too low; a machine that is out of CPU time misses some"
         )
     if profile.lost:
         found.append(f"perf lost {profile.lost} chunks of samples")

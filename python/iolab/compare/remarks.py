@@ -12,7 +12,7 @@ from ..results.evidence.model import Run
 from ..verdict import Level
 from .axes import Axes, level_text
 from .cells import ArmCell, Pairing
-from .model import CONFOUNDED, Change, Difference, Key, Warning
+from .model import CONFOUNDED, NOT_ALTERNATING, Change, Difference, Key, Warning
 
 Place = tuple[Key, Key, Key]
 
@@ -170,9 +170,9 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
         if not all(pairing.is_alternating for pairing in pairings):
             found.append(
                 Warning(
-                    "not-alternating",
+                    NOT_ALTERNATING,
                     "all sessions of one arm were before those of the other: a trend over that time "
-                    "is part of the change; alternate the arms",
+                    "is part of the change, so that nothing is significant; alternate the arms",
                 )
             )
         if max(min(sessions) for sessions in by_sessions) < 4:

@@ -77,7 +77,10 @@ def _mean(
     dropped = sum(pairing.dropped for pairing in pairings)
     if any(pairing.sessions is not None for pairing in pairings):
         return change_of(
-            _session_mean(pairings, values, metric, confidence), metric, dropped=dropped
+            _session_mean(pairings, values, metric, confidence),
+            metric,
+            is_alternating=all(pairing.is_alternating for pairing in pairings),
+            dropped=dropped,
         )
     common = [
         block

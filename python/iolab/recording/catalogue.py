@@ -20,7 +20,9 @@ from .base.checked_files import Part, known_damage
 from .base.layout import (
     FACTS,
     KINDS,
+    LOSSES,
     MAPS,
+    SEGMENTS,
     Kind,
     hot_file,
     hot_numbers,
@@ -30,10 +32,10 @@ from .base.layout import (
 )
 from .base.lock import LOCK, Told, changed
 from .base.lock import read as read_lock
-from .base.loss_log import Noted, damage, is_time, noted
+from .base.loss_log import Noted, damage, is_time
 from .base.metadata import Facts, read_facts
-from .base.tail_reader import Numbered
-from .read.damage import Damage, damaged_lists, is_written, told_by_lock
+from .ledger import Numbered
+from .read.damage import Damage, Ledgers, damaged_lists, is_written, read_ledgers, told_by_lock
 from .segments.segment_list import find_lost_files, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
@@ -41,7 +43,6 @@ from .segments.segments import (
     Segment,
     maps_of_line,
     sealed_files,
-    segment_lines,
 )
 
 if TYPE_CHECKING:
@@ -78,17 +79,16 @@ class Catalogue:
 
     Attributes:
         path: the recording. facts: of `recording.json`. lock: what the lock says. lock_changed_ns:
-        when an older iolab changed its lock last, None for any other. segments: lines of
-        `segments.jsonl`. losses: what is noted as lost. sealed: sealed files by kind, ascending,
-        without those that retention deleted. maps: numbers of default maps by name. hot: hot files by kind and number.
+        when an older iolab changed its lock last, None for any other. ledgers: files of lines by
+        name. sealed: sealed files by kind, ascending, without those that retention deleted. maps:
+        numbers of default maps by name. hot: hot files by kind and number.
     """
 
     path: Path
     facts: Facts
     lock: Told
     lock_changed_ns: int | None
-    segments: Numbered
-    losses: Noted
+    ledgers: Ledgers
     sealed: Mapping[Kind, Sequence[SealedFile]]
     maps: Mapping[str, frozenset[int]]
     hot: Mapping[Kind, Mapping[int, HotRead]]
@@ -128,13 +128,29 @@ class Catalogue:
             for kind in KINDS
         }
         maps = {name: frozenset(sealed_numbers(path / MAPS / name)) for name in MAP_NAMES}
-        segments, losses = segment_lines(path), noted(path)
+        ledgers = read_ledgers(path)
         sealed = {
-            kind: list(sealed_files(path, kind, numbers[kind], segments.lines, cache.sealed[kind]))
+            kind: list(
+                sealed_files(
+                    path, kind, numbers[kind], ledgers[SEGMENTS].content.lines, cache.sealed[kind]
+                )
+            )
             for kind in KINDS
         }
-        catalogue = cls(path, facts, lock, changed_ns, segments, losses, sealed, maps, hot)
+        catalogue = cls(path, facts, lock, changed_ns, ledgers, sealed, maps, hot)
         return catalogue, any(len(sealed[kind]) < len(numbers[kind]) for kind in KINDS)
+
+    @property
+    def segments(self) -> Numbered:
+        """Lines of `segments.jsonl`."""
+        content: Numbered = self.ledgers[SEGMENTS].content
+        return content
+
+    @property
+    def losses(self) -> Noted:
+        """What is noted as lost."""
+        content: Noted = self.ledgers[LOSSES].content
+        return content
 
     def _absent(self) -> frozenset[Path]:
         """Files that something lists and that were not found: of a recording that changes they may
@@ -234,7 +250,8 @@ class Catalogue:
         """Sealed files that are missing, where the list of segments is damaged and has no line of
         them, by number and kind, with what is known of their content."""
         through = self.facts.dropped_through
-        if is_list_whole(self.path, self.lock, through, is_signed=self.facts.is_signed):
+        segments = self.ledgers[SEGMENTS]
+        if is_list_whole(self.path, segments, self.lock, through, is_signed=self.facts.is_signed):
             return {}
         return find_lost_files(self.path, through)
 
@@ -268,10 +285,6 @@ class Catalogue:
             if holds_rows and is_told and not path.exists():
                 found.append((number, path, facts))
         return found
-
-    def lost_maps(self) -> list[LostFile]:
-        """Default maps, damaged or missing, of segments that retention deleted."""
-        return self._lost_maps
 
     @cached_property
     def _lost_maps(self) -> list[LostFile]:
@@ -365,11 +378,7 @@ class Catalogue:
 
     def damaged_lists(self) -> list[Damage]:
         """What is wrong with `recording.json`, the lock, and the files of lines."""
-        return list(
-            damaged_lists(
-                self.path, self.facts, lock=self.lock, segments=self.segments, losses=self.losses
-            )
-        )
+        return list(damaged_lists(self.path, self.facts, lock=self.lock, ledgers=self.ledgers))
 
     def unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
         """Losses by damaged or missing files of events or samples; of a hot file from its last good

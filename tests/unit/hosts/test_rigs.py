@@ -189,7 +189,7 @@ def test_machines_are_known_by_pid_and_start_time() -> None:
     keep(state(name="gone", started=1))
     assert [(one.name, one.running) for one in machines()] == [("gone", False), ("one", True)]
     assert running_machine("one").port == 1
-    with pytest.raises(RunError, match="has ended by itself"):
+    with pytest.raises(RunError, match="has ended unexpectedly"):
         running_machine("gone")
     with pytest.raises(RunError, match="no rig 'other' is up; there are: one"):
         running_machine("other")
@@ -382,7 +382,7 @@ def test_the_list_tells_what_is_up_and_what_has_ended(capsys: pytest.CaptureFixt
     assert run(["rig", "list"]) == 0
     out = capsys.readouterr().out
     assert "170 IOPS" in out
-    assert "ended by itself" in out
+    assert "ended unexpectedly" in out
     assert run(["rig", "list", "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [(one["name"], one["running"]) for one in data["machines"]] == [

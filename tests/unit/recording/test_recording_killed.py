@@ -20,8 +20,8 @@ import pytest
 
 from iolab.cli.main import run
 from iolab.recording.base import layout
-from iolab.recording.base.lines import append_line
 from iolab.recording.base.schema import EVENTS, schema_of
+from iolab.recording.ledger import append_line
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments import segments
 from iolab.recording.segments.hot import HotLog

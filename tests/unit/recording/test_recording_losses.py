@@ -12,9 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from iolab.clock import FakeClock
-from iolab.recording.base import layout, loss_log, tail_reader
-from iolab.recording.base.lines import objects
+from iolab.recording import ledger
+from iolab.recording.base import layout, loss_log
 from iolab.recording.base.loss_log import HOUR_NS, MINUTE_NS, LossLog, noted, parts_of
+from iolab.recording.ledger import objects
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series
@@ -127,7 +128,7 @@ def test_hours_are_few_lines_that_are_read_once(
         parsed += len(data)
         return objects(data)
 
-    monkeypatch.setattr(tail_reader, "objects", counted)
+    monkeypatch.setattr(ledger, "objects", counted)
     writer = RecordingWriter.create(
         tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
     )
@@ -225,7 +226,7 @@ def test_a_disk_that_refuses_to_join_costs_nothing(
         tmp_path / "r", host="", clock="realtime", origin={"kind": "record"}
     ) as writer:
         with monkeypatch.context() as patch:
-            patch.setattr(loss_log, "replacing", full)
+            patch.setattr(ledger, "replacing", full)
             for second in range(100):
                 writer.loss(
                     "unpaired", "block", START + second * SECOND, START + (second + 1) * SECOND, 2

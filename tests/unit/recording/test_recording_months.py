@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
-from iolab.recording.base import layout, tail_reader
-from iolab.recording.base.lines import append_line, line_of, objects
+from iolab.recording import ledger
+from iolab.recording.base import layout
 from iolab.recording.base.metadata import read_facts
-from iolab.recording.base.tail_reader import Growing
+from iolab.recording.ledger import NumberedLedger, append_line, line_of, objects
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments import segments
 from iolab.recording.segments.segments import note_segment, noted_segments
@@ -35,6 +35,10 @@ from support.recordings import SECOND, START, events, samples
 def numbered(line: dict[str, Any]) -> int | None:
     number = line.get("number")
     return number if isinstance(number, int) else None
+
+
+def lines_of(kept: NumberedLedger, path: Path) -> Mapping[int, Any]:
+    return kept.content(path).lines
 
 
 STEPS = st.lists(
@@ -56,7 +60,7 @@ def test_it_says_what_the_file_says_whatever_becomes_of_it(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int]]
 ) -> None:
     path = tmp_path_factory.mktemp("lines") / "lines.jsonl"
-    kept = Growing(numbered)
+    kept = NumberedLedger(numbered)
     for step, number, value in steps:
         if step == "append":
             append_line(path, {"number": number, "value": value, "filling": "x" * (value % 300)})
@@ -72,7 +76,7 @@ def test_it_says_what_the_file_says_whatever_becomes_of_it(
             path.write_bytes(path.read_bytes()[: -number or None])
         elif step == "remove":
             path.unlink(missing_ok=True)
-        assert kept.lines(path) == Growing(numbered).lines(path)
+        assert lines_of(kept, path) == lines_of(NumberedLedger(numbered), path)
 
 
 def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,40 +87,40 @@ def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         parsed += len(data)
         return objects(data)
 
-    monkeypatch.setattr(tail_reader, "objects", counted)
+    monkeypatch.setattr(ledger, "objects", counted)
     path.write_text("".join(f'{{"number": {number}}}\n' for number in range(10_000)))
-    kept = Growing(numbered)
-    first = kept.lines(path)
+    kept = NumberedLedger(numbered)
+    first = lines_of(kept, path)
     assert parsed == path.stat().st_size
-    assert kept.lines(path) is first
+    assert lines_of(kept, path) is first
     append_line(path, {"number": 10_000})
-    assert len(kept.lines(path)) == 10_001
+    assert len(lines_of(kept, path)) == 10_001
     assert len(first) == 10_000, "what was handed out is never changed"
     assert parsed == path.stat().st_size
 
 
 def test_what_is_remembered_is_bounded(tmp_path: Path) -> None:
-    kept = Growing(numbered)
+    kept = NumberedLedger(numbered)
     for number in range(20):
         append_line(tmp_path / f"{number}.jsonl", {"number": number})
-        assert list(kept.lines(tmp_path / f"{number}.jsonl")) == [number]
-    assert len(kept._held) == tail_reader.MOST_FILES
+        assert list(lines_of(kept, tmp_path / f"{number}.jsonl")) == [number]
+    assert len(kept._held) == ledger.MOST_FILES
 
 
 def test_a_file_that_cannot_be_read_is_not_an_empty_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "lines.jsonl"
-    kept = Growing(numbered)
-    assert kept.lines(path) == {}
+    kept = NumberedLedger(numbered)
+    assert lines_of(kept, path) == {}
     append_line(path, {"number": 1})
     with monkeypatch.context() as patch:
-        patch.setattr(tail_reader, "open_regular", refused)
+        patch.setattr(ledger, "open_regular", refused)
         with pytest.raises(
             ResultsError, match=r"lines\.jsonl: can't read what it holds: Too many open files"
         ):
-            kept.lines(path)
-    assert list(kept.lines(path)) == [1]
+            lines_of(kept, path)
+    assert list(lines_of(kept, path)) == [1]
 
 
 def refused(*_: object) -> None:

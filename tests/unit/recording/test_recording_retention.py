@@ -11,7 +11,8 @@ import pytest
 
 from iolab.clock import FakeClock
 from iolab.errors import ResultsError
-from iolab.recording.base import layout, tail_reader
+from iolab.recording import ledger
+from iolab.recording.base import layout
 from iolab.recording.read.recording import Recording
 from iolab.recording.segments import segments
 from iolab.recording.segments.segments import noted_segments
@@ -254,7 +255,7 @@ def test_a_moment_without_its_lines_costs_no_map(
             writer._retention._known_maps(writer.facts)
         writer.append_events(events(10, 5))
         with monkeypatch.context() as patch:
-            patch.setattr(tail_reader, "_status", refused)
+            patch.setattr(ledger, "_status", refused)
             with pytest.raises(
                 ResultsError, match=r"segments\.jsonl: can't read what it holds: Input/output error"
             ):

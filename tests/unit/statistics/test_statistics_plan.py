@@ -14,10 +14,11 @@ from iolab.errors import UsageError
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.plan import Coverage, Part, Question, plan
+from iolab.statistics.ask.plan import Coverage, Part, plan
 from iolab.statistics.ask.query import explain, query
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.language.names import parse
+from iolab.statistics.question import Question
 from support.kept_data import START, add_segment, aged, io, make
 from support.statistics_data import Event, recording_of, trace_of
 
@@ -31,6 +32,7 @@ class FakeTier:
 
     def covers(self, question: Question) -> Coverage | str:
         """As `Tier.covers`."""
+        assert question.statistic is not None
         if question.statistic.entry.name not in self.answers:
             return f"{self.name} has no {question.statistic.entry.name}"
         series = Series(
@@ -52,7 +54,7 @@ class FakeTier:
 
 
 def ask(statistic: str) -> Question:
-    return Question(parse(statistic), (None, None), None, 400, None)
+    return Question.of(parse(statistic), (None, None), None, 400, None)
 
 
 TIERS = (

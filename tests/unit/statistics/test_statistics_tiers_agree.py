@@ -17,6 +17,7 @@ from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
 from iolab.statistics.ask.query import Windows, heat, query
 from iolab.statistics.language.conditions import filters_of
+from iolab.statistics.question import Question
 from iolab.statistics.tiers.heat import heat_of
 from support.statistics_data import Event, recording_of, trace_of
 
@@ -90,26 +91,20 @@ def scanned(
     **rest: Any,
 ) -> HeatCounts:
     """The map by a scan, default maps left alone."""
-    windows = Windows(
-        recording,
+    span = rest.pop("from_ns", None), rest.pop("until_ns", None)
+    question = Question(
         None,
-        None,
-        rest.pop("from_ns", None),
-        rest.pop("until_ns", None),
+        span,
         interval_ns,
         columns,
-    )
-    asked = {"low": None, "high": None, "buckets": None, **rest}
-    return heat_of(
-        windows.whole,
-        windows.kept,
-        y,
-        filters_of(where),
-        free=False,
+        None,
+        y=y,
+        filters=tuple(filters_of(where)),
         weight=weight,
-        scan=True,
-        **asked,
-    )[0]
+        **rest,
+    )
+    windows = Windows(recording, question)
+    return heat_of(windows.whole, windows.kept, question, None)[0]
 
 
 @pytest.mark.slow

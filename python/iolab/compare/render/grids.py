@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 WIDTH = 120
 """Columns of a wide terminal window; wider packs are stacked."""
 
 
-def grid(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of fields, right-aligned in columns two spaces apart."""
+def grid(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
+    """Rows of fields in columns two spaces apart, right-aligned but for the columns `left`."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     return [
-        "  ".join(field.rjust(width) for field, width in zip(row, widths, strict=True)).rstrip()
+        "  ".join(
+            field.ljust(width) if place in left else field.rjust(width)
+            for place, (field, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
         for row in rows
     ]
 

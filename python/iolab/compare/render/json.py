@@ -43,7 +43,7 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
         "rows": list(comparison.rows),
         "cols": list(comparison.cols),
         "tables": list(comparison.tables),
-        "fixed": _plain(comparison.fixed),
+        "fixed": plain(comparison.fixed),
         "confidence": comparison.confidence,
         "alpha": comparison.alpha,
         "change_unit": change_unit(comparison),
@@ -56,7 +56,7 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
                 "of": summary.of,
                 "worst": None
                 if summary.worst is None
-                else _plain(dict(zip(comparison.rows, summary.worst, strict=True))),
+                else plain(dict(zip(comparison.rows, summary.worst, strict=True))),
                 "change": _change(summary.change, comparison, precision),
             }
             for summary in comparison.summaries
@@ -87,7 +87,7 @@ def _several(comparison: Comparison) -> dict[str, Any]:
             for difference in comparison.differences
         ],
         "unmatched": [
-            {"variants": list(cell.variants), "factors": _plain(cell.factors)}
+            {"variants": list(cell.variants), "factors": plain(cell.factors)}
             for cell in comparison.unmatched
         ],
     }
@@ -96,10 +96,11 @@ def _several(comparison: Comparison) -> dict[str, Any]:
 
 def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str, object]:
     names = [*comparison.tables, *(comparison.rows if row else ()), *comparison.cols]
-    return _plain({**comparison.fixed, **dict(zip(names, (*table, *row, *col), strict=True))})
+    return plain({**comparison.fixed, **dict(zip(names, (*table, *row, *col), strict=True))})
 
 
-def _plain(levels: dict[str, object]) -> dict[str, object]:
+def plain(levels: dict[str, object]) -> dict[str, object]:
+    """Levels as JSON has them: an achieved level by its nominal value."""
     return {
         name: level.asked if isinstance(level, AchievedLevel) else level
         for name, level in levels.items()

@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from ...metrics import Metric
 from ...units import format_number, readable_unit, unit
 from ..axes import axis_text, level_text
-from ..model import CONFOUNDED, Cell, Change, Comparison, Key
+from ..model import CONFOUNDED, NOT_ALTERNATING, Cell, Change, Comparison, Difference, Key
 
-REASONS = {CONFOUNDED: "confounded with time"}
+REASONS = {CONFOUNDED: "confounded with time", NOT_ALTERNATING: "arms not alternating"}
 """Why a change has no test, by code."""
 
 
@@ -82,22 +83,37 @@ def cell_scale(comparison: Comparison, precision: int | None) -> Scale:
 
 def change_text(change: Change | None, comparison: Comparison, precision: int | None = None) -> str:
     """`+12.3 %`, `-3.1 points`, `+2 s`; an em dash where there is no ratio."""
-    return "—" if change is None else _signed(change.value, comparison, precision)
+    return "—" if change is None else signed_change(change.value, comparison, precision)
 
 
-def change_unit(comparison: Comparison) -> str:
+class HasDifferences(Protocol):
+    """Arms with differences of their environments, such as a comparison."""
+
+    @property
+    def differences(self) -> tuple[Difference, ...]: ...
+
+
+class OfMetric(Protocol):
+    """Changes of one metric, such as a comparison."""
+
+    @property
+    def metric(self) -> Metric: ...
+
+
+def change_unit(comparison: OfMetric) -> str:
     """What a change is in: per cent, percentage points, or the metric's unit."""
     if comparison.metric.change == "ratio":
         return "%"
     return "points" if comparison.metric.unit == "1" else comparison.metric.unit
 
 
-def change_number(value: float, comparison: Comparison) -> float:
+def change_number(value: float, comparison: OfMetric) -> float:
     """A change in the unit of `change_unit`: 0.12 is 12."""
     return 100 * value if change_unit(comparison) in ("%", "points") else value
 
 
-def _signed(value: float, comparison: Comparison, precision: int | None) -> str:
+def signed_change(value: float, comparison: OfMetric, precision: int | None) -> str:
+    """`+12.3 %`, `-3.1 points`, `+2 s`."""
     number = change_number(value, comparison)
     digits = precision if precision is not None else (1 if abs(number) < 1000 else 0)
     return f"{signed(number, digits)} {change_unit(comparison)}".rstrip()
@@ -122,7 +138,7 @@ def interval_text(
         return ""
     if change.low is None or change.high is None:
         return "no interval"
-    label = "" if change.reason is None else " within session only"
+    label = " within session only" if change.reason == CONFOUNDED else ""
     return f"{_ends_text(change, comparison, precision)}{label}"
 
 
@@ -232,7 +248,7 @@ def marks(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def opening_lines(comparison: Comparison, most: int = 4) -> list[str]:
+def opening_lines(comparison: HasDifferences, most: int = 4) -> list[str]:
     """In what the environments of arms from several results differ, a line each."""
 
     def side(texts: tuple[str, ...]) -> str:
@@ -265,7 +281,7 @@ def closing_lines(comparison: Comparison) -> list[str]:
     every text format."""
     lines = [f"{sign} {comparison.footnotes[code]}" for code, sign in marks(comparison).items()]
     if comparison.noise_floor is not None:
-        low, high = (_signed(end, comparison, None) for end in comparison.noise_floor)
+        low, high = (signed_change(end, comparison, None) for end in comparison.noise_floor)
         alarms, cells = comparison.again
         said = f"; false alarms: {alarms} of {cells} cells (stated: any at all in at most {100 * comparison.alpha:g} % of studies)"
         lines.append(f"noise floor (A/A): {low} to {high}{said if cells else ''}")

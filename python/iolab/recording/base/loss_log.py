@@ -11,9 +11,8 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...files import EVIDENCE, read_regular
-from .layout import LOSSES, Kind, replacing, telling
-from .lines import CRC, append_line, line_of, objects
-from .tail_reader import Appended
+from ..ledger import CRC, Contents, Ledger, append_line, objects, rewrite
+from .layout import LOSSES, Kind, telling
 
 MINUTE_NS, HOUR_NS, EVER_NS = 60 * 10**9, 3600 * 10**9, 2**63
 
@@ -47,7 +46,12 @@ class Noted:
 
 def noted(directory: Path) -> Noted:
     """What is noted of a recording's losses now."""
-    return _NOTED.of(directory / LOSSES)
+    return read_losses(directory).content
+
+
+def read_losses(directory: Path) -> Contents[Noted]:
+    """The file of a recording's losses now."""
+    return _LEDGER.read(directory / LOSSES)
 
 
 def parts_of(line: Line) -> list[Part]:
@@ -126,12 +130,10 @@ class LossLog:
             return (HOUR_NS if line["until_ns"] > maps_until else EVER_NS), False
 
         self._shrinks(LOSSES)
-        with telling(self._path, "join its lines"), replacing(self._path) as temporary:
+        with telling(self._path, "join its lines"):
             joined = _added(Noted(), objects(read_regular(self._path, limit=EVIDENCE)), reach)
             lines = [*joined.lines, *([_of_lines(joined.damaged)] if joined.damaged else [])]
-            temporary.write_text(
-                "".join(f"{line_of(_short(line))}\n" for line in lines), encoding="ascii"
-            )
+            rewrite(self._path, map(_short, lines))
 
 
 def _of_lines(damaged: int) -> Line:
@@ -280,4 +282,4 @@ def _is_joined(line: Line) -> bool:
     )
 
 
-_NOTED = Appended(Noted(), _added, MOST_FILES)
+_LEDGER = Ledger(Noted(), _added, MOST_FILES)

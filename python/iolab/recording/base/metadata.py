@@ -12,8 +12,8 @@ from ... import __version__
 from ...errors import ResultsError
 from ...files import read_regular
 from ...untrusted_text import parsed
+from ..ledger import CRC, holds, signed
 from .layout import FACTS, telling, write_json
-from .lines import CRC, holds, signed
 from .loss_log import is_time
 
 SCHEMA = 1

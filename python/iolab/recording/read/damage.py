@@ -4,27 +4,25 @@ samples, see `segments` and `hot`."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ...files import RefusedFileError, open_for_reading, refusal
 from ..base.layout import (
     FACTS,
     GROWING,
-    HOT,
     KINDS,
     LOSSES,
     SEGMENTS,
     sealed_numbers,
 )
-from ..base.lines import read_lines
 from ..base.lock import LOCK, Told, read
-from ..base.loss_log import Noted, noted
+from ..base.loss_log import read_losses
 from ..base.metadata import Facts
-from ..base.tail_reader import Numbered
-from ..segments.segments import segment_lines, unlisted
+from ..ledger import ORDERED, Contents
+from ..segments.segments import read_list, unlisted
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,22 @@ class Damage:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.words}"
+
+
+Ledgers = Mapping[str, Contents[Any]]
+"""Each ledger of a recording by its path there."""
+
+
+def read_ledgers(directory: Path) -> Ledgers:
+    """All ledgers now; each is opened once."""
+    return {
+        name: read_list(directory)
+        if name == SEGMENTS
+        else read_losses(directory)
+        if name == LOSSES
+        else ORDERED.read(directory / name)
+        for name in GROWING
+    }
 
 
 def told_by_lock(directory: Path, facts: Facts) -> Told:
@@ -82,11 +96,10 @@ def damaged_lists(
     facts: Facts,
     *,
     lock: Told | None = None,
-    segments: Numbered | None = None,
-    losses: Noted | None = None,
+    ledgers: Ledgers | None = None,
 ) -> Iterator[Damage]:
-    """What is damaged, cut, missing or unexpected of `recording.json`, the lock, the files of
-    lines, and the list of segments. What was read of these already is passed."""
+    """What is damaged, cut, missing or unexpected of `recording.json`, the lock, and the ledgers.
+    What was read of these already is passed."""
     if facts.is_damaged:
         yield Damage(
             FACTS,
@@ -94,9 +107,7 @@ def damaged_lists(
             "its checksum is not that of what was written: what it says may be wrong",
         )
     told = told_by_lock(directory, facts) if lock is None else lock
-    segments = segment_lines(directory) if segments is None else segments
-    losses = noted(directory) if losses is None else losses
-    damaged = {SEGMENTS: segments.damaged, LOSSES: losses.damaged}
+    ledgers = read_ledgers(directory) if ledgers is None else ledgers
     if told.is_damaged:
         refused = refusal(directory / LOCK)
         yield Damage(
@@ -110,12 +121,12 @@ def damaged_lists(
         yield Damage(
             LOCK, "missing", "it is missing: nothing says until when the recording is complete"
         )
-    for name in GROWING:
-        if refused := refusal(directory / name):
-            yield Damage(name, "damaged", f"it {refused}: its lines are lost", True)
+    for name, ledger in ledgers.items():
+        if ledger.refusal:
+            yield Damage(name, "damaged", f"it {ledger.refusal}: its lines are lost", True)
             continue
         least = told.sizes.get(name, 0)
-        size = _size(directory / name)
+        size = ledger.size
         if size is None:
             if least and _is_still_told(directory, facts, name):
                 yield Damage(name, "missing", f"{least} bytes of lines were written")
@@ -131,12 +142,13 @@ def damaged_lists(
             continue
         if size < least and _is_still_told(directory, facts, name):
             yield Damage(name, "damaged", f"it has {size} bytes, {least} were written")
-        count = damaged[name] if name in damaged else read_lines(directory / name)[1]
+        count = ledger.content.damaged
         if count:
             yield Damage(
                 name, "damaged", f"{count} line{'' if count == 1 else 's'} can't be believed", True
             )
-    for path in unlisted(directory, facts.dropped_through, segments.lines):
+    lines = ledgers[SEGMENTS].content.lines
+    for path in unlisted(directory, facts.dropped_through, lines):
         yield Damage(str(path.relative_to(directory)), "unexpected", "no line lists it", True)
 
 
@@ -144,16 +156,6 @@ def _is_still_told(directory: Path, facts: Facts, name: str) -> bool:
     """Whether the lock still says more of a file than it has: it may have been written anew
     meanwhile."""
     return (_size(directory / name) or 0) < told_by_lock(directory, facts).sizes.get(name, 0)
-
-
-def cut_hot_files(directory: Path, told: Told) -> dict[str, int]:
-    """Hot files, by their names, that had more bytes than they have; what they had."""
-    prefix = f"{HOT}/"
-    return {
-        name: size
-        for name, size in told.sizes.items()
-        if name.startswith(prefix) and (_size(directory / name) or 0) < size
-    }
 
 
 def _size(path: Path) -> int | None:

@@ -18,11 +18,11 @@ from ..base.layout import (
     map_file,
     telling,
 )
-from ..base.lines import read_lines
 from ..base.loss_log import is_time
 from ..base.metadata import Facts, read_facts
 from ..base.unrecorded import Unrecorded, in_all, unrecorded
 from ..catalogue import Catalogue, FileCache, LostFile
+from ..ledger import ORDERED
 from ..segments.segments import MAP_NAMES, Segment
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ def _lines(
     """Lines whose fields are what they should be; those of `perhaps` may be None."""
     return [
         {**dict.fromkeys(perhaps), **line}
-        for line in read_lines(path)[0]
+        for line in ORDERED.content(path).lines
         if all(isinstance(line.get(name), str) for name in texts)
         and all(is_time(line.get(name)) for name in wholes)
         and all(line.get(name) is None or is_time(line[name]) for name in perhaps)

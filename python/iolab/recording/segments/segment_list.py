@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...errors import ResultsError
-from ...files import EVIDENCE, map_regular, read_regular, refusal
+from ...files import map_regular
 from ..base.checked_files import damages
 from ..base.layout import (
     KINDS,
@@ -23,14 +22,13 @@ from ..base.layout import (
     Kind,
     hot_numbers,
     map_file,
-    replacing,
     sealed_file,
     sealed_numbers,
     telling,
 )
-from ..base.lines import CRC, line_of, objects
 from ..base.lock import Told
 from ..base.metadata import read_facts
+from ..ledger import Contents, Numbered, rewrite, set_aside
 from .segments import (
     MAP_NAMES,
     note_segment,
@@ -38,7 +36,7 @@ from .segments import (
     noted_segments,
     own_facts,
     part_of,
-    segment_lines,
+    read_list,
     unlisted,
 )
 
@@ -46,24 +44,26 @@ UNKNOWN: Mapping[str, Any] = {"sources": {}, "rows": 0, "first_ns": None, "last_
 """Facts of a lost file of which nothing but its number is known."""
 
 
-def is_list_whole(directory: Path, lock: Told, after: int, *, is_signed: bool) -> bool:
+def is_list_whole(
+    directory: Path, segments: Contents[Numbered], lock: Told, after: int, *, is_signed: bool
+) -> bool:
     """Whether `segments.jsonl` has a line of every sealed segment, as far as it and the lock say.
 
     Args:
+        segments: the list.
         after: the number up to which retention removed segments. is_signed: whether the recording
         is of a version that writes the sizes of its files into the lock.
     """
-    try:
-        size = (directory / SEGMENTS).stat().st_size
-    except OSError:
-        return not lock.sizes.get(SEGMENTS) and (bool(lock.sizes) or not is_signed)
-    if size < lock.sizes.get(SEGMENTS, 0) or segment_lines(directory).damaged:
+    content, least = segments.content, lock.sizes.get(SEGMENTS, 0)
+    if segments.refusal or content.damaged:
         return False
-    if refusal(directory / SEGMENTS):
+    if segments.size is None:
+        return not least and (bool(lock.sizes) or not is_signed)
+    if segments.size < least:
         return False
     if lock.sizes or not is_signed:
         return True
-    return bool(noted_segments(directory)) and not unlisted(directory, after)
+    return bool(content.lines) and not unlisted(directory, after, content.lines)
 
 
 def find_lost_files(directory: Path, after: int) -> dict[int, dict[Kind, Mapping[str, Any]]]:
@@ -183,7 +183,12 @@ def rebuild_list(directory: Path) -> None:
     files, so that they stay missing. ResultsError where that can't be written."""
     place, through = directory / SEGMENTS, read_facts(directory).dropped_through
     lost = find_lost_files(directory, through)
-    _remove_damaged_lines(place)
+    segments = read_list(directory)
+    if segments.refusal or segments.content.damaged:
+        with telling(place, "write it again"):
+            set_aside(place)
+            if not segments.refusal:
+                rewrite(place, segments.content.lines.values())
     _note_maps(directory, through)
     sealing = {number for kind in KINDS for number in hot_numbers(directory, kind)}
     numbers = {number for kind in KINDS for number in sealed_numbers(directory / kind)}
@@ -250,31 +255,3 @@ def _offset_width(path: Path) -> int | None:
     except (OSError, pa.ArrowException, ValueError, AttributeError):
         return None
     return width if isinstance(width, int) else None
-
-
-def _remove_damaged_lines(place: Path) -> None:
-    if refusal(place):
-        with telling(place, "set it aside"):
-            place.rename(place.with_name(f"{SEGMENTS}.damaged"))
-        return
-    try:
-        data = read_regular(place, limit=EVIDENCE)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise ResultsError(f"can't be read: {error.strerror or error}", where=place) from None
-    lines = list(objects(data))
-    if None not in lines:
-        return
-    with telling(place, "write it again"):
-        with replacing(place.with_name(f"{SEGMENTS}.damaged")) as kept:
-            kept.write_bytes(data)
-        with replacing(place) as temporary:
-            temporary.write_text(
-                "".join(
-                    f"{line_of({name: value for name, value in line.items() if name != CRC})}\n"
-                    for line in lines
-                    if line is not None
-                ),
-                encoding="ascii",
-            )

@@ -26,8 +26,7 @@ from ..base.layout import (
     sealed_numbers,
     telling,
 )
-from ..base.lines import CRC, append_line
-from ..base.tail_reader import Growing, Numbered
+from ..ledger import CRC, Contents, Numbered, NumberedLedger, append_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -293,12 +292,12 @@ _KIND_OF: Mapping[str, Kind] = {kind: kind for kind in KINDS}
 def noted_segments(directory: Path) -> Mapping[int, Mapping[str, Any]]:
     """What `segments.jsonl` tells, by number; the last line of a number holds. A line that was
     changed since is left out."""
-    return _NOTED.lines(directory / SEGMENTS)
+    return read_list(directory).content.lines
 
 
-def segment_lines(directory: Path) -> Numbered:
-    """Lines of `segments.jsonl` by number, as `noted_segments`, and how many are damaged."""
-    return _NOTED.of(directory / SEGMENTS)
+def read_list(directory: Path) -> Contents[Numbered]:
+    """`segments.jsonl` now, with lines as `noted_segments`."""
+    return _LEDGER.read(directory / SEGMENTS)
 
 
 def _number(line: dict[str, Any]) -> int | None:
@@ -307,7 +306,7 @@ def _number(line: dict[str, Any]) -> int | None:
     return number if isinstance(number, int) and line.pop(CRC, None) is not None else None
 
 
-_NOTED = Growing(_number)
+_LEDGER = NumberedLedger(_number)
 """One question asks several times, and after months there are a hundred thousand lines."""
 
 

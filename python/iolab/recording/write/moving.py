@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...errors import ResultsError
 from ..base.layout import SEGMENTS, map_file, sealed_file, sealed_numbers, sync_folder, telling
-from ..base.lines import append_line
+from ..ledger import append_line
 from ..segments.segments import MAP_NAMES, noted_segments
 
 

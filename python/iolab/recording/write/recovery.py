@@ -11,6 +11,7 @@ from ..base.layout import (
     KINDS,
     LOSSES,
     MAPS,
+    SEGMENTS,
     Kind,
     hot_file,
     hot_numbers,
@@ -18,11 +19,11 @@ from ..base.layout import (
     sealed_numbers,
     telling,
 )
-from ..base.lines import append_line
 from ..base.loss_log import damage
 from ..base.metadata import Facts, read_facts
 from ..base.schema import schema_of
-from ..read.damage import damaged_lists, told_by_lock
+from ..ledger import append_line
+from ..read.damage import damaged_lists, read_ledgers, told_by_lock
 from ..read.recording import Recording
 from ..segments.hot import HotRead, last_ns, read_hot
 from ..segments.segment_list import is_list_whole, rebuild_list
@@ -46,9 +47,11 @@ def note_damage(directory: Path, facts: Facts) -> None:
     """Note the damage of files that a writer replaces or appends to, as they will no longer show
     it. A damaged list of segments is rebuilt, with lines of lost segments. ResultsError where the
     disk refuses."""
-    lock = told_by_lock(directory, facts)
-    is_whole = is_list_whole(directory, lock, facts.dropped_through, is_signed=facts.is_signed)
-    for each in list(damaged_lists(directory, facts)):
+    lock, ledgers = told_by_lock(directory, facts), read_ledgers(directory)
+    is_whole = is_list_whole(
+        directory, ledgers[SEGMENTS], lock, facts.dropped_through, is_signed=facts.is_signed
+    )
+    for each in list(damaged_lists(directory, facts, lock=lock, ledgers=ledgers)):
         if each.stays:
             continue
         _note(

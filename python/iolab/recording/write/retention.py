@@ -15,13 +15,12 @@ from ..base.layout import (
     MAPS,
     SEGMENTS,
     map_file,
-    replacing,
     sealed_file,
     sealed_numbers,
     telling,
 )
-from ..base.lines import line_of
 from ..base.metadata import Facts
+from ..ledger import rewrite
 from ..segments.segments import MAP_NAMES, note_dropped, note_segment, noted_segments, sealed_facts
 
 MAP_AGE_S = 90 * 86400
@@ -355,13 +354,8 @@ def finish_dropping(
             for number in sorted(noted.keys() & set(mapped))
         ]
         shrinks(SEGMENTS)
-        with (
-            telling(directory / SEGMENTS, "shorten it"),
-            replacing(directory / SEGMENTS) as temporary,
-        ):
-            temporary.write_text(
-                "".join(f"{line_of(line)}\n" for line in [*old, *live.values()]), encoding="utf-8"
-            )
+        with telling(directory / SEGMENTS, "shorten it"):
+            rewrite(directory / SEGMENTS, [*old, *live.values()])
 
 
 def _shortened(directory: Path, number: int, line: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,12 +29,12 @@ from ..base.layout import (
     remove_temporary,
     telling,
 )
-from ..base.lines import append_line
 from ..base.lock import LOCK, changed, take_lock, tell, told
 from ..base.loss_log import LossLog, damage, noted
 from ..base.metadata import Begun, ClockKind, Facts, read_facts
 from ..base.schema import schema_of
 from ..base.sessions import Sessions
+from ..ledger import append_line
 from ..segments.hot import HotLog, last_ns, read_hot
 from ..segments.segments import sealed_facts, write_segment
 from .moving import move_segments

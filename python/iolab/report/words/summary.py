@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from ...compare.model import Cell, Change, Comparison, Summary
+from ...compare.model import CONFOUNDED, Cell, Change, Comparison, Summary
 from ...compare.render.words import REASONS, scale_for
 from ...results.evidence.model import Run
 from ..model.payload import Sentence, SummaryPart, Tone
@@ -139,7 +139,8 @@ def _single_words(comparison: Comparison, change: Change) -> str:
     if change.decided:
         return words
     if change.reason is not None:
-        return f"{REASONS[change.reason]}: {words} within session only"
+        label = " within session only" if change.reason == CONFOUNDED else ""
+        return f"{REASONS[change.reason]}: {words}{label}"
     unit = count_text(change.blocks_needed or 0, "block")
     if change.sessions is not None:
         unit = f"{count_text(change.blocks_needed or 0, 'session')} of each arm"

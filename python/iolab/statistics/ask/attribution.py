@@ -19,8 +19,9 @@ from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
-from ..language.names import Filter
+from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
+from ..question import Question
 from ..tiers import trace_tier
 from .damage_notes import again, trouble
 from .query import Windows
@@ -136,8 +137,11 @@ def who(
         found, _ = trace_tier.streamed(events, name, core, ask)
         return _answer(y, of, rectangle, name, fields, found, (), top)
 
+    group, _, name = of.name.partition(".")
+    question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
+
     def whose() -> Who:
-        windows = Windows(events, of, source, *around, None, 1)
+        windows = Windows(events, question)
         window = windows.kept
         with Engine(events.path) as engine:
             attach(engine, window)

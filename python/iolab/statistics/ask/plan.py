@@ -8,24 +8,7 @@ from typing import Any, Protocol
 
 from ...errors import UsageError
 from ..answers.answers import Answer
-from ..language.names import Statistic
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked of a recording or trace.
-
-    Attributes:
-        statistic: what. span: from and until (ns), None where left open. interval_ns: length of a
-        column, None for one that makes at most `columns` of the span. source: what must answer,
-        None for any.
-    """
-
-    statistic: Statistic
-    span: tuple[int | None, int | None]
-    interval_ns: int | None
-    columns: int
-    source: str | None
+from ..question import Question
 
 
 @dataclass(frozen=True)
@@ -94,7 +77,7 @@ class Plan:
             for each in self.coverage.parts()
         ]
         return {
-            "statistic": str(self.question.statistic),
+            "statistic": self.question.name,
             "tier": self.tier,
             "parts": parts,
             "refused": [{"tier": name, "reason": reason} for name, reason in self.refusals],
@@ -119,6 +102,6 @@ def plan(question: Question, tiers: Sequence[Tier]) -> Plan:
             )
         refusals.append((tier.name, found))
     raise UsageError(
-        f"nothing answers '{question.statistic}'",
+        f"nothing answers '{question.name}'",
         hint="; ".join(f"{name}: {reason}" for name, reason in refusals),
     )

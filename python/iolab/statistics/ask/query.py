@@ -6,13 +6,12 @@ tests hold it equal to this executor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import UsageError
 from ...recording.base.conditions import Where
-from ...recording.base.counts import HeatCounts, Weight, Y
+from ...recording.base.counts import HeatCounts, Weight
 from ...recording.base.grids import LogLinear
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
@@ -21,17 +20,17 @@ from ..engine.dropped_segments import gone
 from ..engine.engine import Engine
 from ..engine.snapshot import choose, snapshot
 from ..engine.windows import Window, attach, window_of
-from ..language.catalogue import Entry
 from ..language.conditions import filters_of
 from ..language.fields import FIELDS, QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.intervals import check_interval
-from ..language.names import Filter, Statistic, parse
+from ..language.names import Statistic, parse
+from ..question import Question
 from ..tiers import counters, over_time, segment_maps, trace_tier
 from ..tiers.field_support import lacking, told_by
 from ..tiers.heat import heat_of, maps_of
 from .damage_notes import again, answered
-from .plan import Coverage, Part, Plan, Question, Tier, plan
+from .plan import Coverage, Part, Plan, Tier, plan
 from .unmatched import with_unmatched
 from .unrecorded_calls import with_unrecorded_calls
 
@@ -71,66 +70,28 @@ def heat(
     if kind is None:
         raise UsageError(f"there is no map of '{y}'", hint=near(y, QUANTIZED))
     check_interval(interval_ns)
-    filters = host_names().filters(filters_of(where or {}))
+    if high is not None and high <= (low or 0):
+        raise UsageError("the range of values is empty: its end is not above its beginning")
+    question = Question(
+        None,
+        (from_ns, until_ns),
+        interval_ns,
+        columns,
+        source,
+        y=kind,
+        filters=host_names().filters(filters_of(where or {})),
+        weight=weight,
+        low=low,
+        high=high,
+        buckets=buckets,
+    )
 
     def ask(events: Trace | Recording) -> HeatCounts:
-        found = (
-            _kept_heat(
-                events, kind, filters, from_ns, until_ns, interval_ns, columns, source, weight
-            )
-            if kept and ((low, high, buckets) == (None, None, None) and weight != "time")
-            else None
-        )
-        return (
-            found
-            if found is not None
-            else _heat(
-                events,
-                kind,
-                filters,
-                None,
-                source,
-                from_ns,
-                until_ns,
-                interval_ns,
-                columns,
-                low,
-                high,
-                buckets,
-                weight,
-            )
-        )
+        counts = _answer(events, question, kept)
+        assert isinstance(counts, HeatCounts)
+        return counts
 
     return answered(events, ask)
-
-
-def _kept_heat(
-    events: Trace | Recording,
-    kind: Y,
-    filters: Sequence[Filter],
-    from_ns: int | None,
-    until_ns: int | None,
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-    weight: Weight,
-) -> HeatCounts | None:
-    if isinstance(events, Recording):
-        # not for traces: what it needs takes its time to load
-        from ..kept.answer import answer_heat
-
-        return answer_heat(
-            events,
-            kind,
-            filters,
-            from_ns=from_ns,
-            until_ns=until_ns,
-            interval_ns=interval_ns,
-            columns=columns,
-            source=source,
-            weight=weight,
-        )
-    return None
 
 
 def told_unmatched(
@@ -145,17 +106,16 @@ def told_unmatched(
     """Counts that `heat` gave; where there are none, with a note for each name in the conditions
     that did not occur."""
     kind = next(y for y in QUANTIZED if y == counts.y)
-    asked = Statistic("io", "ops", host_names().filters(filters_of(where)), kind)
+    statistic = Statistic("io", "ops", host_names().filters(filters_of(where)), kind)
     events = events.frozen()
     # events as the map's, though counters could tell some of it
     chosen, _ = choose(snapshot(events).sources, None, source, events.path)
-    found = with_unmatched(
-        counts,
-        asked,
-        lambda other: _answer(events, other, from_ns, until_ns, None, 1, chosen, True),
+    question = Question.of(statistic, (from_ns, until_ns), None, 1, chosen)
+    counts_with_notes = with_unmatched(
+        counts, statistic, lambda other: _answer(events, question.with_statistic(other), True)
     )
-    assert isinstance(found, HeatCounts)
-    return found
+    assert isinstance(counts_with_notes, HeatCounts)
+    return counts_with_notes
 
 
 def query(
@@ -175,23 +135,25 @@ def query(
     named = parse(statistic) if isinstance(statistic, str) else statistic
     asked = host_names().statistic(named)
     check_interval(interval_ns)
+    question = Question.of(asked, (from_ns, until_ns), interval_ns, columns, source)
 
     def ask(events: Trace | Recording) -> Answer:
-        found = _answer(events, asked, from_ns, until_ns, interval_ns, columns, source, kept)
+        answer = _answer(events, question, kept)
         if isinstance(events, Trace) and events.path == STDIN:
-            return found
-        found = with_unmatched(
-            found,
-            asked,
-            lambda other: _answer(events, other, from_ns, until_ns, None, 1, source, kept),
+            return answer
+        whole = replace(question, interval_ns=None, columns=1)
+        answer = with_unmatched(
+            answer, asked, lambda other: _answer(events, whole.with_statistic(other), kept)
         )
         if isinstance(events, Trace):
-            return found
+            return answer
         return with_unrecorded_calls(
-            found,
+            answer,
             asked,
             events,
-            lambda other, of: _answer(events, other, from_ns, until_ns, None, 1, of, kept),
+            lambda other, of: _answer(
+                events, replace(whole.with_statistic(other), source=of), kept
+            ),
         )
 
     answer = answered(events, ask)
@@ -216,7 +178,7 @@ def explain(
     asked = parse(statistic) if isinstance(statistic, str) else statistic
     asked = host_names().statistic(asked)
     check_interval(interval_ns)
-    question = Question(asked, (from_ns, until_ns), interval_ns, columns, source)
+    question = Question.of(asked, (from_ns, until_ns), interval_ns, columns, source)
 
     def planned() -> Plan:
         frozen = events.frozen() if isinstance(events, Recording) else events
@@ -225,17 +187,7 @@ def explain(
     return again(planned)
 
 
-def _answer(
-    events: Trace | Recording,
-    asked: Statistic,
-    from_ns: int | None,
-    until_ns: int | None,
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-    kept: bool,
-) -> Answer:
-    question = Question(asked, (from_ns, until_ns), interval_ns, columns, source)
+def _answer(events: Trace | Recording, question: Question, kept: bool) -> Answer:
     return plan(question, _tiers(events, kept)).coverage.answer()
 
 
@@ -258,7 +210,7 @@ class _TraceEvents:
 
     def covers(self, question: Question) -> Coverage | str:
         asked = question.statistic
-        if not asked.entry.sources:
+        if asked is not None and not asked.entry.sources:
             raise UsageError(
                 f"{asked.entry.name} comes of counters, and a trace has none",
                 where=self.trace.path,
@@ -271,30 +223,9 @@ class _TraceEvents:
             return trace_parts(Path(self.trace.path))
 
         def answer() -> Answer:
-            y = _quantized(asked)
-            if y is not None:
-                return _heat(
-                    self.trace,
-                    y,
-                    asked.filters,
-                    asked.entry,
-                    question.source,
-                    *question.span,
-                    question.interval_ns,
-                    question.columns,
-                    None,
-                    None,
-                    None,
-                    asked.entry.weight,
-                )
-            return trace_tier.over_time(
-                self.trace,
-                asked,
-                question.source,
-                question.span,
-                question.interval_ns,
-                question.columns,
-            )
+            if question.y is not None:
+                return trace_tier.heat(self.trace, question)
+            return trace_tier.over_time(self.trace, question)
 
         return Coverage(answer, parts)
 
@@ -308,15 +239,7 @@ class _RollUps:
         # not for traces: what it needs takes its time to load
         from ..kept.answer import choose as choose_roll_ups
 
-        found = choose_roll_ups(
-            self.recording,
-            question.statistic,
-            from_ns=question.span[0],
-            until_ns=question.span[1],
-            interval_ns=question.interval_ns,
-            columns=question.columns,
-            source=question.source,
-        )
+        found = choose_roll_ups(self.recording, question)
         if isinstance(found, str):
             return found
 
@@ -334,16 +257,14 @@ class _Counters:
     name: str = "counters"
 
     def covers(self, question: Question) -> Coverage | str:
-        asked, (from_ns, until_ns) = question.statistic, question.span
+        asked = question.statistic
+        counter = None if asked is None else asked.entry.counter
+        if asked is None or counter is None:
+            return "no counters of this are asked"
         samples = counters.counted(self.recording, asked, question.source)
         if samples is None:
-            return (
-                "no counters of this are asked"
-                if asked.entry.counter is None
-                else "events are preferred, or no samples are there"
-            )
-        counter = asked.entry.counter
-        assert counter is not None
+            return "events are preferred, or no samples are there"
+        from_ns, until_ns = question.span
 
         def parts() -> list[Part]:
             from .plan_parts import event_parts
@@ -378,21 +299,13 @@ class _SegmentMaps:
     name: str = "segment maps"
 
     def covers(self, question: Question) -> Coverage | str:
-        asked, y = question.statistic, _quantized(question.statistic)
-        windows = _windows(self.recording, question)
-        if y is None:
-            window, files = windows.whole, _map_files(windows.whole, asked)
+        windows = Windows(self.recording, question)
+        if question.y is None:
+            window, files = windows.whole, _map_files(windows.whole, question)
             if files is None:
-                return _why_no_maps(window, asked)
+                return _why_no_maps(window, question)
         else:
-            maps = maps_of(
-                windows.whole,
-                y,
-                asked.filters,
-                free=question.interval_ns is None,
-                buckets=None,
-                weight=asked.entry.weight,
-            )
+            maps = maps_of(windows.whole, question)
             if isinstance(maps, str):
                 return maps
             window, files = maps
@@ -403,24 +316,15 @@ class _SegmentMaps:
             return map_parts(window, files)
 
         def answer() -> Answer:
-            if y is None:
-                return _over_time(windows, window, asked, files)
-            return _recording_heat(
-                windows,
-                y,
-                asked.filters,
-                asked.entry,
-                question.interval_ns is None,
-                None,
-                None,
-                None,
-                asked.entry.weight,
-                (window, files),
+            if question.y is None:
+                return _over_time(windows, window, question, files)
+            return windows.with_notes(
+                *heat_of(windows.whole, windows.kept, question, (window, files)), question
             )
 
         coarse = (
             ("events are scanned instead where finer buckets are due than the maps have",)
-            if y == "offset"
+            if question.y == "offset"
             else ()
         )
         return Coverage(answer, parts, coarse)
@@ -432,8 +336,7 @@ class _Events:
     name: str = "events"
 
     def covers(self, question: Question) -> Coverage | str:
-        asked, y = question.statistic, _quantized(question.statistic)
-        windows = _windows(self.recording, question)
+        windows = Windows(self.recording, question)
         window = windows.kept
 
         def parts() -> list[Part]:
@@ -442,43 +345,18 @@ class _Events:
             return event_parts(window)
 
         def answer() -> Answer:
-            if y is None:
-                return _over_time(windows, window, asked, None)
-            counts, _ = heat_of(
-                windows.whole,
-                window,
-                y,
-                asked.filters,
-                free=False,
-                low=None,
-                high=None,
-                buckets=None,
-                weight=asked.entry.weight,
-                scan=True,
-            )
-            return _with_notes(windows, window, asked.entry, asked.filters, counts)
+            if question.y is None:
+                return _over_time(windows, window, question, None)
+            return windows.with_notes(*heat_of(windows.whole, window, question, None), question)
 
         return Coverage(answer, parts)
 
 
-def _quantized(asked: Statistic) -> Y | None:
-    return next((y for y in QUANTIZED if y == asked.breakdown), None)
-
-
-def _windows(recording: Recording, question: Question) -> Windows:
-    return Windows(
-        recording,
-        question.statistic.entry,
-        question.source,
-        *question.span,
-        question.interval_ns,
-        question.columns,
-    )
-
-
 def _over_time(
-    windows: Windows, window: Window, asked: Statistic, files: segment_maps.MapFiles | None
+    windows: Windows, window: Window, question: Question, files: segment_maps.MapFiles | None
 ) -> Answer:
+    asked = question.statistic
+    assert asked is not None
     conditions, bound = window.conditions(asked.filters)
     with Engine(window.snap.place) as engine:
         found = []
@@ -523,28 +401,14 @@ class Windows:
         events.
     """
 
-    def __init__(
-        self,
-        recording: Recording,
-        entry: Entry | None,
-        source: str | None,
-        from_ns: int | None,
-        until_ns: int | None,
-        interval_ns: int | None,
-        columns: int,
-    ) -> None:
+    def __init__(self, recording: Recording, question: Question) -> None:
         snap = snapshot(recording)
-        self._entry = entry
-        chosen, self._notes = choose(snap.sources, entry, source, recording.path)
+        self._entry = question.entry
+        chosen, self._notes = choose(snap.sources, self._entry, question.source, recording.path)
         self._earlier = gone(snap).span(chosen)
-        self.whole = window_of(
-            snap, chosen, from_ns, until_ns, interval_ns, columns, earlier=self._earlier
-        )
-        self.kept = (
-            self.whole
-            if self._earlier is None
-            else window_of(snap, chosen, from_ns, until_ns, interval_ns, columns)
-        )
+        ends = (*question.span, question.interval_ns, question.columns)
+        self.whole = window_of(snap, chosen, *ends, earlier=self._earlier)
+        self.kept = self.whole if self._earlier is None else window_of(snap, chosen, *ends)
 
     def notes(self, window: Window, *asked: str | None) -> tuple[str, ...]:
         """What to know about the answer: which source gave it, what is gone, and which of the
@@ -565,104 +429,35 @@ class Windows:
         )
         return (*self._notes, *lost, *untold.values())
 
+    def with_notes(self, counts: HeatCounts, window: Window, question: Question) -> HeatCounts:
+        """Counts of a window with what to know about them, on the grid of the statistic."""
+        if self._entry is not None and self._entry.octaves and isinstance(counts.grid, LogLinear):
+            counts = counts.coarser(steps=counts.grid.bits)
+        notes = self.notes(window, *(each.field for each in question.filters))
+        return replace(counts, assumptions=(*notes, *counts.assumptions))
 
-def _map_files(window: Window, asked: Statistic) -> segment_maps.MapFiles | None:
+
+def _map_files(window: Window, question: Question) -> segment_maps.MapFiles | None:
     """Default maps that answer a count exactly."""
-    known = asked.breakdown in (None, *segment_maps.FIELDS)
-    if asked.entry.measure != "ops" or not known or not segment_maps.suits(window, asked.filters):
+    if _why_no_count(question) or not segment_maps.suits(window, question.filters):
         return None
     files = segment_maps.files_of(window, "latency")
     return files if files is not None and files.files else None
 
 
-def _why_no_maps(window: Window, asked: Statistic) -> str:
+def _why_no_maps(window: Window, question: Question) -> str:
     """Why `_map_files` has none."""
-    if asked.entry.measure != "ops":
-        return "segment maps count I/Os, not bytes"
-    if asked.breakdown not in (None, *segment_maps.FIELDS):
-        return f"segment maps do not tell the {asked.breakdown}"
     return (
-        segment_maps.refusal(window, asked.filters)
+        _why_no_count(question)
+        or segment_maps.refusal(window, question.filters)
         or "no map of this time is there, or one is missing or damaged"
     )
 
 
-def _heat(
-    events: Trace | Recording,
-    y: Y,
-    filters: Sequence[Filter],
-    entry: Entry | None,
-    source: str | None,
-    from_ns: int | None,
-    until_ns: int | None,
-    interval_ns: int | None,
-    columns: int,
-    low: int | None,
-    high: int | None,
-    buckets: int | None,
-    weight: Weight,
-) -> HeatCounts:
-    if isinstance(events, Trace):
-        return trace_tier.heat(
-            events,
-            y,
-            filters,
-            entry,
-            source,
-            (from_ns, until_ns),
-            interval_ns,
-            columns,
-            low,
-            high,
-            buckets,
-            weight,
-        )
-    windows = Windows(events, entry, source, from_ns, until_ns, interval_ns, columns)
-    return _recording_heat(
-        windows, y, filters, entry, interval_ns is None, low, high, buckets, weight, None
-    )
-
-
-def _recording_heat(
-    windows: Windows,
-    y: Y,
-    filters: Sequence[Filter],
-    entry: Entry | None,
-    free: bool,
-    low: int | None,
-    high: int | None,
-    buckets: int | None,
-    weight: Weight,
-    maps: tuple[Window, segment_maps.MapFiles] | None,
-) -> HeatCounts:
-    counts, window = heat_of(
-        windows.whole,
-        windows.kept,
-        y,
-        filters,
-        free=free,
-        low=low,
-        high=high,
-        buckets=buckets,
-        weight=weight,
-        maps=maps,
-    )
-    return _with_notes(windows, window, entry, filters, counts)
-
-
-def _with_notes(
-    windows: Windows,
-    window: Window,
-    entry: Entry | None,
-    filters: Sequence[Filter],
-    counts: HeatCounts,
-) -> HeatCounts:
-    if entry is not None and entry.octaves and isinstance(counts.grid, LogLinear):
-        counts = counts.coarser(steps=counts.grid.bits)
-    return replace(
-        counts,
-        assumptions=(
-            *windows.notes(window, *(each.field for each in filters)),
-            *counts.assumptions,
-        ),
-    )
+def _why_no_count(question: Question) -> str:
+    """Why no segment map has what is counted; empty where one may."""
+    if question.weight != "count":
+        return "segment maps count I/Os, not bytes"
+    if question.breakdown not in (None, *segment_maps.FIELDS):
+        return f"segment maps do not tell the {question.breakdown}"
+    return ""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...recording.base import layout
-from ...recording.base.tail_reader import Lines
+from ...recording.ledger import Line
 from .snapshot import Snapshot, Span
 
 FRESH_NS = 10**9
@@ -92,7 +92,7 @@ def _inode(path: Path) -> int:
         return 0
 
 
-def _made(lines: Lines, numbers: list[int]) -> Gone:
+def _made(lines: Mapping[int, Line], numbers: list[int]) -> Gone:
     told = [
         (number, line["first_ns"], line["last_ns"], line.get("sources", {}))
         for number in numbers

@@ -3,13 +3,12 @@ events that came since."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import ResultsError
 from ...files import refusal
-from ...recording.base.counts import HeatCounts, Weight, Y
 from ...recording.base.intervals import joined, without
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer
@@ -20,6 +19,7 @@ from ..language.catalogue import CATALOGUE, preference
 from ..language.fields import QUANTIZED
 from ..language.intervals import SECOND, columns_of
 from ..language.names import Between, Filter, Statistic
+from ..question import Question
 from ..tiers import segment_maps
 from ..tiers.heat import LONG_SCAN
 from . import answer_counters, answer_events
@@ -137,44 +137,30 @@ class RollUps:
         return [window for window, _ in answer_events.remaining(self.window, self.held)]
 
 
-def answer(
-    recording: Recording,
-    asked: Statistic,
-    *,
-    from_ns: int | None,
-    until_ns: int | None,
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-) -> Answer | None:
-    """The answer, None where the events themselves are to be asked; arguments as in `query.query`."""
-    found = choose(
-        recording,
-        asked,
-        from_ns=from_ns,
-        until_ns=until_ns,
-        interval_ns=interval_ns,
-        columns=columns,
-        source=source,
-    )
-    return found.answer() if isinstance(found, RollUps) else None
+def choose(recording: Recording, question: Question) -> RollUps | str:
+    """The roll-ups that answer, or why none does."""
+    if question.statistic is not None:
+        return _choose(recording, question.statistic, question)
+    if (question.low, question.high, question.buckets) != (None, None, None):
+        return "roll-ups have no parts of a map"
+    if not (recording.path / DEFINITIONS).is_file():
+        return "the recording has no kept statistics"
+    events = preference(snapshot(recording).sources)
+    source = question.source or (events[0] if events else None)
+    question = replace(question, source=source)
+    for statistic in _statistics_of(question):
+        found = _choose(recording, statistic, question)
+        if isinstance(found, RollUps):
+            return found
+    return "no kept statistic answers this"
 
 
-def choose(
-    recording: Recording,
-    asked: Statistic,
-    *,
-    from_ns: int | None,
-    until_ns: int | None,
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-) -> RollUps | str:
-    """The roll-ups that answer, or why none does; arguments as in `query.query`."""
+def _choose(recording: Recording, asked: Statistic, question: Question) -> RollUps | str:
+    """As `choose`, for a statistic."""
     if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
         return "the recording has no kept statistics"
     try:
-        found = held_of(recording.path, asked, source)
+        found = held_of(recording.path, asked, question.source)
     except ResultsError as error:
         return f"kept statistics can't be read: {error.message}"  # `trouble` says so
     dropped = recording.facts.dropped_through
@@ -185,19 +171,20 @@ def choose(
     events = snapshot(recording)
     samples = snapshot(recording, "samples")
     held = (
-        found[0] if source is not None else preferred(found, asked, events.sources, samples.sources)
+        found[0]
+        if question.source is not None
+        else preferred(found, asked, events.sources, samples.sources)
     )
     if held is None:
         return "the kept statistic is of another source"
-    counted = is_counted(held.statistic, held.source)
+    counted, interval_ns = is_counted(held.statistic, held.source), question.interval_ns
     snap = samples if counted else events
     window = window_of(
         snap,
         held.source,
-        from_ns,
-        until_ns,
-        interval_ns,
-        columns,
+        *question.span,
+        question.interval_ns,
+        question.columns,
         earlier=(held.first_ns, held.until_ns - 1),
     )
     if counted and interval_ns is None and window.interval_ns < SECOND:
@@ -220,52 +207,15 @@ def choose(
     return RollUps(asked, held, plan.tiers, window, there, notes)
 
 
-def answer_heat(
-    recording: Recording,
-    y: Y,
-    filters: Sequence[Filter],
-    *,
-    from_ns: int | None,
-    until_ns: int | None,
-    interval_ns: int | None,
-    columns: int,
-    source: str | None,
-    weight: Weight,
-) -> HeatCounts | None:
-    """The heat map of events under conditions, where a kept statistic has the same question for its
-    name.
-
-    None where the events themselves are to be asked; arguments as in `query.heat`.
-    """
-    if not (recording.path / DEFINITIONS).is_file():
-        return None
-    events = preference(snapshot(recording).sources)
-    chosen = source if source is not None else events[0] if events else None
-    for asked in _statistics_of(y, filters, chosen, weight):
-        found = answer(
-            recording,
-            asked,
-            from_ns=from_ns,
-            until_ns=until_ns,
-            interval_ns=interval_ns,
-            columns=columns,
-            source=chosen,
-        )
-        if isinstance(found, HeatCounts):
-            return found
-    return None
-
-
-def _statistics_of(
-    y: Y, filters: Sequence[Filter], source: str | None, weight: Weight
-) -> Iterator[Statistic]:
-    """Statistics that count the I/Os of a source, or add up their bytes, by y; of any source where
-    it is None."""
+def _statistics_of(question: Question) -> Iterator[Statistic]:
+    """Statistics that count the I/Os of a source, or add up their bytes, by y, as a map does that is
+    no statistic; of any source where it is None."""
+    y, filters, source = question.y, question.filters, question.source
     ways = dict.fromkeys((tuple(filters), tuple(_as_named(each) for each in filters)))
     for entry in CATALOGUE.values():
         able = entry.sources and (source is None or not entry.only or source in entry.sources)
         asks = y in entry.breakdowns and all(each.field in entry.filters for each in filters)
-        if able and asks and entry.weight == weight:
+        if able and asks and entry.weight == question.weight:
             group, _, name = entry.name.partition(".")
             yield from (Statistic(group, name, way, y) for way in ways)
 

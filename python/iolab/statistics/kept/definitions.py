@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import ResultsError
 from ...files import read_regular
-from ...recording.base.lines import holds
+from ...recording.ledger import holds
 from ..language.intervals import SECOND
 from .paths import DAY, DEFINITIONS, STATE, TIERS
 

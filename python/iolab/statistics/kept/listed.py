@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import FormatError, IolabError
-from ...files import EVIDENCE, read_regular, refusal
+from ...files import refusal
 from ...recording.base.checked_files import Part, digest, known_damage
-from ...recording.base.layout import replacing, telling
-from ...recording.base.lines import CRC, append_line, line_of
-from ...recording.base.tail_reader import Appended
+from ...recording.base.layout import telling
+from ...recording.ledger import CRC, Ledger, append_line, rewrite, set_aside
 from ..language.intervals import SECOND
 from .paths import LIST, TIERS, Content, File, Tier, file_of, files, folder_name, is_folder, path_of
 from .state import Kept, read_state
@@ -75,13 +74,13 @@ def _added(before: Listed, more: Iterable[dict[str, Any] | None]) -> Listed:
     return Listed(files, frozenset(dropped), lines, damaged)
 
 
-_LISTED = Appended(Listed(), _added)
+_LEDGER = Ledger(Listed(), _added)
 _guard = threading.Lock()
 
 
 def listed(directory: Path) -> Listed:
     """What is listed of a recording now."""
-    return _LISTED.of(directory / LIST)
+    return _LEDGER.content(directory / LIST)
 
 
 def note(path: Path, first_s: int, last_s: int) -> None:
@@ -101,18 +100,7 @@ def note(path: Path, first_s: int, last_s: int) -> None:
         )
         found = listed(directory)
         if found.lines > 2 * len(found.files) + STALE:
-            _replace(directory, found.files.values())
-
-
-def _replace(directory: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    with replacing(directory / LIST) as temporary:
-        temporary.write_text(
-            "".join(
-                f"{line_of({name: value for name, value in line.items() if name != CRC})}\n"
-                for line in lines
-            ),
-            encoding="ascii",
-        )
+            rewrite(directory / LIST, found.files.values())
 
 
 def drop(path: Path) -> None:
@@ -325,17 +313,12 @@ def rebuild_list(directory: Path) -> None:
                 "last_s": missing.until_s - missing.tier.seconds,
             }
         )
-    aside = place.with_name(f"{place.name}.damaged")
     with telling(place, "write it again"):
-        if refusal(place):
-            place.rename(aside)
-        elif known.damaged:
-            data = read_regular(place, limit=EVIDENCE)
-            with replacing(aside) as temporary:
-                temporary.write_bytes(data)
+        if known.damaged or refusal(place):
+            set_aside(place)
         if lines or place.exists():
             with _guard:
-                _replace(directory, lines)
+                rewrite(place, lines)
 
 
 def write(path: Path, parts: Iterable[Sums], statistic: str, source: str) -> About | None:

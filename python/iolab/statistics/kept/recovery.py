@@ -10,7 +10,7 @@ from pathlib import Path
 from ...errors import FormatError, IolabError
 from ...recording.base.holder import short_lock
 from ...recording.base.layout import telling, write_json
-from ...recording.base.lines import signed
+from ...recording.ledger import signed
 from ...recording.read.recording import Recording
 from ..language.intervals import SECOND
 from . import tables

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import ResultsError
 from ...recording.base.intervals import joined
 from ...recording.base.layout import telling, write_json
-from ...recording.base.lines import CRC, signed
+from ...recording.ledger import CRC, signed
 from .definitions import read_object, spans
 from .paths import STATE, TIERS, Content, Tier
 

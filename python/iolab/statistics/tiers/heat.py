@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...errors import UsageError
-from ...recording.base.counts import HeatCounts, Weight, Y, merge
+from ...recording.base.counts import HeatCounts, merge
 from ...recording.base.grids import Linear
 from ..engine.cells import Asked, count, fitting, grid_of
 from ..engine.coverage import gap_columns, lost_at
@@ -16,6 +15,7 @@ from ..engine.snapshot import Span
 from ..engine.windows import Window, attach
 from ..language.intervals import SECOND, columns_of
 from ..language.names import Filter
+from ..question import Question
 from . import segment_maps
 
 LONG_SCAN = 5_000_000
@@ -26,65 +26,43 @@ instead of shorter ones."""
 def heat_of(
     whole: Window,
     kept: Window,
-    y: Y,
-    filters: Sequence[Filter],
-    *,
-    free: bool,
-    low: int | None,
-    high: int | None,
-    buckets: int | None,
-    weight: Weight,
-    scan: bool = False,
-    maps: tuple[Window, segment_maps.MapFiles] | None = None,
+    question: Question,
+    maps: tuple[Window, segment_maps.MapFiles] | None,
 ) -> tuple[HeatCounts, Window]:
     """(counts by time and y, the window that they are of).
 
     `whole` is the window with the time of which only default maps remain, `kept` the one of which
-    there are events. `free` says that the columns' length was left open, so that it may become a
-    second where a map then comes from default maps; `scan` leaves these alone.
-    `maps`: what `maps_of` found, where it was asked before.
+    there are events. `maps`: as `maps_of` found them, None where events are to be scanned; these
+    are scanned as well where maps are too coarse.
     """
-    if high is not None and high <= (low or 0):
-        raise UsageError("the range of values is empty: its end is not above its beginning")
-    found = (
-        ""
-        if scan
-        else maps or maps_of(whole, y, filters, free=free, buckets=buckets, weight=weight)
-    )
-    if not isinstance(found, str):
-        seconds, files = found
-        mapped = _from_maps(seconds, files, y, filters, low, high, buckets, weight)
+    filters = question.filters
+    if maps is not None:
+        seconds, files = maps
+        mapped = _from_maps(seconds, files, question)
         if mapped is not None:
             longer = seconds.interval_ns != whole.interval_ns
             notes = ["columns of a second, as the recording's own maps have them"] if longer else []
             return with_facts(mapped, seconds, filters, notes), whole
-    return with_facts(
-        _scanned(kept, y, filters, low, high, buckets, weight), kept, filters, []
-    ), kept
+    return with_facts(_scanned(kept, question), kept, filters, []), kept
 
 
-def maps_of(
-    whole: Window,
-    y: Y,
-    filters: Sequence[Filter],
-    *,
-    free: bool,
-    buckets: int | None,
-    weight: Weight,
-) -> tuple[Window, segment_maps.MapFiles] | str:
+def maps_of(whole: Window, question: Question) -> tuple[Window, segment_maps.MapFiles] | str:
     """The window in columns that default maps have, and the maps; or why they can't answer.
-    Arguments as in `heat_of`."""
-    if y == "queue":
+
+    Columns become a second where their length was left open and a scan would take long.
+    """
+    assert question.y is not None
+    if question.y == "queue":
         return "segment maps have no time in the queue"
-    if weight == "bytes":
+    if question.weight == "bytes":
         return "segment maps count I/Os, not bytes"
-    if buckets is not None and y != "offset":
+    if question.buckets is not None and question.y != "offset":
         return "segment maps have no equal buckets of this"
-    seconds = _in_seconds(whole) if free else whole
-    refused = segment_maps.refusal(seconds, filters)
+    seconds = _in_seconds(whole) if question.interval_ns is None else whole
+    refused = segment_maps.refusal(seconds, question.filters)
     if refused:
         return refused
-    files = segment_maps.files_of(seconds, y)
+    files = segment_maps.files_of(seconds, question.y)
     if files is None:
         return "the map of a segment is missing or damaged"
     return (seconds, files) if files.files else "no sealed segment lies in this time"
@@ -102,49 +80,36 @@ def _in_seconds(window: Window) -> Window:
     return window
 
 
-def _asked(
-    window: Window,
-    y: Y,
-    filters: Sequence[Filter],
-    low: int | None,
-    high: int | None,
-    buckets: int | None,
-    weight: Weight,
-) -> Asked:
-    conditions, bound = window.conditions(filters)
-    grid, _ = grid_of(y, buckets)
+def _asked(window: Window, question: Question) -> Asked:
+    assert question.y is not None
+    conditions, bound = window.conditions(question.filters)
+    grid, _ = grid_of(question.y, question.buckets)
     return Asked(
-        y,
+        question.y,
         window.base_ns,
         window.interval_ns,
         conditions,
         bound,
-        low,
-        high,
+        question.low,
+        question.high,
         grid or Linear(0, 1),
-        weight,
+        question.weight,
     )
 
 
-def _scanned(
-    window: Window,
-    y: Y,
-    filters: Sequence[Filter],
-    low: int | None,
-    high: int | None,
-    buckets: int | None,
-    weight: Weight,
-) -> HeatCounts:
+def _scanned(window: Window, question: Question) -> HeatCounts:
     # too many are refused before they are counted
     columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
-    asked = _asked(window, y, filters, low, high, buckets, weight)
-    grid, most = grid_of(y, buckets)
+    asked = _asked(window, question)
+    grid, most = grid_of(asked.y, question.buckets)
     with Engine(window.snap.place) as engine:
         attach(engine, window)
         if grid is None:
             asked = replace(asked, grid=fitting(engine, asked, most))
         counts = count(engine, asked)
-        return replace(counts, filtered=_all(engine, window) - _seen(counts)) if filters else counts
+        if not question.filters:
+            return counts
+        return replace(counts, filtered=_all(engine, window) - _seen(counts))
 
 
 def _all(engine: Engine, window: Window, *, sealed: bool = True) -> int:
@@ -182,31 +147,17 @@ def _seen(counts: HeatCounts) -> int:
 
 
 def _from_maps(
-    window: Window,
-    files: segment_maps.MapFiles,
-    y: Y,
-    filters: Sequence[Filter],
-    low: int | None,
-    high: int | None,
-    buckets: int | None,
-    weight: Weight,
+    window: Window, files: segment_maps.MapFiles, question: Question
 ) -> HeatCounts | None:
     """From the default maps of what is sealed and the events that are not; None where maps are too
     coarse."""
-    asked = _asked(window, y, filters, low, high, buckets, weight)
+    asked, filters = _asked(window, question), question.filters
     with Engine(window.snap.place) as engine:
         hot = window.snap.hot_of(window.source) is not None
         if hot:
             attach(engine, window, sealed=False)
-        counts = segment_maps.heat(
-            engine,
-            window,
-            files,
-            filters,
-            asked,
-            buckets,
-            _ends(engine, asked) if hot and y == "offset" else None,
-        )
+        ends = _ends(engine, asked) if hot and question.y == "offset" else None
+        counts = segment_maps.heat(engine, window, files, filters, asked, question.buckets, ends)
         if counts is None or not hot:
             return counts
         late = count(engine, replace(asked, grid=counts.grid))

@@ -165,7 +165,7 @@ def _sums(
         }
         inside = [*conditions, "second_ns >= $from_ns", "second_ns < $until_ns"]
         parts.append(_read(engine, window, "edges", edges, select, inside, {**bound, **ends}))
-    found = _joined(parts)
+    found = _join_facts(parts)
     found["c"] = found["c"] - window.base_ns // window.interval_ns
     return found
 
@@ -198,7 +198,7 @@ def _remember(
     room."""
     if before.columns:
         stays = ~np.isin(before.columns["number"], np.fromiter(read, dtype=np.int64))
-        columns = _joined(
+        columns = _join_facts(
             [{name: column[stays] for name, column in before.columns.items()}, columns]
         )
     with _guard:
@@ -212,7 +212,7 @@ def _remember(
                 del _remembered[oldest]
 
 
-def _joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _join_facts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     concatenate: Any = np.ma.concatenate
     if len(parts) == 1:
         return dict(parts[0])

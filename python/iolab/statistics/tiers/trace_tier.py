@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from ...errors import IolabError, UsageError
-from ...recording.base.counts import HeatCounts, Weight, Y
+from ...recording.base.counts import HeatCounts
 from ...recording.base.grids import Linear
 from ...recording.read.trace import STDIN, Trace
 from ...recording.write.ingest import source_of
@@ -23,7 +23,8 @@ from ..language.catalogue import Entry
 from ..language.conditions import filters_of, for_core, sql_of
 from ..language.fields import FIELDS
 from ..language.intervals import SECOND, columns_of, round_interval
-from ..language.names import Between, Filter, Statistic
+from ..language.names import Between, Filter
+from ..question import Question
 from . import over_time as sums
 from .field_support import lacking, told_by
 
@@ -33,29 +34,19 @@ Ends = tuple[int | None, int | None]
 _T = TypeVar("_T")
 
 
-def heat(
-    trace: Trace,
-    y: Y,
-    filters: Sequence[Filter],
-    entry: Entry | None,
-    source: str | None,
-    ends: Ends,
-    interval_ns: int | None,
-    columns: int,
-    low: int | None,
-    high: int | None,
-    buckets: int | None,
-    weight: Weight,
-) -> HeatCounts:
+def heat(trace: Trace, question: Question) -> HeatCounts:
     """Counts by time and y; see `query.heat`."""
+    y, filters, ends = question.y, question.filters, question.span
+    assert y is not None
     if y == "queue":
         raise UsageError(
             "a trace does not tell the time in the queue",
             where=trace.path,
             hint="recordings of the block layer do",
         )
-    name = source_name(trace, entry, source)
+    name = source_name(trace, question.entry, question.source)
     core, rest = conditions(trace, filters, ends)
+    low, high, weight = question.low, question.high, question.weight
     conditional = bool(trace.where or filters)
     if weight == "bytes":
         # the native readers add up no sizes, and count what they leave out no further than the last
@@ -64,19 +55,19 @@ def heat(
     elif not rest:
         counts = replace(trace, where=core).counts(
             y,
-            interval_ns=interval_ns,
-            columns=columns,
+            interval_ns=question.interval_ns,
+            columns=question.columns,
             low=low,
             high=high,
-            buckets=buckets,
+            buckets=question.buckets,
             weight=weight,
         )
         return replace(counts, conditional=conditional, window=_window(counts, ends))
     first, last = _span(trace, ends)
-    interval = interval_ns if interval_ns is not None else round_interval(first, last, columns)
+    interval = question.interval_ns or round_interval(first, last, question.columns)
     columns_of(first, last, interval)
     texts, bound = sql_of(rest)
-    grid, most = grid_of(y, buckets)
+    grid, most = grid_of(y, question.buckets)
     asked = Asked(
         y,
         first // interval * interval,
@@ -111,16 +102,11 @@ def heat(
     )
 
 
-def over_time(
-    trace: Trace,
-    asked: Statistic,
-    source: str | None,
-    ends: Ends,
-    interval_ns: int | None,
-    columns: int,
-) -> Series | Stack:
+def over_time(trace: Trace, question: Question) -> Series | Stack:
     """A series or stack; see `query.query`."""
-    name = source_name(trace, asked.entry, source)
+    asked, ends, interval_ns = question.statistic, question.span, question.interval_ns
+    assert asked is not None
+    name = source_name(trace, asked.entry, question.source)
     core, rest = conditions(trace, asked.filters, ends)
     texts, bound = sql_of(rest)
     once = trace.path == STDIN
@@ -130,10 +116,10 @@ def over_time(
         if interval_ns is not None
         else SECOND
         if span is None
-        else round_interval(*span, columns)
+        else round_interval(*span, question.columns)
     )
     base, many = (
-        (0, columns)
+        (0, question.columns)
         if span is None
         else (span[0] // interval * interval, columns_of(*span, interval))
     )

@@ -61,9 +61,7 @@ export function HierarchyView({ spec }: { spec: GraphSpec }) {
 			<Crumbs root={root} path={path} onZoom={setPath} />
 			{spec.hierarchy === "icicle" ? <Icicle {...shown} /> : <Tree {...shown} />}
 			{flat.found && !flat.found.adds_up && (
-				<p class="quiet">
-					Some are parts of others, made of others, or averages: what stands side by side does not add up.
-				</p>
+				<p class="quiet">The values do not add up: some are parts of others, or averages.</p>
 			)}
 			{tree.found && tree.found.unnamed > 0 && (
 				<p class="quiet">{amount(tree.found.unnamed, unit)} of what has no known name are not in it.</p>

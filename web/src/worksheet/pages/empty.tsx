@@ -19,8 +19,8 @@ export function Empty() {
 		<div class="welcome">
 			<h2>{here?.live ? `What ${here.host || here.name} does right now` : `What ${here?.name ?? "this"} holds`}</h2>
 			<p>
-				Choose what to look at first. Then click a value beside a graph to see it alone in colour, right-click it to
-				look closer, and drag over a heat map to ask whose I/Os these are.
+				Choose a first statistic. Click a value next to a graph to highlight it; right-click it to break it down. Drag
+				over a heat map to list the processes, files and devices of its I/Os.
 			</p>
 			<div class="cards">
 				{offered.map((each) => (

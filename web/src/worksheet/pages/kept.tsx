@@ -97,7 +97,7 @@ export function KeptPage() {
 		<div class="page" ref={home}>
 			<h2>Kept statistics of {visible(recording)}</h2>
 			<p class="quiet">
-				Events are kept within the recording's budget; what stands here outlives them
+				Events are deleted beyond the recording's limits. These statistics are kept longer
 				{limits && `: ${TIERS.map(({ tier, name }) => `by the ${name} for ${stays(limits, tier)}`).join(", ")}`}.
 			</p>
 			{besides([problem, refusal]).map((words) => (

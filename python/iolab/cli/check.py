@@ -1,0 +1,112 @@
+"""`iolab check`: rules for changes, as a gate of CI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from .options import PATH, draw_bar, format_option, open_results
+from .output import tell_as
+
+if TYPE_CHECKING:
+    from ..api import Opened, OpenedSeveral
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+"""Arms of results that are checked against others."""
+
+EXIT_CODES = {"pass": 0, "fail": 6, "inconclusive": 7}
+
+
+@click.command("check")
+@click.argument("paths", metavar="RESULTS...", type=PATH, nargs=-1, required=True)
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="'METRIC >= CHANGE'",
+    help="A bound for the change of a metric: 'write.iops >= -5 %', 'read.clat.p99 <= +10 %', or "
+    "'write.iops within 5 %' for both directions; repeatable.",
+)
+@click.option(
+    "--against",
+    multiple=True,
+    type=PATH,
+    metavar="RESULTS",
+    help="Results of the baseline; repeatable. Default: the baseline variant of RESULTS.",
+)
+@click.option("--baseline", help="The variant that is the baseline. Default: the study's.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="FACTOR=LEVEL[,LEVEL]",
+    help="Check only these runs; repeatable.",
+)
+@click.option(
+    "--inconclusive",
+    type=click.Choice(["pass", "fail"]),
+    help="The exit code of an inconclusive rule. Default: a code of its own, 7.",
+)
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0.0001, 0.25),
+    default=0.05,
+    show_default=True,
+    help="Largest chance of a wrong pass, and of a wrong fail.",
+)
+@format_option("text", "json", "junit", "markdown")
+def command(
+    paths: tuple[Path, ...],
+    rules: tuple[str, ...],
+    against: tuple[Path, ...],
+    baseline: str | None,
+    where: tuple[str, ...],
+    inconclusive: Literal["pass", "fail"] | None,
+    alpha: float,
+    style: str,
+) -> int:
+    """Check the changes of every variant against the baseline, cell by cell.
+
+    A rule passes where a test shows for every cell that its bound is kept, fails where a test shows
+    for a cell that it is broken, and is inconclusive otherwise: more blocks are needed, and it says
+    how many. Exit codes: 0 all rules pass, 6 a rule fails, 7 none fails and one is inconclusive.
+
+    Several RESULTS, and those of --against, repeat their arm. They have to be measured in turn, in at
+    least 3 sessions of each arm: a single session is confounded with time and always inconclusive.
+    """
+    from ..compare.axes import parse_where
+    from ..compare.check import check
+    from ..compare.render.check import render_check
+    from ..compare.rules import parse_rule
+
+    parsed = [parse_rule(text) for text in rules]
+    results = _open(paths, against)
+    checked = check(
+        results.runs,
+        parsed,
+        baseline=baseline or results.baseline,
+        where=parse_where(where),
+        alpha=alpha,
+        notes=results.notes,
+    )
+    tell_as(style, render_check(checked, style, inconclusive=inconclusive or "inconclusive"))
+    outcome = checked.outcome
+    return EXIT_CODES[inconclusive if inconclusive and outcome == "inconclusive" else outcome]
+
+
+def _open(paths: tuple[Path, ...], against: tuple[Path, ...]) -> Opened | OpenedSeveral:
+    from ..api import OpenedSeveral
+    from ..errors import UsageError
+
+    if against:
+        names = [(BASELINE, str(path)) for path in against]
+        names += [(CANDIDATE, str(path)) for path in paths]
+        return OpenedSeveral((*against, *paths), names, progress=draw_bar)
+    if len(paths) > 1:
+        raise UsageError(
+            "several results have no baseline",
+            where="check",
+            hint="--against RESULTS names the results of the baseline",
+        )
+    return open_results(paths[0])

@@ -1,0 +1,254 @@
+"""Ledgers: files of JSON lines that only grow, each line with its checksum. Sealed segments, losses,
+marks, processes and files of kept statistics are listed in one each.
+
+A line that was torn by a kill, or changed since, costs only itself. A reader remembers what it
+read, and reads only the lines that were appended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ..files import (
+    EVIDENCE,
+    RefusedFileError,
+    open_for_writing,
+    open_regular,
+    read_regular,
+    refusal,
+)
+from ..untrusted_text import parsed
+from .base.layout import replacing, telling
+
+CRC = "crc32"
+"""The field that has the checksum of the others."""
+MOST_FILES = 4
+"""Files that are remembered unless more are asked for."""
+TAIL = 256
+"""Bytes before the new lines that must be as they were: else the file was rewritten."""
+BLOCK = 64 << 20
+"""Bytes that are read and parsed at a time."""
+LONGEST = 16 << 20
+"""Bytes that a line may have; a longer one is damaged."""
+
+Line = Mapping[str, Any]
+T = TypeVar("T")
+Adding = Callable[[T, Iterable[dict[str, Any] | None]], T]
+"""Content with more lines, None for a damaged one; the content before is not changed."""
+
+
+def checksum(data: Line) -> str:
+    """CRC-32 of an object in hexadecimal: of its JSON with sorted names."""
+    text = json.dumps(data, sort_keys=True)
+    if "\\ud" in text:
+        # as it will be read: halves of a pair, alone, become text that can be written again
+        text = json.dumps(parsed(text), sort_keys=True)
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def signed(data: Line) -> dict[str, Any]:
+    """An object with its checksum."""
+    return {**data, CRC: checksum(data)}
+
+
+def unsigned(data: Line) -> dict[str, Any]:
+    """An object without its checksum."""
+    return {name: value for name, value in data.items() if name != CRC}
+
+
+def holds(data: Line) -> bool:
+    """Whether an object's checksum is right. An object of an older iolab may have none, which is
+    right."""
+    return CRC not in data or bool(data[CRC] == checksum(unsigned(data)))
+
+
+def line_of(data: Line) -> str:
+    """A line as it is written, without its end."""
+    return json.dumps(signed(data), ensure_ascii=True, separators=(",", ":"))
+
+
+def objects(data: bytes) -> Iterator[dict[str, Any] | None]:
+    """The objects of lines, with their checksums, None for a damaged line. Names in them are
+    shared, as most lines have the same ones."""
+    for line in data.split(b"\n"):
+        if line.strip():
+            try:
+                value = parsed(line, shared=True)
+            except ValueError:
+                yield None
+                continue
+            yield value if isinstance(value, dict) and holds(value) else None
+
+
+def append_line(path: Path, data: Line, *, durable: bool = False) -> None:
+    """Append one line, and wait for the disk where it must be `durable`. A torn line that a kill
+    left is ended first, so it costs only itself. OSError where it can't be written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    line = line_of(data).encode() + b"\n"
+    with os.fdopen(open_for_writing(path, os.O_RDWR | os.O_APPEND | os.O_CREAT), "ab+") as file:
+        if file.tell() > 0:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                line = b"\n" + line
+        file.write(line)
+        file.flush()
+        if durable:
+            os.fsync(file.fileno())
+
+
+def rewrite(path: Path, lines: Iterable[Line]) -> None:
+    """Replace all lines; their checksums are made again. OSError where they can't be written."""
+    with replacing(path) as temporary:
+        temporary.write_text(
+            "".join(f"{line_of(unsigned(line))}\n" for line in lines), encoding="ascii"
+        )
+
+
+def set_aside(path: Path) -> None:
+    """Keep a damaged file as `NAME.damaged`: a refused one (see `files.refusal`) is renamed, any
+    other one is copied. OSError where it can't be read or written."""
+    aside = path.with_name(f"{path.name}.damaged")
+    if refusal(path):
+        path.rename(aside)
+        return
+    data = read_regular(path, limit=EVIDENCE)
+    with replacing(aside) as temporary:
+        temporary.write_bytes(data)
+
+
+@dataclass(frozen=True)
+class Contents(Generic[T]):
+    """A ledger as it was read. content: of its lines. size: in bytes, None where the file is
+    missing. refusal: why it was not opened (see `files.refusal`)."""
+
+    content: T
+    size: int | None = None
+    refusal: str = ""
+
+
+@dataclass(frozen=True)
+class _Read(Generic[T]):
+    """What was read. identity: of the file then; whole: bytes up to the end of the last whole line,
+    whose last ones are `tail`; content: of whole lines; shown: with the torn line after them."""
+
+    identity: tuple[int, int, int]
+    whole: int
+    tail: bytes
+    content: T
+    shown: T
+
+
+class Ledger(Generic[T]):
+    """Reads ledgers of one kind. Safe to use from several threads; contents are never changed."""
+
+    def __init__(self, empty: T, add: Adding[T], most: int = MOST_FILES) -> None:
+        """`empty`: content of a file without lines. `most`: files that are remembered, the latest
+        read ones."""
+        self._empty, self._add, self._most = empty, add, most
+        self._held: dict[Path, _Read[T]] = {}
+        self._guard = threading.Lock()
+
+    def content(self, path: Path) -> T:
+        """The content now; empty where the file is missing or refused. ResultsError where it can't
+        be read: it may not be empty then."""
+        return self.read(path).content
+
+    def read(self, path: Path) -> Contents[T]:
+        """The file now. Errors as of `content`."""
+        with telling(path, "read what it holds"), self._guard:
+            try:
+                file = open_regular(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return Contents(self._empty)
+            except RefusedFileError as error:
+                return Contents(self._empty, refusal=error.strerror or str(error))
+            with file:
+                status = _status(file.fileno())
+                if status[2] > EVIDENCE:
+                    return Contents(self._empty, status[2], refusal(path))
+                held = self._held.pop(path, None)
+                if held is None or held.identity != status:
+                    held = self._read(file, status, held)
+                self._held[path] = held
+                while len(self._held) > self._most:
+                    del self._held[next(iter(self._held))]
+                return Contents(held.shown, status[2])
+
+    def _read(self, file: Any, status: tuple[int, int, int], held: _Read[T] | None) -> _Read[T]:
+        before, begin, tail = self._empty, 0, b""
+        if held is not None and held.identity[0] == status[0] and status[2] > held.whole:
+            file.seek(held.whole - len(held.tail))
+            if file.read(len(held.tail)) == held.tail:
+                before, begin, tail = held.content, held.whole, held.tail
+        file.seek(begin)
+        total, rest = before, b""
+        while block := file.read(BLOCK):
+            data = rest + block
+            ends = data.rfind(b"\n") + 1
+            total = self._add(total, objects(data[:ends]))
+            tail, rest, begin = (tail + data[:ends])[-TAIL:], data[ends:], begin + ends
+            if len(rest) > LONGEST:
+                total = self._add(total, (None,))
+                tail, begin, rest = (tail + rest)[-TAIL:], begin + len(rest), b""
+        # a last line without an end is being written, or was torn: it counts if it is whole, and is
+        # read again
+        shown = self._add(total, objects(rest)) if rest.strip() else total
+        return _Read(status, begin, tail, total, shown)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Lines by number, the last one of a number holding; damaged: how many lines are damaged."""
+
+    lines: Mapping[int, Line] = field(default_factory=dict)
+    damaged: int = 0
+
+
+class NumberedLedger(Ledger[Numbered]):
+    """Lines by number."""
+
+    def __init__(self, number_of: Callable[[dict[str, Any]], int | None]) -> None:
+        """`number_of`: the number of a line, None where it has none and counts as damaged."""
+
+        def add(before: Numbered, more: Iterable[dict[str, Any] | None]) -> Numbered:
+            lines, damaged = dict(before.lines), before.damaged
+            for line in more:
+                number = None if line is None else number_of(line)
+                if line is None or number is None:
+                    damaged += 1
+                else:
+                    lines[number] = line
+            return Numbered(lines, damaged)
+
+        super().__init__(Numbered(), add)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Lines in their order, without their checksums; damaged: how many lines are damaged."""
+
+    lines: tuple[Line, ...] = ()
+    damaged: int = 0
+
+
+def _ordered(before: Ordered, more: Iterable[dict[str, Any] | None]) -> Ordered:
+    lines = list(more)
+    whole = [unsigned(line) for line in lines if line is not None]
+    return Ordered((*before.lines, *whole), before.damaged + len(lines) - len(whole))
+
+
+ORDERED = Ledger(Ordered(), _ordered)
+"""Marks and processes."""
+
+
+def _status(descriptor: int) -> tuple[int, int, int]:
+    """Inode, time of the last change, size of an open file."""
+    status = os.fstat(descriptor)
+    return status.st_ino, status.st_mtime_ns, status.st_size
