@@ -95,14 +95,11 @@ def test_what_the_probe_does_not_tell_is_lacking_and_said(
     assert set(found.breakdowns) == set(told)
     assert set(found.lacking) == set(CATALOGUE[name].breakdowns) - set(told)
     assert set(next(each for each in found.sources if each.source == source).fields) == set(told)
+    field, other = {"block": ("client", "nfs.ops"), "syscall": ("device", "io.ops")}[source]
     assert (
-        found.lacking["job"] == f"{source} events tell no job; app.ops does, where it was recorded"
+        found.lacking[field]
+        == f"{source} events tell no {field}; {other} does, where it was recorded"
     )
-    if source == "block":
-        assert (
-            found.lacking["client"]
-            == "block events tell no client; nfs.ops does, where it was recorded"
-        )
     assert all(found.lacking.values())
 
 
