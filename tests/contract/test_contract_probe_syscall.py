@@ -432,3 +432,52 @@ def test_every_call_of_a_load_is_there(fio: str, place: Path) -> None:
     # laying out a file ends with a sync that fio does not count
     assert job["sync"]["total_ios"] <= count["fsync"] <= job["sync"]["total_ios"] + 2
     assert {loss["loss_kind"] for loss in probe.of("loss")} <= {"unknown-name", "unpaired"}
+
+
+SERVER = """
+import os, socket, sys, threading
+def serve(connection, path):
+    connection.recv(1)
+    data = os.open(path, os.O_CREAT | os.O_RDWR)
+    worker = threading.Thread(target=lambda: os.pwrite(data, b'w' * 3000, 0))
+    worker.start(); worker.join()
+    os.pread(data, 2000, 0)
+    connection.send(b'x')
+    connection.recv(1)
+    os._exit(0)
+listener = socket.create_server(('', 445))
+for client, source in (('one', '10.7.0.7'), ('two', '10.7.0.8')):
+    if not os.fork():
+        with socket.create_connection(('10.7.0.1', 445), source_address=(source, 0)) as connection:
+            connection.send(b'x'); connection.recv(1)
+            import time; time.sleep(2)
+        os._exit(0)
+    connection, _ = listener.accept()
+    if not os.fork():
+        listener.close()
+        serve(connection, sys.argv[1] + '/' + client)
+    connection.close()
+for _ in range(4):
+    os.wait()
+os.pwrite(os.open(sys.argv[1] + '/own', os.O_CREAT | os.O_RDWR), b'o' * 1000, 0)
+"""
+NETWORK = "ip link set lo up; for n in 1 7 8; do ip address add 10.7.0.$n/32 dev lo; done; "
+
+
+@pytest.mark.tracing
+@pytest.mark.parametrize("name", ["smbd", "other"])
+def test_calls_of_samba_bear_their_client(place: Path, name: str) -> None:
+    """One process for each connection, and threads in it, as Samba has them."""
+    (place / name).symlink_to(Path(sys.executable).resolve())
+    (place / "server.py").write_text(SERVER)
+    command = f'{NETWORK} exec "{place}/{name}" -I -S "{place}/server.py" "{place}"'
+    serving = ["unshare", "--net", "sh", "-c", command]
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("a network namespace cannot be made here")
+    events, _ = recorded(lambda: subprocess.run(serving, check=True, timeout=PATIENCE))
+    expected = {"one": "10.7.0.7", "two": "10.7.0.8", "own": None}
+    for file, client in expected.items():
+        found = rows(events, file=str(place / file))
+        assert len(found) == (1 if file == "own" else 2)
+        assert {events["process"][row] for row in found} == {name}
+        assert {events["client"][row] for row in found} == {client if name == "smbd" else None}

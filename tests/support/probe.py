@@ -138,7 +138,7 @@ _NUMBERS = {
     "thread": "<u4",
     "latency_bucket": "<u2",
 }
-_NAMES = ("device", "process", "file", "mount", "error", "flags")
+_NAMES = ("device", "process", "file", "mount", "client", "error", "flags")
 
 
 def events_of(probe: Probe, source: str = "block") -> Events:

@@ -24,6 +24,7 @@ mod output;
 mod peers;
 mod rings;
 mod session;
+mod smb_clients;
 mod sock_diag;
 mod source;
 mod stop;

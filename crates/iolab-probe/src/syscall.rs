@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::fanotify::Watch;
 use crate::files::{command_of, Files};
 use crate::files_start;
+use crate::smb_clients::SmbClients;
 use crate::source::{Losses, Source, Tracepoint};
 use crate::syscall_record::Decoder;
 use iolab_core::frames::events::{Key, Row, Rows, NAMED};
@@ -25,6 +26,7 @@ pub struct SyscallSource {
     decoder: Decoder,
     tracker: Tracker,
     files: Files,
+    smb_clients: SmbClients,
     /// Numbers of the devices of the file systems asked for.
     asked: Option<Vec<u64>>,
     mounts: Vec<String>,
@@ -53,6 +55,7 @@ impl SyscallSource {
             decoder: Decoder::default(),
             tracker: Tracker::new(settings.excluded.iter().copied().chain([std::process::id()])),
             files: Files::new(asked.clone()),
+            smb_clients: SmbClients::default(),
             asked,
             mounts: settings.mounts.iter().map(|path| path.display().to_string()).collect(),
             watch: None,
@@ -73,9 +76,11 @@ impl SyscallSource {
                 eprintln!("iolab-probe: {words}");
             }
         }
-        let Self { tracker, files, epoch_ns, events, .. } = self;
+        let Self { tracker, files, smb_clients, epoch_ns, events, .. } = self;
         tracker.round(files, &mut |io| {
-            let keys = keys(io, rows);
+            let mut keys = keys(io, rows);
+            let client = smb_clients.client(io.pid, io.process);
+            keys[Key::Client as usize] = client.map(|address| rows.intern(Key::Client, address.to_string().as_bytes()));
             rows.push(&row(io, *epoch_ns, keys));
             *events += 1;
         });

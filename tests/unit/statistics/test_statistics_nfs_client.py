@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from iolab.recording.read.recording import Recording
+from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.answers.json_form import averaged
-from support.counters import NAN, disk, kept, same, series, stack
+from iolab.statistics.ask.query import query
+from iolab.statistics.kept import manage
+from support.counters import NAN, SECOND, START, disk, kept, same, series, stack
 
 FIELDS = (
     "ops",
@@ -106,3 +109,32 @@ def test_names_without_their_parts_are_no_crash(tmp_path: Path) -> None:
     found = stack(recording, "nfs.client.ops[procedure]", (0, 1))
     assert dict(zip(found.keys, found.totals, strict=True)) == {"c": 1, "": 3}
     assert found.total == 4
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nfs.client.ops",
+        "nfs.client.ops[server=beta][procedure]",
+        "nfs.client.bytes[mount]",
+        "nfs.client.latency[server]",
+        "nfs.client.errors[kind]",
+    ],
+)
+def test_roll_ups_answer_as_the_readings_do(tmp_path: Path, name: str) -> None:
+    recording = recorded(tmp_path)
+    manage.add(recording.path, [name], backfill=True)
+    recording = Recording(recording.path)
+    counted, rolled_up = (
+        query(recording, name, from_ns=START, until_ns=START + 2 * SECOND, kept=kept_too)
+        for kept_too in (False, True)
+    )
+    assert isinstance(counted, Series | Stack)
+    assert isinstance(rolled_up, Series | Stack)
+    assert rolled_up.total == counted.total
+    assert rolled_up.mean == pytest.approx(counted.mean)
+    if isinstance(counted, Stack) and isinstance(rolled_up, Stack):
+        assert (rolled_up.keys, rolled_up.totals) == (counted.keys, counted.totals)
+        assert rolled_up.averages == pytest.approx(counted.averages)
+    [table] = list((recording.path / "histograms").rglob("*.parquet"))[:1]
+    assert table.stat().st_size > 0

@@ -55,7 +55,7 @@ def test_counters_tell_their_own_fields_alone() -> None:
 
 FIELDS = {
     "block": "op device process pid thread error flags latency queue offset size",
-    "syscall": "op process file mount pid thread error flags latency offset size",
+    "syscall": "op process file mount client pid thread error flags latency offset size",
     "fio": "op job latency size",
 }
 """What the probe tells of an I/O, and what a log of fio without offsets does."""
@@ -95,9 +95,10 @@ def test_what_the_probe_does_not_tell_is_lacking_and_said(
     assert set(found.breakdowns) == set(told)
     assert set(found.lacking) == set(CATALOGUE[name].breakdowns) - set(told)
     assert set(next(each for each in found.sources if each.source == source).fields) == set(told)
+    field, other = {"block": ("client", "nfs.ops"), "syscall": ("device", "io.ops")}[source]
     assert (
-        found.lacking["client"]
-        == f"{source} events tell no client; nfs.ops does, where it was recorded"
+        found.lacking[field]
+        == f"{source} events tell no {field}; {other} does, where it was recorded"
     )
     assert all(found.lacking.values())
 

@@ -25,7 +25,7 @@ NAMED = 3
 def with_unrecorded_calls(
     answer: Answer, asked: Statistic, recording: Recording, of: Callable[[Statistic, str], Answer]
 ) -> Answer:
-    """The answer to a statistic of files with a note for the processes whose disk I/O is not in it.
+    """The answer to a statistic of files with a note that names the processes with such disk I/O.
 
     `of` answers another statistic from a source, for the same time. Threads of the kernel are left
     out: they do the I/O of others.

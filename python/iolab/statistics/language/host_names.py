@@ -15,7 +15,7 @@ from ...errors import UsageError
 from .names import Filter, Statistic
 
 FIELDS = ("client", "peer", "server")
-"""Fields whose values are addresses of hosts."""
+"""Fields with addresses of hosts."""
 VARIABLE = "IOLAB_NAMES"
 """Names the user's table."""
 HOSTS = Path("/etc/hosts")
@@ -43,7 +43,7 @@ class HostNames:
         return [self.label(field or "", value) for value in values]
 
     def filters(self, filters: Iterable[Filter]) -> tuple[Filter, ...]:
-        """The conditions by address: a name stands for all its addresses."""
+        """The conditions by address: a name means all its addresses."""
         return tuple(
             replace(
                 condition,

@@ -18,7 +18,7 @@ _CALLS = ("op", "process", "pid", "thread", "error", "flags", "latency", "offset
 
 _RECORDED = {
     "block": (*_CALLS, "device", "queue"),
-    "syscall": (*_CALLS, "file", "mount"),
+    "syscall": (*_CALLS, "file", "mount", "client"),
     "nfs": (
         "op",
         "procedure",

@@ -1,0 +1,186 @@
+//! Clients of Samba: it has one process for each connection, and the other end of that process's socket is the client.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Name of the server's processes.
+const PROCESS: &[u8] = b"smbd";
+/// Ports of SMB: direct, and over NetBIOS.
+const PORTS: [u16; 2] = [445, 139];
+/// Processes that are known; with more, all are looked up again.
+const MOST: usize = 1 << 14;
+/// Descriptors of a process that are looked at.
+const DESCRIPTORS: usize = 1 << 14;
+/// A process number may belong to another process after this time.
+const FRESH: Duration = Duration::from_secs(10);
+/// State of an established connection in /proc/net/tcp.
+const ESTABLISHED: &str = "01";
+
+/// Clients by process number.
+#[derive(Debug)]
+pub struct SmbClients {
+    proc: PathBuf,
+    known: HashMap<u32, (Option<IpAddr>, Instant)>,
+}
+
+impl Default for SmbClients {
+    fn default() -> Self {
+        Self { proc: "/proc".into(), known: HashMap::new() }
+    }
+}
+
+impl SmbClients {
+    /// The client that a process serves; none where it is no such process, serves nobody, or ended before it was looked up.
+    pub fn client(&mut self, pid: u32, process: &[u8]) -> Option<IpAddr> {
+        if process != PROCESS {
+            return None;
+        }
+        let known = self.known.get(&pid).copied();
+        if let Some((client, looked)) = known {
+            if looked.elapsed() < FRESH {
+                return client;
+            }
+        }
+        // calls of a process that has ended are still to come
+        let ended = known.and_then(|(client, _)| client);
+        let client = look(&self.proc.join(pid.to_string())).unwrap_or(ended);
+        if self.known.len() >= MOST {
+            self.known.clear();
+        }
+        self.known.insert(pid, (client, Instant::now()));
+        client
+    }
+}
+
+/// The one address at the other end of a process's connections to the ports of SMB, if any; none where the process has ended.
+fn look(process: &Path) -> Option<Option<IpAddr>> {
+    let links = std::fs::read_dir(process.join("fd")).ok()?.flatten().take(DESCRIPTORS);
+    let inodes: HashSet<u64> = links
+        .filter_map(|entry| {
+            let link = std::fs::read_link(entry.path()).ok()?;
+            link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        })
+        .collect();
+    let mut peers = HashSet::new();
+    for name in ["net/tcp", "net/tcp6"] {
+        let text = std::fs::read_to_string(process.join(name)).unwrap_or_default();
+        peers.extend(text.lines().filter_map(|line| peer(line, &inodes)));
+    }
+    // several connections of one process (multichannel) may come from several addresses: which of them is not known
+    let mut peers = peers.into_iter();
+    Some(peers.next().filter(|_| peers.next().is_none()))
+}
+
+/// The other end in a line of /proc/net/tcp or tcp6, where it is an SMB connection with one of these inodes.
+fn peer(line: &str, inodes: &HashSet<u64>) -> Option<IpAddr> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, local, remote, state, _, _, _, _, _, inode, ..] = words[..] else { return None };
+    if state != ESTABLISHED || !inodes.contains(&inode.parse().ok()?) {
+        return None;
+    }
+    let (_, port) = address(local)?;
+    PORTS.contains(&port).then(|| address(remote)).flatten().map(|(address, _)| address)
+}
+
+/// `0100007F:01BD`: 32-bit words in the order of this machine's bytes, and the port.
+fn address(text: &str) -> Option<(IpAddr, u16)> {
+    let (words, port) = text.split_once(':')?;
+    if !words.is_ascii() || !matches!(words.len(), 8 | 32) {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(16);
+    for place in (0..words.len()).step_by(8) {
+        bytes.extend(u32::from_str_radix(&words[place..place + 8], 16).ok()?.to_ne_bytes());
+    }
+    let address = match <[u8; 4]>::try_from(&bytes[..]) {
+        Ok(bytes) => IpAddr::V4(Ipv4Addr::from(bytes)),
+        Err(_) => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[..]).ok()?)).to_canonical(),
+    };
+    Some((address, u16::from_str_radix(port, 16).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEAD: &str =
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+
+    fn word(bytes: [u8; 4]) -> String {
+        format!("{:08X}", u32::from_ne_bytes(bytes))
+    }
+
+    fn line(local: &str, remote: &str, state: &str, inode: u64) -> String {
+        format!(
+            "   0: {local} {remote} {state} 00000000:00000000 00:00000000 00000000     0        0 {inode} 1 0 100\n"
+        )
+    }
+
+    fn place(name: &str, files: &[(&str, String)], sockets: &[u64]) -> SmbClients {
+        let proc = std::env::temp_dir().join(format!("iolab-smb-{name}-{}", std::process::id()));
+        let process = proc.join("7");
+        std::fs::create_dir_all(process.join("fd")).unwrap();
+        std::fs::create_dir_all(process.join("net")).unwrap();
+        for (name, text) in files {
+            std::fs::write(process.join(name), format!("{HEAD}{text}")).unwrap();
+        }
+        for (number, inode) in sockets.iter().enumerate() {
+            std::os::unix::fs::symlink(format!("socket:[{inode}]"), process.join(format!("fd/{number}"))).unwrap();
+        }
+        std::os::unix::fs::symlink("/dev/null", process.join("fd/99")).unwrap();
+        SmbClients { proc, known: HashMap::new() }
+    }
+
+    #[test]
+    fn the_client_is_at_the_other_end_of_the_socket() {
+        let (here, there) = (format!("{}:01BD", word([10, 0, 0, 1])), format!("{}:C350", word([10, 0, 0, 7])));
+        let other = format!("{}:C351", word([10, 0, 0, 8]));
+        let text = [
+            line(&here, &format!("{}:0000", word([0; 4])), "0A", 50),
+            line(&here, &other, "01", 51),
+            line(&here, &there, "01", 52),
+            // to a domain controller
+            line(&other, &format!("{}:0185", word([10, 0, 0, 9])), "01", 53),
+        ];
+        let mut clients = place("v4", &[("net/tcp", text.concat())], &[50, 52, 53]);
+        assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
+        assert_eq!(clients.client(7, b"fio"), None);
+        assert_eq!(clients.client(8, b"smbd"), None);
+        // its calls are still to come when it has ended
+        std::fs::remove_dir_all(&clients.proc).unwrap();
+        assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
+        clients.known.get_mut(&7).unwrap().1 = Instant::now().checked_sub(FRESH).unwrap();
+        assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
+        // another process has the number
+        let mut clients = SmbClients { known: clients.known, ..place("v4", &[("net/tcp", String::new())], &[50]) };
+        clients.known.get_mut(&7).unwrap().1 = Instant::now().checked_sub(FRESH).unwrap();
+        assert_eq!(clients.client(7, b"smbd"), None);
+        std::fs::remove_dir_all(&clients.proc).unwrap();
+    }
+
+    #[test]
+    fn ipv4_within_ipv6_and_several_clients() {
+        let mapped = format!("{}{}{}{}", word([0; 4]), word([0; 4]), word([0, 0, 0xff, 0xff]), word([10, 0, 0, 7]));
+        let real = format!("{}{}{}{}", word([0xfd, 0, 0, 0]), word([0; 4]), word([0; 4]), word([0, 0, 0, 7]));
+        let text = line(&format!("{mapped}:01BD"), &format!("{mapped}:C350"), "01", 1);
+        let mut clients = place("mapped", &[("net/tcp6", text.clone())], &[1, 2]);
+        assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
+        std::fs::remove_dir_all(&clients.proc).unwrap();
+        let both = text + &line(&format!("{real}:01BD"), &format!("{real}:C350"), "01", 2);
+        let mut clients = place("both", &[("net/tcp6", both)], &[1, 2]);
+        assert_eq!(clients.client(7, b"smbd"), None);
+        std::fs::remove_dir_all(&clients.proc).unwrap();
+        assert_eq!(address(&format!("{real}:008B")), Some(("fd00::7".parse().unwrap(), 139)));
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_read(text in "([0-9A-F]{8}:|[0-9A-F]{32}:|01BD|01| |é|[^\n]){0,24}") {
+            peer(&text, &HashSet::from([1]));
+            address(&text);
+        }
+    }
+}
