@@ -221,7 +221,6 @@ DOCUMENTS = {
     "rig": "docs/guides/rigs.md",
     "catalog": "docs/reference/glossary.md",
     "archive": "docs/guides/archive.md",
-    "check": "docs/method/check.md",
 }
 """Command to the document that describes it, as `iolab catalog documents` names it."""
 
