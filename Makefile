@@ -176,7 +176,7 @@ release: test-wheel ## Publish dist/ as the release of TAG=v... on the forge (gh
 	gh release create $(TAG) dist/* --verify-tag --title "iolab $(TAG)" --notes "See CHANGELOG.md"
 
 .PHONY: check
-check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome, prose
+check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome, prose, licence lines
 	$(GATE) check
 
 .PHONY: generate

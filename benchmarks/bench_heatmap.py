@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trace to histograms: fio latency logs of 20 million lines against `wc -l`, and against a
 straightforward script.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history of a thousand studies of 200 cells: how long its answers take, and one more result.
 
 The index is written from values with known changes; results directories do not exist.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Import and report of the 352 runs of ZFS on Linux #6566 against the least that any reader must do
 with them."""
 

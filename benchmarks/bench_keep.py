@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a kept by-latency statistic takes on disk and how fast a day of it opens: 86,400 s at 2,000
 I/Os a second, of three kinds of load.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What recording and following cost together: 100 thousand reads a second offered to a device in
 memory, bare and recorded with four statistics kept and followed over the service's stream, in
 alternating pairs.

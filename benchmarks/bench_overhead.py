@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study of 24 runs of two seconds against the same fio jobs in a bare loop on files laid out
 beforehand.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps of a recording of 100 million events, and a fio log against DuckDB's CSV reader.
 
 The recording (0.9 GB) and the log are made in a temporary directory and removed. Page cache warm.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What recording every I/O costs: a loop device in memory under io_uring reads, with and without
 `iolab record`, in alternating pairs.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings: bytes an I/O, speed of appending and sealing, speed and memory of importing a large
 trace.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An hour of recording with ten statistics kept: 10 thousand I/Os a second, and a kill -9 of the
 probe, the recorder and the service.
 

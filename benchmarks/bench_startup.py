@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab --help` against a bare interpreter: what the command line costs before it does anything."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheet in Chromium: frames a second while 3,600 columns are dragged and while four graphs
 are live, and how long a day takes.
 

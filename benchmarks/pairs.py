@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timing of two things in turn, A B A B, so that a drifting machine hurts both alike."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What benchmarks of recording share: a block device in memory, fio's load on it, the recorder and
 its probe as processes, a service."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cargo.lock from `crates.lock`, and back.
 
 `crates.lock` is committed: a line per crate with its name, version, SHA-256 and the crates that it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`make dist`: an sdist, wheels of it, their SBOM and checksums, in dist/.
 
 Wheels are built from the unpacked sdist, so that it is whole. The extension is linked by zig

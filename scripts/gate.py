@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate: run every step, then print one table and one list of all failures.
 
     gate.py GROUP...        check, test, wheel, rig, all
@@ -108,6 +109,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
             check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
             check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
             check("prose", str(BIN / "python"), "scripts/prose.py"),
+            check("licence", str(BIN / "python"), "scripts/spdx.py"),
             check("rustfmt", "cargo", "fmt", "--check"),
             check("web-check", *NPM, "check"),
             check(

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renew everything that is generated and committed (`make generate`): JSON Schemas, the page's
 TypeScript types, the glossary.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of guides that are made from results: conditions, verdicts, tables as iolab prints
 them, charts, maps."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renew the guides that are made of measurements: run their studies, write their reports and
 pictures, fill in their figures.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the manual pages of iolab, from the commands themselves, into build/man (`make man`).
 
 One page for iolab and one for each command; a command with subcommands describes them in its page.

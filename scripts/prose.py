@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check the prose of the project: private words and long sentences, in documentation, Python and
 the pages.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bill of materials of a release as CycloneDX 1.6 (JSON): what a wheel holds and what it asks
 pip for. From the committed locks.
 

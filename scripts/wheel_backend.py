@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The build backend (PEP 517): maturin, and everything of iolab that is no Python.
 
 A wheel holds the extension, the probe (static), the built pages, rigs, studies, published tables,

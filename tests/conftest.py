@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What all tests share: where data of others lies, and results made from published tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab: a storage performance laboratory.
 
 import iolab

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m iolab`: the command line of this interpreter's iolab."""
 
 from .cli.main import main

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Native core; built from crates/iolab-py."""
 
 from collections.abc import Iterator

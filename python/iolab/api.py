@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab.open`: results, recordings and traces in a notebook or script, with the same numbers and
 charts as the command line."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time as something handed in, so that whatever waits can be tested without waiting."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the documents that are written for pages have in common."""
 
 from __future__ import annotations

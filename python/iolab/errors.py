@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can go wrong through no fault of iolab: one tree of errors, each with a way out.
 
 An error says what happened, where (a file with its line, a run) and what to do. `cli` alone turns

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files in directories that other users may own: read with a bound and without waiting, replaced
 atomically, never written through a link.
 

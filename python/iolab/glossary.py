@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The terms of iolab, each with one meaning: `iolab catalog glossary` and
 `docs/reference/glossary.md` print them.
 

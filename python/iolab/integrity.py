@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether files are still what was written: digests, and the findings of a check.
 
 Both results and recordings are checked into the same values, which `iolab verify` prints.

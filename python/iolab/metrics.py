@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is measured: the one registry of metrics with unit, direction, how values pool, and how arms
 are compared.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one door to everything that can be plugged in: targets, workloads, sources, counter sets,
 hosts, formats, gates, renderers.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units: everything is stored in seconds, bytes, per second or a plain share; a reader's unit is
 chosen when shown.
 

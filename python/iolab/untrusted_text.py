@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text from other people's files, which may contain anything, escaped for where it is written: UTF-8,
 a terminal, JSON, HTML and XML, Markdown.
 

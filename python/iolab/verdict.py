@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a number can be trusted: a level with its reasons, which travels with the number
 everywhere."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab.open`: the same numbers as the command line, and charts that show in a notebook."""
 
 from __future__ import annotations

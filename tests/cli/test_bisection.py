@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The step of `git bisect run` as docs/guides/ci.md has it, on a repository with a known change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab archive`: push, list, status and fetch, as the guide shows them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab check`: exit codes, formats and mistakes."""
 
 from __future__ import annotations

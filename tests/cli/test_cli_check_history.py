@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab check --history`: a new result against the level since the last change."""
 
 from __future__ import annotations

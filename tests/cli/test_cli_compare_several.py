@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab compare A B`: results directories as arms, and mistakes with them as one line each."""
 
 from __future__ import annotations

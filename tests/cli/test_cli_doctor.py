@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab doctor` and `iolab record --clean`: what this machine can do, and what dead recorders left
 on it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mistakes of users, one clear line each, with the exit code that commands.md promises."""
 
 from __future__ import annotations

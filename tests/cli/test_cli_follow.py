@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab query --follow` as a user runs it: beside a writer, ended by Ctrl-C, by the recording's
 end, by its reader."""
 

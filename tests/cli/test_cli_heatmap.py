@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab heatmap` and `iolab show TRACE` as a user types them, and every mistake as one line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Help that can be followed: examples that the parsers accept, corrections of names, and the right
 command for a file."""
 

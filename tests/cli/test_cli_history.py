@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab history`: results over time, and since when they changed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab import` and the commands that take fio's files as they are: what a stranger sees."""
 
 from __future__ import annotations

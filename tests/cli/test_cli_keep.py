@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab keep` on a recording at rest, and on one that is being made by `iolab record` with a probe
 that runs anywhere."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab keep limits`: shown, set, refused; and taken up by the recorder that is running."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`compare --knee` on published curves."""
 
 from __future__ import annotations

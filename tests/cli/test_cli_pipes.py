@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is printed goes through pipes: a reader that has seen enough is no failure, whichever
 command prints."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results held beside a published table, from the command line: in the text, in JSON, and in the
 report."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab query`, and `iolab heatmap` of recordings, as a user types them, and every mistake as one
 line."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab record`, with a probe that runs anywhere: what it tells, leaves and returns, and what a
 kill leaves."""
 

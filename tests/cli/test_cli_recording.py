@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab import TRACE... -o DIR` and `iolab show DIR` as a user types them, and every mistake as
 one line."""
 

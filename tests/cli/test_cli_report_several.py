@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab report A B` and `iolab.open("a", "b")`: several results directories as arms."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab run`: its flags, the plan it prints, and what it asks before it runs a study's commands."""
 
 from __future__ import annotations

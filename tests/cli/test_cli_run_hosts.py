@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab run --resume` goes on where a study was begun: on its one host, or on all of several, and
 never on another unnoticed."""
 

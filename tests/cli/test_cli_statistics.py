@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab catalog statistics` and `iolab query --who`, and counters in every style, as a user types
 them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a terminal gets of names that others chose: text, and nothing that it obeys."""
 
 from __future__ import annotations

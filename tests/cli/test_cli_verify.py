@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab verify` on recordings: what it finds, what it repairs, what it exits with."""
 
 from __future__ import annotations

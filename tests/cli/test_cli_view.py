@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab view` and `iolab live` as a user starts and ends them."""
 
 from __future__ import annotations

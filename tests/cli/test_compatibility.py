@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What 0.1.0 wrote opens, with the numbers that 0.1.0 printed; what a newer version writes is
 refused in a line.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands in `console` blocks of README and guides, run as written; output shown must be output
 seen."""
 

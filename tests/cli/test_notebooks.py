@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The notebooks of `examples/notebooks` in a real kernel: every cell runs, and what it ends with is
 shown as a picture, a table or a chart."""
 

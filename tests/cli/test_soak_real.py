@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The soak of `benchmarks/bench_soak.py` in short: everything killed once, nothing lost but what
 the gaps show."""
 

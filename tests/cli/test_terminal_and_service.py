@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The terminal and the service give the same numbers for the same name: every statistic of the
 catalogue, by every field."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What contract tests share: a far side for hosts that are elsewhere."""
 
 from __future__ import annotations

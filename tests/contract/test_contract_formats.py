@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every format must do: recognise its own files alone, read them, and refuse damaged ones with
 a FormatError."""
 

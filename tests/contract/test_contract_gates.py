@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every gate must do: judge whatever evidence there is without raising, and give reasons that
 can be stored and read."""
 

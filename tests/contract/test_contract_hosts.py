@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every host must do, the one in memory as well as the real one: else tests with the fake
 would prove nothing."""
 

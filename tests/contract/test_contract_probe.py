@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the probe must do: every I/O once, losses counted, nothing left behind, one clear line where
 it cannot work."""
 

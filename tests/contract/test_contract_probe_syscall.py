@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the source of system calls must do: the right file, process and offset for every call, or
 none; nothing invented."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What TCP connections moved, as the probe counts it: to the byte, though connections come and go
 between two readings."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where tracefs is not mounted, the probe mounts it for itself alone; instances of dead probes are
 removed, those of others never."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real Prometheus scrapes /metrics, as text and as protobuf with native histograms: what its API
 then says is what was recorded."""
 

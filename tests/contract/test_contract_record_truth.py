@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is recorded is what happened: against fio I/O by I/O, against the kernel's own counters by
 class, and who did it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recorder with the real probe: whole recordings, and nothing left behind whoever is killed,
 and how often.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every renderer must do: write any comparison, an empty one and one with hostile names among
 them, as text that ends with a line."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every source must do: start, be polled, stop, count what it got and lost, and leave a file
 that a format reads."""
 

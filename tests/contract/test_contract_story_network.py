@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Four clients read from one server, and one of them is slow: found by what each peer gets,
 explained by its rate."""
 

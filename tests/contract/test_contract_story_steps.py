@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A load that doubles step by step: a staircase in what the load generator saw, and every one of
 its I/Os in the latency map below."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every target must do: make what it needs, remove what it made, say what it is."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every workload must do: say what it needs and does, and make a job of it, without doing
 anything yet."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests on a running rig. `make rig-test` builds it, starts it, names it in IOLAB_TEST_RIG, and
 takes it down."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real OpenZFS on the rig: pools from their making to their end, two builds compared, and what goes
 wrong."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recording the rig from here: its block layer and its system calls, on a kernel of another age,
 and files of OpenZFS by name."""
 

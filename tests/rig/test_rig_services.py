@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File services of the rig: what clients of its NFS server count themselves, and what is recorded
 of it on both sides."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every source of OpenZFS alive on a real pool, under both builds, and what becomes of what it
 wrote."""
 

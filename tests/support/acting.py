@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine in memory with a disk and a fio that works, for tests of the runner: no fio is needed
 and no time passes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the service that a page shows answers, as numbers."""
 
 from __future__ import annotations

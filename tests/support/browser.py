@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is asked of a page in a browser: again and again until it holds, for what a key or a click
 brings comes later than they do."""
 

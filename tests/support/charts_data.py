@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparisons made by hand for the tests of charts: the published #447 tables, and repetitions with
 intervals."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Looking into specifications: rows by kind, layers, scales; and whether altair takes the whole."""
 
 from __future__ import annotations

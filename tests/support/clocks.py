@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine's clock that somebody sets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings of counter readings, and what tests ask of them."""
 
 from __future__ import annotations

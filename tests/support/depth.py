@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much a test does: a sample in the gate, all of it in `make test-all`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loop devices for tests that need real block devices, and whether this machine can have them."""
 
 from __future__ import annotations

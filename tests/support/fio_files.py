@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio results written by hand, healthy until told otherwise."""
 
 from __future__ import annotations

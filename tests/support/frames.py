@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames as the probe writes them, and a probe that runs anywhere: `python frames.py SCRIPT.json
 [probe's arguments]`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a user does on the worksheet, in the words of its guides."""
 
 from __future__ import annotations

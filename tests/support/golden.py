@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Full texts in tests/golden/NAME.txt. `make golden` renews them; the diff in git shows what changed.
 
 A test that is not parametrized owns its file. The cases of a parametrized test share one file, with

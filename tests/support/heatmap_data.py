@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts made by hand, for tests of what draws them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings in which statistics are kept: hours of I/O in little time, whose events can be made to
 go."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A probe that makes its frames up (see `support.frames`), in the place of the one that runs as
 root; and `iolab record` with it."""
 

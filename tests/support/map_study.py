@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results with recordings, made run by run, for tests of the report's maps."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings with every kind of file, what is asked of them, and files of them that are changed,
 cut or deleted.
 

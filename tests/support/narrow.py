@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values without None, for tests that know there is one."""
 
 from __future__ import annotations

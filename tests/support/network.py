@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A network of its own for tests: a server and its clients, each in a network namespace, joined by
 a bridge; one link may be slow."""
 

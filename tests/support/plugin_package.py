@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An installed package with plugins, as pip would leave it: a module, and metadata with entry
 points."""
 

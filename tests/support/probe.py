@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe at work in a test: its frames, read back."""
 
 from __future__ import annotations

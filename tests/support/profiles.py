@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results with profiles, without perf: run directories as a study leaves them."""
 
 from __future__ import annotations

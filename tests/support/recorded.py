@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab record` for tests that look at what it recorded: a loop device in memory, a file system on
 one, and the recording of a command."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recorder's surroundings in memory: a probe that says what a test wants by the clock, a writer
 that remembers, a listener."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events and recordings made for tests: random batches with every column, and a writer to kill."""
 
 from __future__ import annotations

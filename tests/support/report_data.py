@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hand-made results for the report's tests: any shape of study, without a file behind it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of two arms that were measured in turn, a week each."""
 
 from __future__ import annotations

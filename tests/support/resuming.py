@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests of studies that are gone on with share: how one is stopped, and what holds of it at
 the end."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs made by hand, for comparisons without files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The service on a socket of its own, and a recording for it."""
 
 from __future__ import annotations

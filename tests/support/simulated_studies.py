@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Studies whose truth is known: what the comparison's rates and coverages are measured on.
 
 Run as a program it prints the tables of docs/method/comparison.md: `python

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An sshd of the tests' own: on loopback, with keys of its own, ended by its pid. It leads back to
 this very machine."""
 

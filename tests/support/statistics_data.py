@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events as traces and as recordings: the same I/Os on both roads."""
 
 from __future__ import annotations

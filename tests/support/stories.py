@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stories of the guides: their own commands run as they stand there, and the worksheet opened
 on what these recorded."""
 

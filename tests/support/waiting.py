@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for what other processes do: as long as a busy machine takes, and no longer than it
 takes."""
 

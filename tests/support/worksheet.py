@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheet in a browser, as a user handles it."""
 
 from __future__ import annotations

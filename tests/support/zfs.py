@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine in memory with ZFS: pools, file systems and builds as far as the target asks for them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenZFS on the machine in memory: its counters, and a shell whose zpool speaks once a second."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Debian's Chromium, headless and without a network, for pages built from this tree; and a
 worksheet in it."""
 

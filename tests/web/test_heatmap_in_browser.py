@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of heat maps in Chromium: drawn, hovered, marked, zoomed, light and dark, without a
 network."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report's heat maps in Chromium: side by side on one scale, chosen by cell, repetition and y,
 marked, by keyboard, light and dark."""
 

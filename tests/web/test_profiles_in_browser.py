@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flame graphs in the report: found, walked, zoomed and compared in Chromium, without a network."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report as a reader meets it: opened from disk in Chromium, without a network."""
 
 from __future__ import annotations

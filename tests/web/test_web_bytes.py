@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A map of bytes in the worksheet: its sum, the pointer, the list, whose the bytes are, keys in
 colour, two times; no percentiles."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Graphs of the worksheet in Chromium: values chosen and drilled into, maps cropped, zoomed, marked
 and asked, with and without pointer."""
 

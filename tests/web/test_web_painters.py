@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How graphs of the worksheet are painted: what was not recorded, what does not add up, maps as
 lines, two times, parts of a tree."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the worksheet asks for in Chromium: maps in binary, percentiles where they are shown, a
 marked part within what is shown."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stories of the guides: loads of which is known what they do, made by the guides' own commands,
 recorded, and found on the worksheet."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheet in Chromium: begun with two clicks, graphs added, arranged and moved in time, all
 of it in the address, by keyboard too."""
 

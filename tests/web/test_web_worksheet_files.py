@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What leaves the worksheet in Chromium and comes back: saved sheets, CSV, PNG, a file without a
 service, and a service that goes away."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of what is kept, in Chromium: its limits as they are and as they are set, and what is
 dropped by age."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of the worksheet in Chromium: heard from the first picture on, as fast as they come, and all
 of them in the help."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheet over `iolab live` in Chromium, as one story: a load that fio makes appears, is
 drilled into, and leaves the page again."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the worksheet looks in Chromium: light, dark, narrow and large, to those who do not see it,
 and how much of it is sent."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheet in Chromium on narrow pages: all of it can be read and reached, and nothing but
 tables scrolls sideways."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wheel of `make dist`, installed outside the clone where there is neither compiler nor Node:
 every command works there."""
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
 import { h, render } from "preact";
 import type { HeatMapPage } from "./generated/heatmap";

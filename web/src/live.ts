@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { h, render } from "preact";
 import type { ThemeColours } from "./generated/maps";
 import { page } from "./heatmap/state";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { h, render } from "preact";
 import type { Payload } from "./generated/report";
 import { embedded } from "./lib/decode";

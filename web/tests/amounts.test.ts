@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { paintLegend } from "../src/canvas/legend";
 import { UNITS } from "../src/canvas/ticks";

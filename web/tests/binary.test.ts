@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { decodeHeat } from "../src/api/binary";
 import { fill, geometry } from "../src/canvas/cells";

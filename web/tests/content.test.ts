@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { Refusal } from "../src/api/question";
 import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/api/worksheet";

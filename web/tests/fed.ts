@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { vi } from "vitest";
 import { refusal, unreachable } from "../src/api/answer-cache";
 import { feed } from "../src/api/feed";

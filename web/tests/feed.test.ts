@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { unreachable } from "../src/api/answer-cache";
 import { address, ask } from "../src/api/client";

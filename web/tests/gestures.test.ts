@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { EMPTY, graphOf, hover, SECOND, sheet } from "../src/api/worksheet";
 import { Numbers } from "../src/canvas/numbers";

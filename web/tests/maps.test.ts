@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import type { HeatMapCounts } from "../src/generated/maps";
 import type { CellMaps, MapCell, RunMap } from "../src/generated/report";

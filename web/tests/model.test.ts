@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { tooltipText } from "../src/canvas/tooltip";
 import type { Dataset, RunTable } from "../src/generated/report";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { unreachable } from "../src/api/answer-cache";
 import { ask } from "../src/api/client";

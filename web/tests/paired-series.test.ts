@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { graphOf } from "../src/api/worksheet";
 import { numberTicks } from "../src/canvas/numbers";

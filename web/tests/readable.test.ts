@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { AGAIN } from "../src/api/client";
 import { feed, problemOf } from "../src/api/feed";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { catalogue, EMPTY, graphOf, recordings, refused, SECOND, sheet, type Worksheet } from "../src/api/worksheet";
 import { show } from "../src/worksheet/session";

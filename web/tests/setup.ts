@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gate tries the same examples in every run; at full depth they are random.
 import fc from "fast-check";
 

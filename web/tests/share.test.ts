@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ask, asked, waiting } from "../src/api/client";
 import { wordsOf } from "../src/api/feed";

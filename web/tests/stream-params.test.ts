@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { refusal, unreachable } from "../src/api/answer-cache";
 import { answerOf, problemOf, wordsOf } from "../src/api/feed";

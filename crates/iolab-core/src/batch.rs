@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events as columns, for those who keep them.
 
 use crate::event::{Event, Sink, DIMENSIONS};

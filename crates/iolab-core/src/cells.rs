@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counts by column (interval of time) and bucket, in little memory whatever the span.
 //!
 //! Time mostly runs forward, so a few columns are open as dense rows; a column that is left is put aside as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Checksums of whole files.
 
 use std::fs::File;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of Linux error numbers, as programs and manuals spell them.
 
 /// Numbers and names that storage and file calls give; the numbers are those of x86, arm, riscv, power and s390.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a user is told when a trace cannot be read: one line.
 
 /// A trace that cannot be read as asked, with the reason in one line.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! One I/O, as every reader yields it.
 
 /// What an I/O did.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which events are asked for: equality of names, ranges of numbers.
 
 use crate::error::TraceError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! fio's json+ latency bins, taken over onto the grid.
 //!
 //! fio keys a bin by a value inside it, in nanoseconds: the middle of the bucket from fio 2.99 on, which

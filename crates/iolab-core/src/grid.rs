@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The one log-linear grid on which every histogram of iolab lives.
 //!
 //! Values below `2^bits` have a bucket each; above, every octave is divided into `2^bits` equal buckets. This is

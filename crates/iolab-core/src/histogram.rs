@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counts on the grid: adding, merging and coarsening, all exact.
 
 use crate::grid::{self, Grid};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A trace's bytes: from a file or standard input, gzip, xz and zstd undone on the way.
 
 use crate::error::TraceError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What was not read, counted: nothing is lost silently.
 
 /// Why a line was not read.

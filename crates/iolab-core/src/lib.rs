@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The loops of iolab over bytes and events. No Python, no privilege, no study in here.
 //!
 //! Bytes become events in `readers`, one file per format; `scan` drives a reader over a file, on several threads where

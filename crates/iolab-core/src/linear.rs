@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Equal buckets, for offsets: a width that is a power of two, cut at whole multiples of it, so that making buckets twice
 //! as wide is exact.
 

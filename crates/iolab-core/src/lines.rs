@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Text in blocks that end at line ends.
 
 use crate::input::is_damage;

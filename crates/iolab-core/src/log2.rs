@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Power-of-two histograms (`zpool iostat -w` and the kernel tools: entry n counts values in [2^n, 2^(n+1))), taken over
 //! onto the grid of 0 bits without losing a count.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names (devices, processes, files, jobs, clients) as small numbers, with a limit so that memory stays flat.
 
 use crate::event::{Dimension, DIMENSIONS};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Numbers in text, quickly and exactly.
 
 /// The digits at `at`: their value and where they end. `None` where no digit stands, or the value needs more than 64 bits.

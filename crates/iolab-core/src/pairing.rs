@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Start and completion of an I/O become its latency.
 //!
 //! Starts wait by device, sector and operation. Two kinds are kept: when a request was queued (by whom) and when it was

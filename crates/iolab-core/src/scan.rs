@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Driving a trace through a sink: on several threads where its lines are independent, in order elsewhere.
 //!
 //! Threads take blocks of a file in turn. A block's lines are those that begin in it, so the last one is read beyond its end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a trace holds, counted in one pass.
 
 use crate::event::{Dimension, Event, Op, Sink, DIMENSIONS};

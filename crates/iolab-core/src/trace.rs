@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A trace: which format, which reader, and its events block by block.
 
 use crate::error::TraceError;

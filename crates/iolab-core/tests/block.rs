@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The block layer's records, of three kernels, become I/Os: each once, with its own latency and who asked.
 
 #[path = "support/blocks.rs"]

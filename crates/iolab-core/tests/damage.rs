@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Readers and bytes that are not as they should be: nothing panics, and what is lost is counted.
 
 mod support;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames come back as they were sent, however the stream is cut; damage is refused.
 
 use iolab_core::event::Op;

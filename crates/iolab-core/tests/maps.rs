@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Maps and summaries against events counted one by one, in order and in blocks on several threads.
 
 mod support;

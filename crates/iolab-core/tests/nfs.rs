@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records of the NFS server, of a real kernel and built from its descriptions, become operations.
 //!
 //! The pages of `linux-6.1-nfsd` hold reads and writes with direct I/O of one client over NFS 3 and of another over NFS 4.2, a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Every reader, on small files as its tool writes them.
 
 mod support;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Pages of trace rings are read as the kernel wrote them, merged by time, and refused where they are torn.
 
 #[path = "support/rings.rs"]

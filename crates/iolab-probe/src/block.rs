@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The source `block`: requests of block devices.
 
 use crate::args::Settings;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Readings that are no lines of a file: room in file systems on local devices, and the speed of network links.
 
 use crate::files_mounts::Mounts;

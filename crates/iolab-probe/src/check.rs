@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `--check`: what this machine can do, as JSON.
 
 use crate::args::Settings;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The clocks: the monotonic one that the rings use, and the Unix epoch that recordings use.
 
 use nix::time::{clock_gettime, ClockId};

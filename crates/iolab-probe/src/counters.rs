@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The source `counters`: the kernel's own counts, read once in a while. What is read is on the list below, and nothing else.
 
 use crate::capacity::{file_systems, links};

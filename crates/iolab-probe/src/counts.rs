@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Growing counts of many objects, each left out of readings while it does not move.
 
 use iolab_core::frames::samples::Samples;

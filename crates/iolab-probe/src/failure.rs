@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Why the probe ends: an exit code and one line.
 
 /// What was asked for makes no sense.

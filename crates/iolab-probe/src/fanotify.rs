@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opens of files, as fanotify tells them, for their names.
 //!
 //! Records bear handles, not descriptors: nothing is opened on anybody's behalf, no mount is kept busy, and the name is that of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Opening an object by the kernel's handle for it.
 //!
 //! The one call in the probe that no safe wrapper offers. It opens with `O_PATH` alone: that reads nothing, wakes no device

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From the kernel's handles to paths and kinds of files, each asked for once as far as memory goes.
 
 use crate::fanotify_handle;

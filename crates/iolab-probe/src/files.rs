@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What /proc shows of tasks and descriptors, asked for where the tracepoints leave a question.
 //!
 //! Whether something is a file is told by its link: pipes, sockets and the like have no path, and nothing is asked about them.

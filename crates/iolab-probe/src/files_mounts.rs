@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What is mounted where, and which of it holds files of the kernel's own.
 
 use nix::sys::stat::makedev;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What all processes had open at the start.
 
 use crate::clock::monotonic_ns;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A tracefs instance of our own: rings that nobody else uses, removed with us.
 
 use crate::failure::Failure;

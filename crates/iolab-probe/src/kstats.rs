@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counters of OpenZFS, from /proc/spl/kstat/zfs: those of its cache and its intent log, and each pool's transaction groups.
 
 use iolab_core::frames::samples::Samples;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `iolab-probe`: reads the kernel's trace rings and counters, writes frames to standard output. The one part of iolab that
 //! runs as root: it opens no socket but one to the kernel's own counts of connections, starts no program, and makes nothing but
 //! its own tracefs instances, which go with it, and a mount of tracefs that it alone sees where there is none.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The source `nfs`: operations of the kernel's NFS server.
 
 use crate::failure::Failure;

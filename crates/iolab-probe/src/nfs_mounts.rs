@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Counts of the kernel's NFS client, by server, mount and procedure, from /proc/self/mountstats. No server is asked: a mount
 //! of one that does not answer is read like any other.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Standard output, written by a thread of its own, so that a slow reader stops neither the clock nor the signals.
 
 use iolab_core::frames::{frame, Kind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What moved between this machine and each of its peers, from the counts of connections that come and go.
 
 use crate::counts::{put, Counts};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The rings of an instance, one for each processor: their pages, and what they had no room for.
 
 use crate::clock::monotonic_ns;

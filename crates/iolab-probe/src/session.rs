@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The loop: rings and counters in, frames out, until told to stop.
 
 use crate::args::Settings;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Clients of Samba: it has one process for each connection, and the other end of that process's socket is the client.
 
 use std::collections::{HashMap, HashSet};

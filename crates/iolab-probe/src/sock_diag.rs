@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The kernel's own count of what TCP connections moved (sock_diag(7)): of those that are there, and of those that end.
 
 use nix::errno::Errno;

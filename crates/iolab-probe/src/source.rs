@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a source of events is to the probe: tracepoints it wants, and what it makes of their records.
 
 use crate::failure::Failure;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reasons to stop: a signal, standard input at its end or with the line `stop`, standard output closed.
 
 use crate::failure::Failure;

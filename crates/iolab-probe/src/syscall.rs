@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The source `syscall`: calls of processes on regular files and block devices.
 
 use crate::args::Settings;

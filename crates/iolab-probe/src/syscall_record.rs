@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From the bytes of a record to what the tracker takes, by the kernel's descriptions.
 
 use crate::source::Tracepoint;

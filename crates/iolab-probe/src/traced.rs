@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A source with its instance and rings: records in, frames out.
 
 use crate::clock::{monotonic_ns, Anchor};

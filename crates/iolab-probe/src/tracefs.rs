@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where tracefs is, and what it says.
 
 use crate::failure::Failure;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Devices and processes, looked up in /sys and /proc.
 
 use iolab_core::block::{Device, Process, World};

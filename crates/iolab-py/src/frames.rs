@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames for Python: `FrameReader` of `iolab._core`.
 
 use iolab_core::error::TraceError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `iolab._core`: conversions and error mapping only; what it does is in `iolab-core`.
 
 mod frames;

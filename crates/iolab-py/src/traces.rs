@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Traces for Python: `trace_*` of `iolab._core`.
 
 use iolab_core::batch::{Batch, Column};

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Archives: sealed segments of many recordings as Apache Iceberg tables, in a directory or an object
 store, readable by every engine that reads Iceberg."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetch a span of time of one recording from an archive into a recording of its own, which every
 command reads: query, heatmap, view, keep."""
 

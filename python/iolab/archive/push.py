@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Push the sealed segments of a recording into an archive.
 
 Every row arrives exactly once. A group of segments is written as Parquet files, then added to the

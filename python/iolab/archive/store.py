@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An archive: the Iceberg catalog that holds its tables.
 
 A directory is an archive with a catalog of its own (SQLite). `catalog:NAME` is a catalog of

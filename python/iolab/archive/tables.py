@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of an archive: their columns, partitions and sort orders.
 
 Times are in ns since the Unix epoch, sizes in bytes, as in recordings. Each row is self-contained:

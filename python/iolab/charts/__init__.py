@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts: values in, `Chart` out. Heavy (altair); imported where a chart is wanted, never by
 `import iolab` alone."""
 

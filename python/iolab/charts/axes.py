@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Axes that read well: values in one readable unit, ticks at round numbers, the same scale for all
 that is compared.
 

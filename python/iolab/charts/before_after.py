@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Before, after, and what became of it: one table for each level of the table factor and each
 variant."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every chart that results have, a method each: what `results.chart` is in a notebook and `report
 --charts` writes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The change against the baseline, over what was swept: the seed's third chart, with its
 uncertainty."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which latency distributions are drawn, and their counts gathered from the runs of a comparison."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Altair's pieces put together without its conveniences, which copy every layer several times over.
 
 `alt.Chart` and its kin deep-copy channels and data at each call; a report draws dozens of charts.

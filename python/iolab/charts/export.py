@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts as files: SVG or PNG, each with its numbers as CSV beside it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flame graphs as pictures: one of each profile, and one of what differs from the baseline's, as
 SVG or PNG with their numbers as CSV."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput against latency: up to the knee more load buys throughput, beyond it only waiting."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where short labels of points can stand without covering each other, the points or the lines."""
 
 from __future__ import annotations

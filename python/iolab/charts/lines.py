@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines with their evidence: every repetition a dot, the estimate a point, its interval a band.
 
 Rows of the data have `kind` (`band`, `bar`, `line`, `dot`, `point`, `cross`), `x`, `y` (`lo`, `hi`

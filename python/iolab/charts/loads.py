@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The axis of what was swept: a log2 axis for loads, ticked exactly where they were measured."""
 
 from __future__ import annotations

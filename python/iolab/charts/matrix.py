@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput and latency in one table, `1623 MiB/s @ 45 µs`: what came through, and how long each
 I/O took for it."""
 

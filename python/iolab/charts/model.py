@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A chart as a value: a Vega-Lite specification, the numbers that it draws, and words for what its
 marks mean."""
 

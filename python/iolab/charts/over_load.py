@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A metric against what was swept: the seed of every study's report."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small multiples: one panel for each level of what is neither on an axis nor told apart by colour."""
 
 from __future__ import annotations

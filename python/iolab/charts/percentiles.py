@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The latency's distribution up to its far tail: pooled over repetitions, with what repetitions say
 about its certainty."""
 

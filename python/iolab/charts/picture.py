@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Vega-Lite specification as a picture, SVG or PNG, with its title inside.
 
 Pictures are drawn by vl-convert, without a browser; it is told to load nothing from elsewhere.

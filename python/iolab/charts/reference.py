@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lines that are not measured: zero, a noise floor, a link's or a disk's rated figure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one run did second by second: rates, latencies and devices on one time axis, gaps and stalls
 marked."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures of tables: a coloured rectangle with words in it for each place of a comparison."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How charts look, apart from what they say: two Vega configurations, for light paper and for dark
 screens.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words that charts share: headings of panels, values with their intervals, captions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m iolab.cli`: the command line without its script."""
 
 from .main import main

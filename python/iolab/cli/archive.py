@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab archive`: recordings as Iceberg tables, which other engines read as well."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab catalog`: documents, terms, metrics, units, formats, gates, targets, workloads, sources,
 hosts."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab check`: rules for changes, as a gate of CI."""
 
 from __future__ import annotations

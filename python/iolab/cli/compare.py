@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab compare`: every variant against the baseline."""
 
 from __future__ import annotations

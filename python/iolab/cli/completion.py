@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab completion`: the script that lets a shell complete commands, options and names, and where
 those names come from."""
 

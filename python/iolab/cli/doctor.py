@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab doctor`: what this machine can do, what is missing, and what dead processes of iolab left
 on it."""
 

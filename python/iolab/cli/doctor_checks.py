@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of `iolab doctor` other than the probe: programs, rights, kernel, clock and free space,
 each with its remedy."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the paths of commands name: traces, recordings, and the recordings of results; and spans of
 their time."""
 

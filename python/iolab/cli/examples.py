@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end of each command's help: examples, and the document that describes it. Tests parse every
 example with the command's own parser."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab heatmap`: what the I/O of a trace or recording looks like over time: latency, offset or
 size."""
 

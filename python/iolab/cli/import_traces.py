@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab import TRACE... -o DIR`: traces of I/O become a recording."""
 
 from __future__ import annotations

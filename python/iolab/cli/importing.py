@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab import`: other people's results become results that can be shown, compared and reported,
 and traces a recording."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What this installation consists of: the commit and the probe that it was built with, and the
 studies, tables, schemas and documents in it."""
 

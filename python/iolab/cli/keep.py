@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab keep`: statistics of a recording that are stored longer than its events."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab live`: record, and show it in a browser meanwhile."""
 
 from __future__ import annotations

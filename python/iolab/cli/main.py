@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab`: the command line. The only package that prints and exits.
 
 Data goes to stdout, messages to stderr. `EXIT_CODES` lists the exit codes. A reader that closes the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output of all commands: data to stdout, messages to stderr.
 
 Names from other people's files may contain control sequences (cursor, title, writing direction).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kind of file or directory that a path is, and which commands take it: for a path that was
 given to the wrong command."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study's plan in words, for `run --dry-run`."""
 
 from __future__ import annotations

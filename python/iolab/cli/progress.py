@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study's progress on stderr: a live bar on a terminal, a line per run elsewhere.
 
 Each value is followed by that of the same cell in the previous block, so that drift is visible

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab query`: a statistic of a trace or recording: a number over time, a stack of them, or a
 heat map."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab query --explain`: what is read for an answer, and why not something else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab query --follow`: a line for each column of time as it comes; of a map a row, so that it
 grows downwards."""
 

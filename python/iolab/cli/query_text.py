@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of statistics in the terminal: a line of blocks, a table with one for each key, or a heat
 map."""
 

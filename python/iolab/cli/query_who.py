@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab query --who`: devices, processes, files and clients of the I/Os in a part of a map."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab record`: every I/O from the kernel, into a recording."""
 
 from __future__ import annotations

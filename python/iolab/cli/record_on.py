@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where `iolab record` records: on this machine, with a probe that keeps root, or on another host,
 with a probe there."""
 

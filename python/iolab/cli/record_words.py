@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `iolab record` says: the line a second, the summary, and what holds unless chosen."""
 
 from __future__ import annotations

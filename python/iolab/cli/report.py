@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab report`: one HTML file, or each chart as a file with its CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab rig`: throw-away machines to measure on."""
 
 from __future__ import annotations

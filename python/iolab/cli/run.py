@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab run`: do a study."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab run` on several hosts at once."""
 
 from __future__ import annotations

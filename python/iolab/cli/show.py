@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab show`: what is in it: runs, verdicts with reasons, metrics, environment; of a recording or
 trace, its I/Os."""
 

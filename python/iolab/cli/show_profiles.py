@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The profiles of results, for `iolab show`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab show RECORDING`: sources, events, span, processes, percentiles by operation, losses and
 gaps, marks, size."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab show TRACE`: what a trace of I/O holds: span, operations, percentiles by operation, device
 and process, losses."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab verify`: read every file of results or a recording, and say which are not what was
 written, and what is lost by it."""
 

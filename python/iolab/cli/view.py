@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iolab view`: recordings and traces in a browser."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was asked of the data and what it became: compressibility levels that carry the ratio
 achieved on the target."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which factor is a row, a column or a table of its own: projections over a sweep, as benchstat's."""
 
 from __future__ import annotations

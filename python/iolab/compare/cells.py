@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One cell of one arm, and the pairing of two arms: block by block, or session by session."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A change from the interval of its unit of repetition: blocks, or sessions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A check: rules for the changes of a comparison, each of which passes, fails or is inconclusive.
 
 Both outcomes are findings. A rule passes where tests show for every cell that its bound is kept, and

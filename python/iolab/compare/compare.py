@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The comparison: every variant against the baseline over a sweep, block by block (DESIGN.md,
 "Measuring honestly")."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput against latency as values: what the hockey stick draws and the report's knee table
 says.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput against latency per variant: curves, their knees, scalability, and comparisons at
 equal load."""
 

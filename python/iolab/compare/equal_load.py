@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two arms where they do the same work, or wait the same time: pairs of interpolated values, block
 by block."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison as values: what renderers and charts draw, and nothing else.
 
 Values are in the metric's base unit. A change is a fraction (0.12 is +12 %) where the metric

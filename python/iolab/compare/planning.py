@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many blocks would decide a change, and which change the existing blocks can find, by the
 test that decides the metric."""
 

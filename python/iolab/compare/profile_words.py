@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles in words: how much was sampled, how much of it was idle, kernel or user; the same
 wherever a profile is shown."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles of the variants of a cell beside each other: one tree of functions with the samples of
 each, and what differs between two.
 

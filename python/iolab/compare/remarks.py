@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must be said beside the numbers: footnotes of cells, warnings of the whole."""
 
 from __future__ import annotations

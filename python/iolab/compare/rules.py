@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules for a change, such as `write.iops >= -5 %`, as bounds."""
 
 from __future__ import annotations

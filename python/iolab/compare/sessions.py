@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions of runs: contiguous runs of one arm on one boot, and whether two arms took turns."""
 
 from __future__ import annotations

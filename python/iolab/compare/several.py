@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several results directories as the arms of one comparison: measured, changed, measured again."""
 
 from __future__ import annotations

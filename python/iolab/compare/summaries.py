@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One change for a whole column: the geometric mean over the cells that are valid on both sides."""
 
 from __future__ import annotations

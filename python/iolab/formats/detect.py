@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which format a file is of: asked of every format in turn, content before name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps made ready to be drawn: panels on one time axis, with common scales where they are compared."""
 
 from __future__ import annotations

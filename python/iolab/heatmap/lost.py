@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was lost and where nothing was recorded, by column of a drawing: counted apart from the
 I/Os, drawn under them."""
 

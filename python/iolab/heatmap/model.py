@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From counts to cells: which part of y is shown, in which rows and columns. Every count lies in
 one cell, or is counted as above or below.
 

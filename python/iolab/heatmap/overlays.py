@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Percentiles and mean over time, from the buckets of each column: counted anew for every length of
 column, never averaged."""
 

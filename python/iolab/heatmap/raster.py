@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A map as pixels, and pixels as a PNG file (W3C Portable Network Graphics, third edition)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a count to a level of colour: by rank, logarithm or proportion. A scale is a value: once
 made it stays, so that two maps share one and a moving map does not flicker.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps as an SVG document, and that as a PNG: axes, legend and words as vectors, the cells as one
 picture without smoothing."""
 

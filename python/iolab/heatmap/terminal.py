@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps as characters: two cells to a character where there are colours, one of growing density
 where there are none."""
 

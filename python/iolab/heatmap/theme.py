@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Colours of maps: for light paper and for dark screens, told apart with any common colour vision.
 
 A sequential palette is monotone in lightness, so that order survives every colour vision and a grey

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks on an axis of nanoseconds or bytes, and single values in readable units.
 
 The page draws its own axes while it is zoomed, so the same rules stand in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form in which heat maps go to a page: counts, bounds, finished lines and colours. The page
 joins cells and picks colours.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands in words about a map: what was counted, what is not shown, what was lost."""
 
 from __future__ import annotations

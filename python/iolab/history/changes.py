@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The changes in a history: change points of every series, with false discoveries controlled over
 all of them."""
 

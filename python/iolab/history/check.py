@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """New results against a history: rules for the change from the level since the last change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as text with sparklines, JSON and CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history: a directory with a list of results directories, and an index of their values.
 
 The results stay the truth. `history.json` lists them with revision, tags and environment.

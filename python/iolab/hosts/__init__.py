@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where commands run: a host starts programs, reads files and tells facts about itself."""

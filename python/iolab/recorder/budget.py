@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeping what recording costs under what the user allows."""
 
 from __future__ import annotations

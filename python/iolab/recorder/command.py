@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The COMMAND that is recorded: run as the calling user, on the user's own terminal."""
 
 from __future__ import annotations

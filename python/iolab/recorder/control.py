@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a running recording is spoken to: a socket in its directory, a JSON object a line each way.
 
 Words: `status`; `cut` (seals what came up to now; with `label` it leaves a mark of that name);

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which block devices are meant: names as users type them to the kernel's numbers, partitions to
 their disks."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frames by the recording's own time: a probe that begins after the clock was set back goes on
 where the one before it was."""
 

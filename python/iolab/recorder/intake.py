@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From the probe's frames to the recording, a batch at a time."""
 
 from __future__ import annotations

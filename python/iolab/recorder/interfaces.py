@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recorder works with, and what comes of it."""
 
 from __future__ import annotations

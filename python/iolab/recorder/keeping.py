@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeping statistics while something is recorded: beside the loop, in a thread of its own, so that
 the probe is always heard."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe as a process: started (directly, or by the starter once root is given up), read without
 blocking, ended."""
 

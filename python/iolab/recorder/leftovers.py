@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What dead probes left on this machine: tracefs instances, whose rings hold memory and whose
 tracepoints cost every call something."""
 

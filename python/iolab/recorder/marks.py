@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Marks as they are asked for at the control socket: whatever JSON comes, only what can be kept and
 read again is let in."""
 

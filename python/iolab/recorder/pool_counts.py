@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the I/Os of OpenZFS's disks were, from counts since import by powers of two of their latency
 and size, as `zpool iostat` has them.
 

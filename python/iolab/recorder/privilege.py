@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From root to the user who called sudo: before any file of theirs is touched."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a probe began, by its first words, and whether the machine's clock was set since: its times
 go on as if it had not been."""
 

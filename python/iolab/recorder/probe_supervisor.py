@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Supervision of the probe: its states, the restart of one that died, and the gaps in between."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe as a program: where it is, how it is called, whether it can record here, and what its
 exit codes mean."""
 

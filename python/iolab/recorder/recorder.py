@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recorder: one plain loop that reads the probe, writes the recording, and answers whoever
 speaks to it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recording's own time: it goes on where the machine's clock is set back, and so do the marks
 that are given by that clock."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe on another host: brought there, checked by its hash, its frames read over a session of
 the same connection.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole recording: the writer, the loop and the control socket joined in one directory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a user can choose of a recording, and what holds unless chosen."""
 
 from __future__ import annotations

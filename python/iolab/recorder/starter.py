@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one part of a recording, besides the probe, that stays root: it starts the probe again when
 the recorder asks.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recording says of itself while it grows: counts so far, what they cost, and `status.json`
 for whoever looks on."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the probe may say in words (frames of JSON): a frame that is whole may still hold nonsense,
 which goes no further than here."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording's writer with the I/Os of OpenZFS's disks beside what the probe records: read once a
 second from a shell on the host."""
 

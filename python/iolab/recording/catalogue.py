@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recording's directory holds at one moment, read once for each question.
 
 The only place where a reader opens the metadata of a recording. A writer may append, seal and

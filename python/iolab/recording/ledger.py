@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ledgers: files of JSON lines that only grow, each line with its checksum. Sealed segments, losses,
 marks, processes and files of kept statistics are listed in one each.
 

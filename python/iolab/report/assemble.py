@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as the page's two documents: everything shown at once, and what is known of each run."""
 
 from __future__ import annotations

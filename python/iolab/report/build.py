@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report's one door: results in, a page out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where packages come from: the mirror that this machine's own apt uses, read from its sources
 (sources.list(5))."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Making a rig's image: a Debian by debootstrap, the recipe's stages inside it, a file system of it
 all. What is done stays done."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds of the user's own in a rig: sources from a tree, a git revision, a tarball or a build of
 the recipe, with patches on top.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starting and ending machines of a rig."""
 
 from __future__ import annotations

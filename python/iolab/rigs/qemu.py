@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """qemu's command line for a rig, and whether KVM works here: having /dev/kvm doesn't mean that a
 kernel boots with it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recipe of a rig: its `rig.toml` and scripts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a study does inside a run at given times: commands and marks, beside the running load and
 never holding it up."""
 

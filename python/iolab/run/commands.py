@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running a study's own commands: each recorded with its exit code and how long it took, its output
 kept."""
 

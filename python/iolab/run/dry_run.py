@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a study would do, and whether it could, without doing any of it: nothing is written, and
 nothing is started but commands that only tell (`fio --parse-only`, `wipefs --no-act`), and perf for
 a moment where profiles are wanted."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`environment.json`: on what a study ran, written once whole, and as a fingerprint beside every
 run."""
 

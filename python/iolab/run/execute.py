@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One run: a fresh place, the sources, the load, and what all of them leave."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run's main numbers for whoever watches the study, by the one road from files to numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study's hooks: when each runs, with which words in its environment, and what its failing means.
 
 The levels nest as the runs are ordered: study, then block, then variant (whenever the next run is

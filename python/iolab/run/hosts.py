@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study on several hosts side by side: a loop for each, in a thread of its own; what befalls one
 does not stop the others."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C: once means "finish this run, then stop", twice means "stop now". A plain kill means now."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The journal of a study: what was planned, started and how it ended, one JSON line each, on disk
 before going on.
 

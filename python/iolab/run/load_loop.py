@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The load of a run, from its start to its end: sources and actions are polled meanwhile."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a load really began: laying out files takes unknown time, and comes before its first I/O
 that counts."""
 

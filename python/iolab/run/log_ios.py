@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's log of every I/O, after a run: into the recording, held against what fio counted, summed
 per second, then removed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's logs of means over a second, made from single I/Os: rate, bandwidth and latency, as fio
 writes them itself otherwise."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture that a run drew, read back from its recording: how much of it can be seen."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plugins of a study, made once: each cell's workload and target, and the sources of a run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a process is known as one that a study started, also where a kill came before the journal
 could name it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles: perf samples the CPUs of the run's host during its steady part; folded stacks and how
 they came about are the evidence.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a study tells whoever watches it; the command line draws it."""
 
 from __future__ import annotations

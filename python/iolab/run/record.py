@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a run ended, and the plan that is written with it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recording of a study: one recorder beside all runs, each run a mark on it, cut at its
 boundaries."""
 

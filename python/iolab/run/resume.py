@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Going on with a study that ended early: what is there, what is left over, and what must be done
 again.
 

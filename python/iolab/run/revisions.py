@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which revision a git work tree has, told without obeying its configuration.
 
 A repository's own configuration and hooks can name programs that git runs, even to say whether a

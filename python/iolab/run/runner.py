@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop over a study's runs: everything checked first, each run journalled, what was made
 removed at the end."""
 

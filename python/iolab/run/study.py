@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Doing a whole study: from its file to a results directory."""
 
 from __future__ import annotations

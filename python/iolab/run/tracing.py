@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether somebody traces the host's kernel while a load runs: events that are written, by
 whomever, cost every I/O and call some time.
 

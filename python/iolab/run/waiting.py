@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a load waits in the kernel without end, as on a file system that is frozen or a device
 that is suspended.
 

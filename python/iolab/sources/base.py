@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a source is to the runner: something that is polled while a run lasts and leaves a file in
 its evidence."""
 

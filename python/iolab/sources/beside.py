@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the sources have in common that let another program run beside the load and speak into a
 file."""
 

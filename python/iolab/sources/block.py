@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every request to the target's block devices, recorded: `block.log` beside the run, the events in
 the study's recording."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters that the kernel keeps in text files, copied line by line once a second: what such
 sources have in common.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of the target's block devices, once a second: `diskstats.log`.
 
 Its lines are those of /proc/diskstats of the target's devices (the kernel's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sysstat's iostat beside the run, for studies that want its own columns: `iostat.json`.
 
 Every report is kept, the first one too, which is the mean since boot: readers know it and leave it

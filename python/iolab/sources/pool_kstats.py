@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of a pool, once a second, from /proc/spl/kstat/zfs/<pool>: `txgs.log`,
 `dmu_tx_assign.log`, `objset.log`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources whose events go to the study's recording: what a run keeps of them is that they lived,
 and how many they lost.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machine's counters into the study's recording, beside I/O: `counters.log` beside the run says
 that they came."""
 

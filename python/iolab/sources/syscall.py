@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every read, write and sync of the target's files, recorded: `syscall.log` beside the run, the
 events in the study's recording."""
 

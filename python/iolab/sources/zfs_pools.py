@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which pools a source watches."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`zpool iostat` beside the run: rates and latencies of every vdev, and histograms of latency and
 of size.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the sources have in common that let `zpool iostat` run beside the load: one process each,
 its words in one file."""
 

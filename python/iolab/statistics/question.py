@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is asked of a recording or trace, the same for every statistic, map and drill-down."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What goes into a statistic: one-dimensional finite numbers, refused otherwise."""
 
 from __future__ import annotations

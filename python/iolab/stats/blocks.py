@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mean of paired differences over blocks, with its interval: what a change of a cell stands on.
 
 Within a block both arms meet the same hour of the same machine, so that the difference of the pair

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Change points of a series: where its mean changed, how sure that is, by how much, and when.
 
 `ruptures` finds the segmentation, a test judges each of its changes. The test knows that the place

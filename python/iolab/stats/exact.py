@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An exact test beside the t test: no distribution is assumed of the pairs but symmetry about zero."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which effect the exact test finds in how many blocks (see `exact.sign_flip_p`).
 
 Differences are taken as normal about the effect. With few blocks, or few assignments of signs that

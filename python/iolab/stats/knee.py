@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The knee of a throughput-against-latency curve: up to there more load buys throughput, beyond it
 buys waiting.
 

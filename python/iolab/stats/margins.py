@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A mean against a bound that is not zero: one-sided tests, and the correction for many of them.
 
 "No regression" is a finding that a test supports, and not the absence of a significant change. The

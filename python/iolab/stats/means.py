@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mean of one arm in one cell, with an interval of its own.
 
 These intervals tell how well one arm is known. Whether two arms differ is not read from their

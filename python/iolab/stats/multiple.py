@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many tests at once: what a p value is worth when a sweep asks forty times."""
 
 from __future__ import annotations

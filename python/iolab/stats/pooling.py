@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which cells of a sweep may share one variance.
 
 Pooling buys degrees of freedom where they are scarce (5 blocks leave 4 to a cell) and costs honesty

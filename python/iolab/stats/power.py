@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many blocks an effect needs, and which effect a number of blocks can find, by the paired t
 test. `exact_power` answers both for the exact test.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether two measurements order the same cells alike: Spearman's rank correlation."""
 
 from __future__ import annotations

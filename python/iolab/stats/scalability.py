@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Universal Scalability Law: throughput X(N) = λN / (1 + σ(N - 1) + κN(N - 1)).
 
 λ is the throughput of one, σ the share of work that contends for something (Amdahl's serial share),

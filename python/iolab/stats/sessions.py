@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two arms that were measured in different sessions: the session is the unit of repetition.
 
 The runs of one session share the state of the machine on that day, so that the noise between

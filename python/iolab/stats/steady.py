@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a window is steady: throughput that still drifts measures the warm-up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Percentiles over repetitions: counts are added, and the interval comes from resampling
 repetitions.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a caller changes about a study without touching its file: fewer cells, another runtime,
 another target, an A/A arm.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a study's tables to its cells: each variant at each combination of factor levels, every
 option accepted by its plugin."""
 

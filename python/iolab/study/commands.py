@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that a study runs around and inside its runs: hooks, and actions at a time."""
 
 from __future__ import annotations

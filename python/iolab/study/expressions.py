@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes as expressions: `"0.25 * memory"`, `"2 * memory / numjobs"`, `"(1g + 512m) * cpus"`.
 
 Numbers, sizes with fio's units, `memory` (bytes), `cpus`, and factors of the study, joined by + - *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factors and their combinations: cartesian sets, factors walked in step, combinations left out,
 sets joined."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The line of each key of a TOML file, which the standard library's reader does not report.
 
 The text must already have been accepted by `tomllib`: this scanner finds keys, it judges nothing.

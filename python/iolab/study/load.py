@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a study file: from text to cells with options that every plugin has accepted."""
 
 from __future__ import annotations

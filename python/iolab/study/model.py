@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of a study file that iolab itself reads. `[target]`, `[workload]` and `[sources]`
 belong to plugins; their models check them when variants and factors are filled in.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of runs, in which no arm is always the first.
 
 Storage drifts (caches fill, free space fragments, disks age within hours), so an arm that always

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study laid out as runs, in the order in which they will happen."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is wrong with a study file: every problem at once, each with its line, and what would be
 right."""
 

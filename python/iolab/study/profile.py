@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`[profile]`: runs of their own, after the measured ones, in which perf samples what the CPUs of
 the host do."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The study file's JSON Schema, for editors and for whoever writes studies by program: complete,
 with every plugin's options.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filling in a study's tables: variants override, factors replace `{name}`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a study file's text to its tables: what TOML and the tables' own models say, each complaint
 with its line."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a study's commands may run: someone has read them, or says so.
 
 A study file may come from anywhere, and its hooks run with the rights of whoever starts it. So the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cold cache: none of a run's files are in the host's memory, which is checked.
 
 Caches below the host stay: those of a disk, a controller or a hypervisor.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands of targets: run to their end, their complaints as errors."""
 
 from __future__ import annotations

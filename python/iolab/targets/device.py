@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block devices as they are, without a file system, as the target."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The block devices behind a mounted file system, down to what the kernel counts I/O for: read from
 /sys.
 

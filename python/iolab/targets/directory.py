@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A directory of a mounted file system as the target: no privilege needed, no other files
 touched."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The block devices that a target works on: a user's, taken after every check, or loop devices that
 iolab makes."""
 

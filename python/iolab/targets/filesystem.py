@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A file system made for the study, on loop devices or a user's devices, as the target."""
 
 from __future__ import annotations

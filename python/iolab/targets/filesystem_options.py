@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`[target]` of kind `filesystem`: its options."""
 
 from __future__ import annotations

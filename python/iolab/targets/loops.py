@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block devices that iolab makes itself: files attached as loop devices, with direct I/O."""
 
 from __future__ import annotations

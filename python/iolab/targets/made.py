@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects that a target creates, recorded before they are created, so that they are always removed:
 at the end of the study, or after a kill by the next one.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How each file system is made: mkfs's own command lines, with what keeps a measurement
 undisturbed."""
 

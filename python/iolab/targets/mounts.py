@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which file system holds a path: /proc/self/mountinfo, read."""
 
 from __future__ import annotations

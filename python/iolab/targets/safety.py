@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks before a user's block device is overwritten.
 
 Refused whatever is allowed: a device that is mounted, swapped to, part of something (holders, an

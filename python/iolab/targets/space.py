@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much room a run's files take: of a file system's own books, and of the files themselves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A ZFS pool made for the study as the target: laid out over a user's devices, under a chosen build
 and its parameters."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a pool is laid out over devices: `raidz2:10 x 7 + log mirror:2` becomes the words that
 zpool-create(8) takes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loaded OpenZFS: installed builds, parameters of the modules, and reloading them."""
 
 from __future__ import annotations

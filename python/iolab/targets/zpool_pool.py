@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One pool of iolab's own: made, asked, and removed without a trace on its devices."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How compressible a load's data is, in per cent, as the options that really make it so.
 
 What fio's own options give was measured with zlib at the records of file systems (8 and 128 KiB):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A set of files as the workload: so many of such a size, written or read whole, so many at a time;
 how long it takes is the figure."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio as the workload: any of its options, or a job file as it is, in a job file that stays with
 the run's evidence."""
 

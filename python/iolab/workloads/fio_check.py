@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Having fio itself look at jobs without doing I/O."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fields of `[workload]` of kind `fio`, each for itself."""
 
 from __future__ import annotations

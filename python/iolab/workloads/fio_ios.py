@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's log of every I/O (`log_ios`): the options that make it, what it costs, and whose I/Os each
 of its files holds.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The job file of one run: a workload's sections with what depends on the place and what iolab
 needs to measure them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading fio's job files (fio(1), "Job File Format"), as tolerantly as fio reads them and a little
 more."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's option names, and the few that iolab keeps to itself, each with its reason (fio(1), `fio
 --cmdhelp`)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's options as a study writes them: what is wrong with them, and the job file that they make."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From a study's words to the sections of the job file that fio gets, apart from what depends on
 the place."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes among fio's options as plain bytes, so that fio reads what the study means.
 
 fio reads `4KiB` as 4,000 bytes unless `kb_base=1000` (fio(1), "Parameter types": the units are

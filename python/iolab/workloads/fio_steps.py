@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A load that rises within one run: sections of a job file that begin one step after another.
 
 More jobs (ascending `numjobs`) and more devices are added to those that run; whatever else changes,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A picture as the workload: real I/O whose heat map of offset, size or latency shows a text or an
 image."""
 

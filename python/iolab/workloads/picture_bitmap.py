@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a picture shows: pixels that are lit or dark, from text, from rows of characters, or from an
 image file (PBM, PGM, PNG)."""
 

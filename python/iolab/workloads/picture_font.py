@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Letters for pictures: a proportional face, seven pixels high with two more below the line; every
 printable ASCII character."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of a run that draws a picture: fio's replay of a list of I/Os with their times (fio(1),
 "Trace File Format v2").
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a study says in `[workload]` of kind `picture`."""
 
 from __future__ import annotations

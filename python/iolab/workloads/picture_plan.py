@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a picture lies in its map, and the I/Os that draw it: columns are spans of time, rows are
 ranges of the value."""
 

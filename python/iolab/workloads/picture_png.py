@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading PNG (W3C Portable Network Graphics, third edition) as far as a picture needs it: which
 pixels are dark."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a picture back from what was recorded: how well counts by time and value match what was
 to be drawn."""
 

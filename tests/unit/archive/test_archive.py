@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings pushed into Iceberg tables, and fetched again: each row exactly once, whatever was
 killed, damaged or pushed at the same time."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The diffs of CONTRIBUTING.md, applied to a copy of the tree: what they add works."""
 
 from __future__ import annotations

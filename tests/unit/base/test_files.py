@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of others: nothing waits for them or reads them without end, and no link leads a write
 elsewhere."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verdicts, metrics, clock, errors, registry."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate runs every step, whatever fails, and lists every failure."""
 
 from __future__ import annotations

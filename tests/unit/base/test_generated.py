@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated files are what the code generates."""
 
 from __future__ import annotations

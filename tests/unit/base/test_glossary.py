@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The glossary: each term once, in one short sentence, with units and symbols that the program has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden files: compared, sectioned by case, and none without a test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The grid's vectors through the Python binding (the Rust crate runs the same file)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of recordings and results are opened by `iolab.files` alone, which refuses FIFOs, devices,
 endless files and links of other users."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guides that are made of measurements: what was written by hand stays, parts are made anew,
 mistakes are told."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Modules form no circle, and an import inside a function or for types alone hides none."""
 
 from __future__ import annotations

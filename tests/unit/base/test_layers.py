@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layers of ARCHITECTURE.md: a group imports only what stands on its left, and only cli prints
 and exits."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`make` builds again whatever was made of a source that changed, wherever the source lies."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The manual pages describe every command, option and example, without warnings of groff."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a release is made from: the list of crates, the bill of materials, the files that come with
 an installation."""
 

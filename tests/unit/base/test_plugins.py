@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plugins of installed packages: registered by entry point, they run like the built-in ones."""
 
 from __future__ import annotations

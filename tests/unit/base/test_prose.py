@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The prose check finds private words and long sentences with their places, and its limits only
 fall."""
 

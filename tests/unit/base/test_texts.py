@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What others wrote: read without harm, written again, shown as text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The threat model names a test for each boundary, and these exist."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Units: parsing, base units, readable writing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How names of others are shown: the same in a terminal and on a page (vitest runs the same file)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Axes: ticks where loads were measured, units that read well, domains that hold everything, zeros
 said."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts of comparisons: what is drawn where, what its marks say, and what odd data do to it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hockey stick, percentiles and per-second series."""
 
 from __future__ import annotations

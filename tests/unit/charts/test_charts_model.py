@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A chart as a value: notebooks, files with their metadata, appearance."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compressibility on the axis as what the target made of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The comparison on runs made by hand: what pairs, what leaves, what is decided, what is said."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measured cells beside published ones: the same cells, ordered alike or not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules for changes: what passes, fails and is inconclusive, with errors at the stated rates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput against latency on runs made by hand: curves, knees, and comparisons at equal load."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The matrix of two metrics: enough digits to tell values apart, and a verdict beside every number
 in every format."""
 

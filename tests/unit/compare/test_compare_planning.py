@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The advised number of blocks: that of the test that decides, with about the stated power, whatever
 the number of existing blocks."""
 

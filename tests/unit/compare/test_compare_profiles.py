@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles of a cell on one tree, their differences, and the words for both."""
 
 from __future__ import annotations

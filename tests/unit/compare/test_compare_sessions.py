@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms that did not take turns: sessions as the unit of repetition, and no significance from one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How changes are written: no sign on what is zero, factors where per cent would mislead."""
 
 from __future__ import annotations

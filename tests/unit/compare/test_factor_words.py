@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Intervals of ratios whose ends mean nothing as numbers."""
 
 from __future__ import annotations

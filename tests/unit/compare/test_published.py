@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The seeds' printed tables: every change of #447 to six decimals, and the printed shapes of the
 others."""
 

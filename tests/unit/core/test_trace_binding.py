@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces through the Python binding: shapes, counts against logs that fio itself made, and what
 users are told."""
 

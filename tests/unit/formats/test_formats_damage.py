@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files cut anywhere, with bytes knocked over, or of noise: read as far as they go, or refused with
 a FormatError."""
 

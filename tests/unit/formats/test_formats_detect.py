@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which format a file is of: by content first, by name where the content doesn't tell."""
 
 from __future__ import annotations

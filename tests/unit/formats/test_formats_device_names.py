@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of the devices that are listed together a sum holds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's log of /proc/diskstats: differences as rates, counters that go back, torn ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which jobs of a fio result ran together, and which one after another."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's JSON of every version: one meaning from many shapes, and a reason for every file that can't
 be read."""
 

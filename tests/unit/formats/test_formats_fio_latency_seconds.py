@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency per second over all jobs: each job counts as often as it did I/Os."""
 
 from __future__ import annotations

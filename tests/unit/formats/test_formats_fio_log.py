@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's logs over time: columns of all versions, damage by the line, rates per second."""
 
 from __future__ import annotations

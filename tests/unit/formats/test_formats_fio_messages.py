@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text that fio prints beside its results: ordinary notes, trouble, and its normal output."""
 
 from __future__ import annotations

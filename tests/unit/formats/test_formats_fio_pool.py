@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pooling of jobs: sums, moments of all I/Os together, percentiles from summed bins or none at all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's terse output: versions 2 to 5, one line per job, against the JSON's meaning."""
 
 from __future__ import annotations

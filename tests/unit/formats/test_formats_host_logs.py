@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's logs of /proc/stat, meminfo, vmstat and pressure: shares, rates and levels, what kernels
 lack, torn ends."""
 

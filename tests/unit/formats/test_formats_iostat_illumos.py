@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """illumos iostat -x and -xn: columns by name, waiting and active added up."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sysstat's JSON: whole, torn, with a comma too many, in the wrong unit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sysstat's iostat as text: every era's columns by name, rows without header by their number,
 damage, time stamps."""
 

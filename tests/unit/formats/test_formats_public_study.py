@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A public study of 2017, 440 runs of fio with iostat beside them: everything in it is read, and
 fast."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the installed fio writes is what the readers read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles as text: samples of `perf script`, with more or fewer columns, and folded stacks; cut
 and damaged ones too."""
 

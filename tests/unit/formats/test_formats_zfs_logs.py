@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's logs of OpenZFS: what each release tells, what it doesn't, histograms that lose no count,
 torn and damaged files."""
 

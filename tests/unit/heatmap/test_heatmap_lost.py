@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Losses and unrecorded time: by column of the drawing, under the map, hatched and apart from idle
 time, in every renderer."""
 

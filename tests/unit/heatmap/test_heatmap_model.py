@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every I/O is in one cell, above or below; percentiles come from the buckets; gaps are not zeros."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures: pixels where the cells are, palettes that any colour vision can order, files that are
 what they say."""
 

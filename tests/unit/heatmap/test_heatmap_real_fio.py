@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workloads of real fio are told apart by what their maps show. The pictures are kept, to be looked
 at: below `tests/artefacts/`, or where IOLAB_ARTEFACTS says."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps as characters: what the terminal can show, and that what it shows is right."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules that the page has as well: both are held to the same vectors."""
 
 from __future__ import annotations

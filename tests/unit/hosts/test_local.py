@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """This machine as a host: what is its own beside the contract."""
 
 from __future__ import annotations

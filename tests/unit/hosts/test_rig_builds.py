@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds of the user's own in a rig, with a compiler that only copies: sources, patches, what is
 compiled again, and every failure."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rigs without a virtual machine: recipes, mirrors, the state of machines, and words where
 something is missing."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts over ssh, against an sshd of the tests' own: what goes there and comes back, and what a
 lost connection leaves."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One study on two machines at once, by the command line: two sshds of the tests' own, and real
 fio."""
 

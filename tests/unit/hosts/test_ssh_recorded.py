@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recording another machine, over an sshd of the tests' own: the probe goes there, its frames come
 here, and nothing stays there."""
 

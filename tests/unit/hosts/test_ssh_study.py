@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study over ssh with real fio: whole, and with the connection killed in mid-run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine whose clock is set, or that slept, while it is recorded: ahead, another probe goes on
 by the new time; set back, times go on as if it had not been. Either is said."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Speaking to a recorder: words, answers, who is heard, and what a bad peer can't do."""
 
 from __future__ import annotations

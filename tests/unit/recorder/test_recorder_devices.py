@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of devices, as users type them, to the kernel's numbers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keeper beside a writer: what is sealed is kept, and what goes wrong there is told and harms
 nothing."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe as a process, started directly and by the one that keeps root: nothing of it is ever
 left."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recorder's loop, without a kernel and without time passing: what is taken in, how it ends,
 what a death or a budget does."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever JSON is asked for as a mark: it is kept so that everyone can read it again, or refused
 in words."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The supervisor's state machine: every state with every event."""
 
 from __future__ import annotations

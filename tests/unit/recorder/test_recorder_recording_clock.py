@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recording's own time and what the machine's clock showed: after steps back and ahead, with
 several probes, of another machine."""
 

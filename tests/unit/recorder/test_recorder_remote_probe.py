@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The probe on another host: what is checked before, what a shell's noise and a lost host do, and
 that nobody waits for either."""
 

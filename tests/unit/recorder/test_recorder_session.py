@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole recording of fake probes on a fake clock: what the disk refuses for a moment is done
 later, wherever the probe is."""
 

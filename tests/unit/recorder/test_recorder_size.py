@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How large a recording is: looked at a little at a time, and seldom, however many files it has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A probe that says nonsense in frames that are whole: one clear error each, no traceback, and
 nothing of it in the recording."""
 

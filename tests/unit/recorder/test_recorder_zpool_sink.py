@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """I/Os of OpenZFS's disks from zpool's counts: growth of disks alone, on buckets of powers of two,
 whatever befalls the shell that asks."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One question reads the metadata of a recording once, though segments come and go meanwhile."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a writer does when is told by a clock that nobody sets; a session's ends are those of what
 was recorded."""
 

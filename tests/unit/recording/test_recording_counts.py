@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts merge by addition and coarsen exactly."""
 
 from __future__ import annotations

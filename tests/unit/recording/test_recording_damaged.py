@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A hot file that is damaged in its midst: what stood behind is lost, and that is told, not taken
 for rest."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of a recording that are deleted together: what is lost is a loss of its time, before and
 after a repair, and for the next writer.
 

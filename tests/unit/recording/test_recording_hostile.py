@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of a recording that are replaced by FIFOs, devices, directories and endless files: nothing
 hangs, nothing is read without end, and the damage is reported."""
 

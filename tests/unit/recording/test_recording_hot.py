@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hot files: whatever is cut off, flipped or appended, what is read is a beginning of what was
 written, and quickly so."""
 

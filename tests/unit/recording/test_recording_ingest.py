@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces into recordings: every event of the trace, as it is, and what the trace lost beside it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of a recording that are damaged, cut, missing or unexpected: their time is lost and that is
 told; nothing counts as zero."""
 

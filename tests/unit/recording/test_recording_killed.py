@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A writer that is killed loses at most the batch in flight, wherever it was; the next one goes on
 and says for how long there was none."""
 

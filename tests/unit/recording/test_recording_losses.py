@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was lost stays told by the second, in lines that are few however long it goes on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What months leave in a recording: long files of lines are read once, and limits are applied
 without looking at everything again."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording is its owner's alone unless it is shared; a lock that somebody holds is told with who
 does."""
 

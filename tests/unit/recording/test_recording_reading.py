@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a recording that grows, that is damaged, that is of tomorrow, or on a disk that is full."""
 
 from __future__ import annotations

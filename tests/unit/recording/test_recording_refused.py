@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk that refuses for a moment while limits are applied: what is there stays told and counted,
 and the next time goes on."""
 

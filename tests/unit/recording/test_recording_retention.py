@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits by bytes and by age: the oldest sealed segments go, their default maps stay, and it is
 said."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trace file through the native readers: counts that equal its events, whose they are, and words
 for what is wrong."""
 

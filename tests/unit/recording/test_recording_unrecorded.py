@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A source that was not recorded for a time, while others were: every answer lacks that time, and
 none says 0."""
 

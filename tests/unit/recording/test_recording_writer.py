@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording is what was written, in every column; its parts and default maps add up to the whole."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts' data move into shared tables by column and come back as they were."""
 
 from __future__ import annotations

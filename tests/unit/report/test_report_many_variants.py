@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of more variants than a report can draw: those that matter are drawn, and it says so."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps of runs in the report: from the recordings that the evidence names, variants of a cell on
 one scale, within a size."""
 

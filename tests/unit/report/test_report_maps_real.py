@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps of a real run on a device: what the block layer saw beside fio's own, on one scale."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole page from results of every kind: nothing odd breaks it, nothing in it can break out of
 it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles in the report: what the page is given of them, and the same as pictures and on the
 command line."""
 

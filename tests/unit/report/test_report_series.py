@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series are packed without losing what a reader could see."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables hold the comparison's numbers as text, each at its place, with what stands behind it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report shows what was measured: pools as they say themselves, settings, devices, controllers;
 and no raw JSON."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps of what OpenZFS counted at its vdevs: every I/O of the window in its second and bucket,
 vdevs on one scale, damage said."""
 

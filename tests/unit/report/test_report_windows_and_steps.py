@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections of the report about what happened inside runs."""
 
 from __future__ import annotations

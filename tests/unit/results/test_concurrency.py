@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Little's law over results of others: valid data is never INVALID whatever is missing, a wrong
 unit is where the result proves it."""
 

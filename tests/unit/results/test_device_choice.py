@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums over the devices of whole-system iostat: each I/O counts once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A device that is slower than its peers: found by latency or by busy share, never for being asked
 to do more."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How fio dies, and what the evidence says of it: the cases that a rate alone would hide."""
 
 from __future__ import annotations

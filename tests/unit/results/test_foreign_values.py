@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every number that iolab derives from published fio results, against a few lines that read the
 JSON by themselves."""
 

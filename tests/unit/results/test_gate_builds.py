@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate of builds: arms that ran the same modules, and modules of another build than the one
 asked for."""
 

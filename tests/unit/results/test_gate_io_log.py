@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate that holds the recording of every I/O against fio's result."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gates that look at the numbers themselves."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's own results, imported again: what run.json says holds."""
 
 from __future__ import annotations

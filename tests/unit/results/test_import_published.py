@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published results, imported without a layout: every factor that is an option of fio equals what
 fio echoed."""
 

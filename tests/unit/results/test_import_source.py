@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where imports read from: archives and trees of anyone, within bounds; whatever is left out is
 counted."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Foreign trees and published tables: what is taken, and what is said about what can't be."""
 
 from __future__ import annotations

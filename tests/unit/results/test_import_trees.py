@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trees of fio results as people keep them: every measurement a run, every file accounted for, no
 repetition that is none."""
 

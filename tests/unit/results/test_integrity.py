@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is on disk may rot: every changed, missing or additional file of results is noticed, and
 caches are made anew."""
 

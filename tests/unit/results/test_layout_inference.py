@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layouts inferred from paths and echoed options: what people keep, and what their names mean."""
 
 from __future__ import annotations

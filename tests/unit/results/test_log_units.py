@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency logs of fio 2.x are in us, those of fio 3 in ns: known, given, or stated as an
 assumption."""
 

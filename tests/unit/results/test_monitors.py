@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the sources saw: cut to the window, summed up as metrics, held to the samples due, and asked
 for bottlenecks."""
 

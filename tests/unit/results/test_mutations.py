@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results that rot: whatever byte changes, the answers are the same, or it is told, or refused in
 one line.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles read from evidence: of runs made for them, of imported trees, damaged ones and those
 that never came to be."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a cache leaves no thread behind: one that is alive when the process exits may abort it."""
 
 from __future__ import annotations

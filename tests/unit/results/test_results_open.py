@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opening results by what a notebook has at hand: a path, or its text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections of one fio result: a run is one of them, and nothing of the others is counted for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps of a rising load, told from logs and results written by hand."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The time of a load that ends when everything is moved: which runs have it, and what the gates
 make of such runs."""
 

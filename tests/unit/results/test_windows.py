@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Windows between marks: which seconds count, and their comparison within runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of a run from what OpenZFS's sources left: within the window, weighted by what happened,
 nothing where nothing is known."""
 

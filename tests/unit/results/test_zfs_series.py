@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series of a run from what OpenZFS's sources left: cut to the window, a point for each group,
 nothing where nothing is known."""
 

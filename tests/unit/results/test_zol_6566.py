@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The published ZFS on Linux #6566 study: 352 real runs of fio 3.0 with headerless iostat of every
 disk."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study, a machine in memory, and what does the one on the other."""
 
 from __future__ import annotations

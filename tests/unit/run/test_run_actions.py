@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actions inside a run: at their time, beside the load, as marks with what became of them."""
 
 from __future__ import annotations

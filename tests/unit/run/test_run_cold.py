@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A cold start: files laid out by a job of its own, then put out of memory, then the load. No time
 passes."""
 

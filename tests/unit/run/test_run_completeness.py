@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much of a study is there, as its readers are told: by show, compare and the report."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """On what a study ran: what is recorded of a machine, and what the kernel says meanwhile."""
 
 from __future__ import annotations

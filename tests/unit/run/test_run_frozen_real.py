@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A target that stops answering: a real file system, frozen under a real load."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hooks of a study: when they run, what they are told, what their failing costs. No time passes."""
 
 from __future__ import annotations

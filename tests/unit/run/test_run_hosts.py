@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study on several hosts side by side: whole results for each, and what befalls one stops no
 other."""
 

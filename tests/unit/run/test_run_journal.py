@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The journal keeps its events, whatever a crash does to its last line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study that is killed at any moment: what was measured stays, what was left behind goes. No time
 passes."""
 

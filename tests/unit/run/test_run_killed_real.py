@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real studies that are killed, filled up and acted upon: what is left is whole, and nothing of it
 runs on."""
 

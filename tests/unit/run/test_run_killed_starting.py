@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study that is killed between the start of a process and the journal's line of it: that process
 is ended all the same.
 

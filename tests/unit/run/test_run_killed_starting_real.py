@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real processes whose study is killed -9 between their start and the journal's line of it: the
 resume ends them, and nothing else."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of every I/O after a run: into the recording, checked, summed per second, removed; and
 what becomes of it in trouble."""
 

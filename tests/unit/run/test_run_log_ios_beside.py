@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`log_ios` beside a recorder: one recording of the host, whose only writer takes in what the study
 sealed; and kills meanwhile."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`log_ios` with the real fio: the recording holds what fio counted, to the last I/O and the last
 bucket; and outlives kills."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Never on another machine unnoticed: a study that is gone on with knows its host, and what has
 changed there. No time passes."""
 

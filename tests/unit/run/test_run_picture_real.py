@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study that draws says how much of its picture can be seen, and keeps that with the run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs that are made for profiles: after the measured ones, apart from them, and never in their
 way."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A study with the real fio and the real perf, where this machine lets it sample."""
 
 from __future__ import annotations

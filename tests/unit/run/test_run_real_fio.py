@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Studies with the real fio, judged by the real gates; and processes that must not outlive iolab."""
 
 from __future__ import annotations

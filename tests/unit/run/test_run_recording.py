@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The recorder of a study: what is asked of it, where it can't be had, and what is lost is noted."""
 
 from __future__ import annotations

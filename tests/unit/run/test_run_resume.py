@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Going on with a study: nothing lost, nothing twice. No time passes."""
 
 from __future__ import annotations

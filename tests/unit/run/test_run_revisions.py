@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Revisions of work trees are told without running what their repositories name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole studies on a machine in memory: what they leave, and how they take what goes wrong."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which cells of a study share a target, and with it the loop files that iolab makes for it."""
 
 from __future__ import annotations

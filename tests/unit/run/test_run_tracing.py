@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kernel tracing of others while a load runs is noted with the run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The diskstats source: on time, counted, and readable by its format's reader."""
 
 from __future__ import annotations

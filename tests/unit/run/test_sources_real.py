@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources beside the real fio: a slow device among four is named, a killed monitor costs its run,
 watching is cheap."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The way from a directory to the disks under it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording, a trace and the service of both: asked in process, or on a socket of its own."""
 
 from __future__ import annotations

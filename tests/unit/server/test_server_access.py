@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is let in, on every path."""
 
 from __future__ import annotations

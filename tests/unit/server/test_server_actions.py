@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worksheets that are saved and shared, and statistics that are kept: what can be changed, and what
 is refused."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When an alert is raised, said again and clear: decided from values alone, and from the time of
 day."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the service answers: the same numbers as the terminal, and a problem in words for whatever
 can't be asked."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps in binary, read by the description in docs/reference/api.md: they hold what JSON holds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times, intervals and values at and beyond what numbers hold: an answer or a refusal, never a
 fault."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heat maps of bytes as the service gives them: told apart, compared, marked, and never as counts
 of I/Os."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers over two ranges of time beside each other, percentiles over time, and when nothing was
 recorded: each against sums by hand."""
 

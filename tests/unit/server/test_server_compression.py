@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers are compressed for who is far and takes that, and for no one else."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose the I/Os are, and the tree of paths, against sums by hand."""
 
 from __future__ import annotations

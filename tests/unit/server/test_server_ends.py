@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far a recording reaches: as long as it is recorded though no I/O comes, and back to what is
 kept of events that are gone."""
 

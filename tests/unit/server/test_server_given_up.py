@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions whose asker has gone: they begin no more, or end, and their thread is free for others."""
 
 from __future__ import annotations

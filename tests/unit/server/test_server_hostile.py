@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hostile use of a real socket: refused or bounded, and the service goes on."""
 
 from __future__ import annotations

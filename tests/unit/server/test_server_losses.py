@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an answer lacks is told by kind: at its column, and all in all."""
 
 from __future__ import annotations

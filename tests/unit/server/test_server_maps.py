@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps told apart, their difference, and moments to jump to: each against sums by hand."""
 
 from __future__ import annotations

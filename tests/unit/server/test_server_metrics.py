@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/metrics against counts by hand: as text, as protobuf, and while a recording grows."""
 
 from __future__ import annotations

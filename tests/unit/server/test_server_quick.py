@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is left out of answers to be quick, and what is the same whichever way it is asked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of the results whose recordings are served, and the ways between a run and what was
 recorded of it."""
 

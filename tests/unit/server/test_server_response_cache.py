@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers that are remembered: as long as what they depend on stays, and no longer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The OpenAPI document, and the service held to it by requests made up from it."""
 
 from __future__ import annotations

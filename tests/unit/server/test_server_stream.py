@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Live data on a real socket: what comes, who is dropped, and how it ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The watch over alerts of a growing recording: what is raised, what is then done, and what can't
 be watched."""
 

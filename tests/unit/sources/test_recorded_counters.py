@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """counters in a study: what a run keeps of them, and that the recording has the readings."""
 
 from __future__ import annotations

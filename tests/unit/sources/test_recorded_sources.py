@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """block and syscall in a study: what a run keeps of a recorder that dies, suspends a source, or
 goes silent."""
 

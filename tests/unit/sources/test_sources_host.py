@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sources of the host's own counters: which lines they keep, what they show live, when they
 have nothing to read."""
 

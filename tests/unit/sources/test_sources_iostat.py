@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The iostat source: how it is called, how it is ended, and how it is seen that it died."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sources of OpenZFS: which pools they watch, what they keep, what they say when something is
 missing, and that they lived."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was kept says exactly what the events said, once these are gone, and joins what is still
 there."""
 

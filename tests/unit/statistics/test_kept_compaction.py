@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of the hour that is under way are few, and nothing is lost as they become one."""
 
 from __future__ import annotations

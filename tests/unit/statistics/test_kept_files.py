@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of what is kept: their names, that any reader opens them, and what is damaged."""
 
 from __future__ import annotations

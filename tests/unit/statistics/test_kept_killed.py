@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A keeper that is killed at any moment doubles nothing, and makes again what it had not finished."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of what is kept: shown, changed, taken up, refused; and what a damaged file says of them."""
 
 from __future__ import annotations

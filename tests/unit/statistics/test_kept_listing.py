@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is said of kept statistics: what one waits for, and from where on something is left of it."""
 
 from __future__ import annotations

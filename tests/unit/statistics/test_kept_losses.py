@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of kept statistics that are deleted: their time is a loss, before and after a repair, and
 after the next writer."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adding, pausing, pruning and dropping; the budget; counters that outlive their samples."""
 
 from __future__ import annotations

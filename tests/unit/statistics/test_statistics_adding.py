@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which stacks add up: parts of a whole do, what overlaps or is averaged does not, and then nothing
 is summed."""
 

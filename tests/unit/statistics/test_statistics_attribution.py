@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose the I/Os of a rectangle are: shares add up, and are those of a count by hand, on both
 roads."""
 

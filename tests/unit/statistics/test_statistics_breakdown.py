@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose the I/Os of a recording's map are: parts that add up to the map, also while the recording
 grows."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heat maps of bytes: cells against sums by hand, on both roads, and from what was kept once the
 events are gone."""
 

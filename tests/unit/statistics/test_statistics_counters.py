@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics from counters: rates between readings, nothing where a counter began anew or a gap
 lies, and sums without doubles."""
 

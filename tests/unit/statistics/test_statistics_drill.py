@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drill-down without limit, and paths as a tree whose sums add up."""
 
 from __future__ import annotations

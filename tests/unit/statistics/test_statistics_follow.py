@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Following a recording: every column once, whole, and with the numbers that the same question has
 afterwards."""
 

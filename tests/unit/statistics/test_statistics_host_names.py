@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of hosts for addresses: what is displayed, what a condition means, and tables that are
 damaged."""
 

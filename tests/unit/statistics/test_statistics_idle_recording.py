@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings in which nothing happened: that is an answer, with the time in which it did not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C within a question: it ends as Ctrl-C, whatever DuckDB makes of it, and is no word on the
 recording."""
 

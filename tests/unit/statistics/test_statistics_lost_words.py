@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was lost is told by kind: a start from before the recording is no record that was lost."""
 
 from __future__ import annotations

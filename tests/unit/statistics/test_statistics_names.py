@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of statistics: what is read is printed the same, and what is wrong is told."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of the NFS server: operations and bytes by version, client, procedure and file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of the NFS client: growth of /proc/self/mountstats by server, mount and procedure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Series and stacks: rates of what was recorded, gaps and losses in their columns, keys that add
 up, and words for what can't be asked."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters and events of the same load on a loop device: they agree within 1 %."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums of segment maps that are remembered equal sums of all events, though the recording grows,
 its old events are deleted, and each question is of another time."""
 

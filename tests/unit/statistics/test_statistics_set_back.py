@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of a recorder that was begun again after the clock was set back: nothing counts where
 two sessions have times in common."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which sources can answer a statistic, the one that does by itself first."""
 
 from __future__ import annotations

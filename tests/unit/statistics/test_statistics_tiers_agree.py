@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The straight road of traces, the executor's scan, and default maps: the same counts."""
 
 from __future__ import annotations

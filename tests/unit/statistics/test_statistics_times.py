@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moments, columns of time, and losses and gaps that survive merging and coarsening."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A name that did not occur is said to be none, with those that did."""
 
 from __future__ import annotations

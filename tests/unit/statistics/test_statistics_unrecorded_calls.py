@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that read disks by io_uring, libaio or mapped files are named where files are asked."""
 
 from __future__ import annotations

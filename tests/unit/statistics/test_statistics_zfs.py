@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of OpenZFS from its counters: each release has others, and one that is not there is
 null, never 0."""
 

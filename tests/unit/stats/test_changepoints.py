@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Change points: places, sizes and sets against series with known truth, and rates as stated."""
 
 from __future__ import annotations

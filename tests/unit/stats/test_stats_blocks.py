@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Means over blocks: one cell, pooled cells, and what has no spread."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Latency at equal throughput and throughput at equal latency."""
 
 from __future__ import annotations

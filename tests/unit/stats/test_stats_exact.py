@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exact test beside the t test, against scipy's permutation test."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulated studies: false alarms at no more than the stated rate, real effects found, intervals
 that cover."""
 

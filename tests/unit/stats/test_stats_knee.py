@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The knee: against kneed on clean curves, on curves that turn back, and where there is none."""
 
 from __future__ import annotations

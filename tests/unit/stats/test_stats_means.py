@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Means of one arm with intervals of their own."""
 
 from __future__ import annotations

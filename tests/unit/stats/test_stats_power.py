@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Power of the paired t test: against a simulation, against itself, at its edges."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rank correlation against scipy, and where it means nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Universal Scalability Law, fitted to curves made from it and to those at its edges."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steady state and stalls, on samples per second."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Percentiles over repetitions: exact pooling, intervals from resampling repetitions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes to a study from outside its file."""
 
 from __future__ import annotations

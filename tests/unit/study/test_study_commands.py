@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hooks, set-up and tear-down, timed actions: how a study writes them, and what is said of wrong
 ones."""
 

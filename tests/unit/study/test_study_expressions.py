@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes as expressions: what they come to, and what is said of wrong ones."""
 
 from __future__ import annotations

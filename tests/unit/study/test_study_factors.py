@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Factor sets: products, factors in step, combinations left out, sets joined, cells that lack a
 factor."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of a TOML file and their lines."""
 
 from __future__ import annotations

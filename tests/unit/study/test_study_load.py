@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Study files: what they mean, and what is said about wrong ones."""
 
 from __future__ import annotations

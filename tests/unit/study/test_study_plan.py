@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of runs, their identities, and the estimate."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`[profile]`: which cells, when, and what is refused; the runs that it adds behind the measured
 ones."""
 

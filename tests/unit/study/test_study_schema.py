@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The study's JSON Schema and reference page: complete, current, and of one mind with the reader."""
 
 from __future__ import annotations

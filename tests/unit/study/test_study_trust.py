@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands of a study run only where someone agreed to them."""
 
 from __future__ import annotations

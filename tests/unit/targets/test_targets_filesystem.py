@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File systems made for a study on loop devices: fresh as often as asked, cold where asked, honest
 about room."""
 

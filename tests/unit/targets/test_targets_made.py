@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a killed study left is removed by its record, and only that."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What follows from what a target says: achieved compression, fill, write amplification, and the
 compression gate."""
 

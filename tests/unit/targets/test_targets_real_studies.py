@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole studies with the real fio on devices that iolab makes: what they measure, and what happens
 when the ground goes away."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No device is overwritten by accident: each way of being in use, of lacking leave, and of being
 misnamed."""
 

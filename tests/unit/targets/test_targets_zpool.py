@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target zpool on a machine in memory: layouts, what is made when, builds and parameters, and
 that nothing is left."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures to draw: letters, rows of characters, and images, sound and damaged."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures on a device, read back from what `iolab record` took from the kernel's block layer."""
 
 from __future__ import annotations

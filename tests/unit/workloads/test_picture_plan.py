@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a picture asks of storage: its options, its I/Os, and the files of a run."""
 
 from __future__ import annotations

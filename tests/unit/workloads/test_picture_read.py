@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading pictures back from counts."""
 
 from __future__ import annotations

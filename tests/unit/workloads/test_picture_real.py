@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures drawn by the real fio through the whole of iolab, and read back from the recording."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The studies that come with iolab: each loads, each is what its comments say, and fio accepts
 every job."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A set of files as the workload: what fio is given, what is refused, and what a study of it
 measures."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio as a workload: what its options mean before it runs, and its window afterwards."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a compressibility really puts on the disk, by the real fio and zlib at the records of file
 systems."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`log_ios`: the job that logs every I/O, what may not stand beside it, what it costs, and whose
 I/Os each log holds."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job files as people have them: read, trimmed to what a study may run, laid over by the study's
 options."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sizes reach fio as bytes: it reads the units of 1,024 as those of 1,000 and the other way round."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A load that rises within a run: sections, times, rates and marks, before anything runs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job files and rising loads through the whole of iolab, with the real fio."""
 
 from __future__ import annotations

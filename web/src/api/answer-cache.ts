@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { type Signal, signal } from "@preact/signals";
 import type { Drawable } from "./question";
 

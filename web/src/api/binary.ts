@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { DrawnMap, Layers } from "../generated/api";
 import type { SparseCounts } from "../generated/maps";
 

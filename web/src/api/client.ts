@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
 import type { Problem, Tick } from "../generated/api";
 import { messageOf, UNREACHED } from "../lib/errors";

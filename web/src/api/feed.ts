@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { effect, type Signal, untracked } from "@preact/signals";
 import { forgetAsked, type Held, heldOf, keepOnly, show, unreachable } from "./answer-cache";
 import { AGAIN, ask } from "./client";

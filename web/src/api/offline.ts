@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { RecordingFacts, StatisticFacts } from "../generated/api";
 import { question, Refusal, type Words } from "./question";
 import type { Worksheet } from "./worksheet";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { breakdownOf, brokenDown, rootOf } from "../lib/names";
 import { catalogue, type GraphSpec, type Painter } from "./worksheet";
 

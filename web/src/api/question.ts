@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { DrawnMap, PercentilesAnswer, SeriesAnswer, StackAnswer } from "../generated/api";
 
 /** What is drawn: numbers over time, one or several, or a heat map. */

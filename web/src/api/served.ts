@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed } from "@preact/signals";
 import type { RecordingFacts, Tick } from "../generated/api";
 import { unreadWords } from "./client";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed, effect, untracked } from "@preact/signals";
 import { forgetAsked, heldOf, refusal, show, unreachable } from "./answer-cache";
 import { follow, type Heard } from "./client";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Cells } from "./cells";
 import { type Mixture, pixelsOfMixture } from "./mixture";
 import { levelOf, type Scale } from "./scale";

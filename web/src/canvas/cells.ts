@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { HeatMapGroup, SparseCounts } from "../generated/maps";
 import { joinedRows, placeOf } from "./rows";
 import { type Area, type Axis, type Span, toPosition, type YScale } from "./spaces";

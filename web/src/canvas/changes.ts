@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Difference } from "../generated/api";
 import type { HeatMapGroup, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, steps } from "./bitmap";

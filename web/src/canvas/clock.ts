@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { linearTicks, type Tick } from "./ticks";
 
 const [MS, S, MIN, H, D] = [1e6, 1e9, 60e9, 3600e9, 86400e9];

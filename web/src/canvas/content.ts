@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { LossesOfKind, ThemeColours } from "../generated/maps";
 import type { Cells } from "./cells";
 import type { Frame } from "./frame";

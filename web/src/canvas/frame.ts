@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { ThemeColours } from "../generated/maps";
 import { type Area, type Axis, type Box, type Span, toPosition, xPixel, yPixel } from "./spaces";
 import type { Tick } from "./ticks";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { HeatMapCounts, HeatMapGroup, LossesOfKind, SparseCounts, ThemeColours } from "../generated/maps";
 import { bitmapOf, type Paint, steps } from "./bitmap";
 import { type Cells, fill, fullest, geometry, plus, spotAt, wholeAxis } from "./cells";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * Colours of keys. Lightness of a map says how many, whoever they were; hue says whose they were, in shares. So the maps of
  * keys in their hues are the map of all, and one key alone has its hue at every lightness.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { ThemeColours } from "../generated/maps";
 import { FONT } from "./frame";
 import { countAt, type Scale } from "./scale";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { PercentilesAnswer, SeriesAnswer, StackAnswer } from "../generated/api";
 import type { Frame } from "./frame";
 import { HUES, REST } from "./hues";

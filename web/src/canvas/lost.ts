@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { LossesOfKind } from "../generated/maps";
 
 /** Columns joined to cells of a drawing: the first one's column, how many are one, and how many cells there are. */

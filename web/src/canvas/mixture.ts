@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Cells } from "./cells";
 import { type Lab, lightnesses, mixed, pixelOf, rampOf } from "./hues";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { HeatMapCounts, HeatMapGroup, OverlayLevel } from "../generated/maps";
 import type { Frame } from "./frame";
 import { type Axis, type Span, xPixel, yPixel } from "./spaces";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { HeatMapCounts, HeatMapGroup, ThemeColours } from "../generated/maps";
 import { bitmapOf, steps } from "./bitmap";
 import type { Cells } from "./cells";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Changes } from "../generated/api";
 import type { ThemeColours } from "../generated/maps";
 import { steps } from "./bitmap";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * First bucket of each row: buckets between these edges (pixels, ascending) join until a row is `least` high. What remains at
  * the top joins the last row. Python does the same for pictures; `tests/vectors/heatmap.json` holds both to it.

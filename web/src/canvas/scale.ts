@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { placeOf } from "./rows";
 
 export type Kind = "rank" | "log" | "linear";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { TopLevelSpec } from "vega-lite";
 import type { RunDetail, Strip } from "../generated/report";
 

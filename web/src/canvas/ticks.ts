@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * Marks on an axis of nanoseconds or bytes, and single values in readable units. Python has the same rules for pictures;
  * `tests/vectors/heatmap.json` holds both to them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 let box: HTMLElement | undefined;
 
 /** Show a chart's words beside the pointer; nothing to say hides them. Text only: markup in a name stays a name. */

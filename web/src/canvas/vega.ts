@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { type Config, parse, type Spec, View } from "vega";
 import { expressionInterpreter } from "vega-interpreter";
 import { compile, type TopLevelSpec } from "vega-lite";

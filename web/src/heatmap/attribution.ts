@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { countInside } from "../canvas/cells";
 import type { Area } from "../canvas/spaces";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";

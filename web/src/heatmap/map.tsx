@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef } from "preact/hooks";
 import { type Cells, fullest, snapped, spotAt, wholeAxis } from "../canvas/cells";
 import { lostBars, lostIn, lostWords } from "../canvas/lost";

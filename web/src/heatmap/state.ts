@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed, type Signal, signal } from "@preact/signals";
 import { type Cells, fill, geometry, minus } from "../canvas/cells";
 import { type Kind, type Scale, scaleOf } from "../canvas/scale";

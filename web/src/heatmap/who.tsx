@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Area } from "../canvas/spaces";
 import { quantity, UNITS } from "../canvas/ticks";
 import type { HeatMapCounts, HeatMapGroup } from "../generated/maps";

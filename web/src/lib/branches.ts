@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Node } from "../generated/api";
 
 /** A part of a tree: `names` are the whole names that lie under it, those that are too small to be named left out. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** The share of I/Os that is left above a map; `zoomed`: another part of y is shown than any crop leaves. */
 export function Crop<Share extends number>({
 	shares,

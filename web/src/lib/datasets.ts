@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Dataset } from "../generated/report";
 
 export type Row = Record<string, unknown>;

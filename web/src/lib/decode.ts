@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** Text of a gzip document in base64, as the report embeds its data. Throws with words for the reader. */
 export async function decode(base64: string): Promise<string> {
 	if (typeof DecompressionStream === "undefined") {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { messageOf } from "./errors";
 
 /** Begin a page in its place in the document; where it can't, its place says why. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { visible } from "./names";
 
 /** What is said where the service was not reached; a page that says so in more words leaves it out. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** Offer a file to the reader. */
 export function offer(name: string, content: Blob): void {
 	const address = URL.createObjectURL(content);

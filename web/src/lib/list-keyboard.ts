@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /**
  * Arrows within an icicle go to the slice beside, to that above and to the first below. `up`: how far the row above lies from the one that
  * has the focus: -1 where callers stand over what they call, 1 where they stand under it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** What a saved worksheet may be called, as the pattern of a field. */
 export const NAME = "[A-Za-z0-9_\\-][A-Za-z0-9 ._\\-]{0,63}";
 export const NAME_WORDS = "letters, digits, spaces, . _ -; at most 64, not beginning with a dot or a space";

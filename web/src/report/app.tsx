@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { theme, toggleTheme } from "../lib/theme";
 import { Background } from "./background";
 import { Comparison } from "./comparison";

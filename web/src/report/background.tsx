@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { Part, Verbatim } from "./parts";
 import { report } from "./state";
 import { hasTarget, Target } from "./target";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Section, Table, TableCell, TableColumn, TableGroup } from "../generated/report";
 import { Chart } from "./chart";
 import { Part } from "./parts";

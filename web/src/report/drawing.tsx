@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { TopLevelSpec } from "vega-lite";
 import { draw } from "../canvas/vega";

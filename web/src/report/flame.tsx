@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useMemo, useState } from "preact/hooks";
 import type { ProfileCell } from "../generated/report";
 import { type Slice, slices } from "../lib/branches";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
 import type { MapCell, Maps } from "../generated/report";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from "preact";
 import type { Grid, RunReason } from "../generated/report";
 import { offer } from "../lib/files";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
 import type { ProfileCell, ProfileChange, ProfileParts, Profiles } from "../generated/report";
 import type { Branch } from "../lib/branches";

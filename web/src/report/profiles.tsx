@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ProfileCell, ProfileChange, ProfileInfo, Profiles } from "../generated/report";
 import { visible } from "../lib/names";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** What the address keeps: the section shown, the run opened, the filter of the table of runs. */
 export interface Place {
 	metric: string;

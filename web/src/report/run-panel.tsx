@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { seriesSpec } from "../canvas/series";
 import type { Details, RunDetail } from "../generated/report";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { RunTable } from "../generated/report";
 
 export type Level = RunTable["levels"][number];

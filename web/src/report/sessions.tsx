@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { Part, PlainTable } from "./parts";
 import { report } from "./state";
 import { Statement } from "./summary";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed, signal } from "@preact/signals";
 import type { Details, Payload } from "../generated/report";
 import { embedded } from "../lib/decode";

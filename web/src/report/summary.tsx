@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { ReasonGroup, Sentence } from "../generated/report";
 import { showRuns } from "./comparison";
 import { Badge, Part, RunButton } from "./parts";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { edit, focus, type GraphSpec, sheet } from "../api/worksheet";
 import { HIGHEST, LOWEST } from "./document-reader";
 

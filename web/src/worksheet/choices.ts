@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { StatisticFacts } from "../generated/api";
 import { filtered } from "../lib/names";
 

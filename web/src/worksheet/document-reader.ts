@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { type GraphSpec, graphOf, type Span, type Worksheet } from "../api/worksheet";
 
 type Data = Record<string, unknown>;

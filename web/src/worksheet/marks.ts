@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed, effect, signal, untracked } from "@preact/signals";
 import { ask } from "../api/client";
 import { facts, type Span, sheet } from "../api/worksheet";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { effect, untracked } from "@preact/signals";
 import { AGAIN, ask, unread } from "../api/client";
 import { askAnew } from "../api/feed";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed } from "@preact/signals";
 import { facts, type Span, tick, whole } from "../api/worksheet";
 import { marks } from "./marks";

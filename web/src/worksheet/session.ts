@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed, effect, signal, untracked } from "@preact/signals";
 import { refusal, unreachable } from "../api/answer-cache";
 import { AGAIN, ask } from "../api/client";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { ask } from "../api/client";
 import { wordsOf } from "../api/feed";
 import { question } from "../api/question";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any records of the block layer's tracepoints: never a panic, and no more I/Os than completions.
 
 #![no_main]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any text as the kernel's description of an event or of pages, and any bytes after it as a record: never a panic.
 
 #![no_main]

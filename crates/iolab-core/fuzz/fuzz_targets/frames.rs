@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as frames: refused or read, never a panic; and the same in two pieces.
 
 #![no_main]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as pages of trace rings of three processors: never a panic, records in the order of time, nothing left.
 
 #![no_main]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Any bytes as a trace: no panic, no hang, bounded memory, and every event counted once.
 
 use iolab_core::filter::Filter;

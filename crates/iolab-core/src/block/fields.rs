@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Where the block layer's tracepoints keep what is needed of them, by the kernel's own descriptions.
 
 use crate::error::TraceError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! `rwbs`: the kernel's letters for what a request does and how (`FWFS`: flush before, write, forced to the medium, synchronous).
 
 use crate::event::Op;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The block layer's tracepoints become I/Os.
 //!
 //! Latency is the device's: from `block_rq_issue` to `block_rq_complete`. Who asked, and since when it was queued, come from

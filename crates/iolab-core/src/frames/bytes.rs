@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Little-endian values out of a payload; every read is checked.
 
 use super::ROWS;

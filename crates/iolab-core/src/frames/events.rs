@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames of events: columns of I/Os of one source.
 //!
 //! Payload: the source's name (length in a byte), the number of rows (u32), then the columns that hold anything, each

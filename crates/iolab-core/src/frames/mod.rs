@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames: how the probe hands events, samples and words to whoever records them, on one pipe.
 //!
 //! A frame is a head of 16 bytes (`ioLb`, version, kind, two zero bytes, length and CRC-32 of the payload; little-endian)

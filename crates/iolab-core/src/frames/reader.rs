@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames out of a stream of bytes, however it is cut.
 
 use super::events::{self, Events, Known};

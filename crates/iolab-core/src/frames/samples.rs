@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Frames of samples: readings of counters of one source.
 //!
 //! Payload: the source's name, the number of rows (u32), time (i64), object (u32), field (u32), value (i64) of each row,

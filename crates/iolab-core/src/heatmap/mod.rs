@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Trace to heat map: histograms of one value per interval of time, without events in between.
 
 mod auto;

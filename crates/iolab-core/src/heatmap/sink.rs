@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Events into cells.
 
 use super::auto::round_factor;

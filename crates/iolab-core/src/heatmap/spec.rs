@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a heat map is asked to show.
 
 use crate::error::TraceError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The tracepoints of the NFS server that are read, and the fields of their records, by the kernel's own descriptions.
 
 use crate::error::TraceError;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The tracepoints of the kernel's NFS server (nfsd) become operations.
 //!
 //! A thread of the server serves one request at a time, so that records belong together by thread and by the number of the

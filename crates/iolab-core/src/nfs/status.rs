@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Names of NFS status numbers (RFC 8881, RFC 7862, RFC 8276). Older versions use a part of the same numbers.
 
 const NAMES: [(u32, &str); 115] = [

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! biosnoop of bcc (Python and libbpf), with and without queue time, and biosnoop.bt of bpftrace.
 //!
 //! bcc: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`, newer ones with `PATTERN`; bpftrace: `TIME(ms) [DISK] COMM PID

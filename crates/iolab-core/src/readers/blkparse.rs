@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The text that blkparse prints by default: `8,0  3  11  0.009507758  697  C  W 223490 + 8 [0]`.
 //!
 //! Device, CPU, sequence number, seconds, process number, action, operation, sector `+` sectors, and who. The action makes

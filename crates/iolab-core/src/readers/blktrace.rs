@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! blktrace's binary files: one per CPU, merged by time, of either byte order.
 //!
 //! Records of 48 bytes (`struct blk_io_trace`, version 7) or 64 (`blk_io_trace2`, version 8, Linux 6.19), each followed by its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables whose columns are given, or named in a header, separated by commas, tabs, semicolons or runs of blanks.
 //!
 //! Given: `time:us,latency:ns,offset:bytes,-,op`. In a header: the field's name with its unit, as `time_us`, `latency:ns`,

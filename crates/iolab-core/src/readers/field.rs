@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a column of a table means, with its unit, and putting its text into an event.
 
 use super::Work;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! fio's histogram logs (`write_hist_log`): `time, direction, block size, bin 0, bin 1, ...` per interval.
 //!
 //! Bins count I/Os of that interval, on fio's grid of 64 per octave; `log_hist_coarseness` sums `2^c` neighbours. 1856 bins

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which of fio's logs a file is, and how its columns lie: what name and first lines tell, and what has to be assumed.
 
 use super::fio_log::{Layout, Value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! fio's logs: `write_lat_log`, `write_bw_log`, `write_iops_log`.
 //!
 //! A line is `time, value, direction, block size[, offset][, priority][, issue time]` (fio's HOWTO, "Log File Formats"); time

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! iosnoop of DTrace, and the tool of that name on Linux (perf-tools).
 //!
 //! DTrace prints `UID PID D BLOCK SIZE COMM PATHNAME`, before them what was asked for: `STIME(us)` start, `TIME(us)`

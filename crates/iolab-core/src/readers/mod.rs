@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Formats of traces, one file each: how they are told apart and how their bytes become events.
 
 pub mod biosnoop;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables of words apart by blanks, under a header that says what they are: what biosnoop and iosnoop print.
 //!
 //! One column may hold blanks (a command's name, a path). It takes the words that are left over when the columns before it

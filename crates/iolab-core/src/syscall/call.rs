@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The system calls that are followed: which arguments are kept of each, and which need their return.
 
 /// A system call, by the name that its tracepoints bear (`sys_enter_<name>`, `sys_exit_<name>`).

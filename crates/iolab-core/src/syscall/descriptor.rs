@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Descriptors, what they describe, and where each description's position is.
 //!
 //! As in the kernel: a table (shared by threads) maps numbers to descriptions (shared by dup and fork), and each description

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Following a position through calls, exact or not at all.
 //!
 //! Calls that use the same position one after another each take it up where the one before left it. Calls that overlap in

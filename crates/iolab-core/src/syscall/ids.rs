@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Tables by the kernel's small numbers (tasks, descriptors), looked up several times a call.
 
 use std::collections::HashMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a round still holds for a number: /proc shows a descriptor as it is at the end of the round, not at a record within it.
 
 use super::call::Call;

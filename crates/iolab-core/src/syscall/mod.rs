@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! File I/O from system calls: entries and returns paired, descriptors followed to files and positions. No I/O of its own.
 //!
 //! A file bears the path that it had when it was opened, whatever becomes of it later. An offset is told where it is certain:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which file each open was of: notices of fanotify, and /proc where they leave a doubt.
 
 use super::call::Call;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! fanotify's records of opens, as they are read: which directory, which name in it, which object, by handles.
 
 /// Version of the records.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Which notice of fanotify belongs to which open of a thread: by order and time, and only where there is no doubt.
 //!
 //! A thread opens one file after another, and notices stand in that order. Three things disturb it. Notices of the same file

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the tracker takes and gives: records of tracepoints, notices of opens, what is seen in /proc, and file I/O.
 
 use super::call::{Call, ARGUMENTS};

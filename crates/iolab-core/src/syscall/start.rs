@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Taking over what was open before the first record, without a gap and without trusting what changed meanwhile.
 //!
 //! The tracepoints are on before /proc is read. A descriptor that a record touched while its process was looked at is left

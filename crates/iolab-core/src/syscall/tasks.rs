@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Processes and threads: who has which name and which table of descriptors.
 
 use super::call::{Call, ARGUMENTS};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! From records of tracepoints to file I/O.
 //!
 //! Records are gathered and worked on once per round: by then fanotify has been read too, so every open in view has its

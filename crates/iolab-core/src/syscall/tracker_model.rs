@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A model of a kernel's descriptors, and what a tracer sees of it.
 
 use super::super::call::Call;

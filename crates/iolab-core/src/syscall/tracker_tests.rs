@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The model of a kernel against random sequences of calls, and cases by name.
 
 use super::model::{name, opened, Kernel, Open, FILES, PIPE, SILENT};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What a call does to the files it is on: which place it uses at its entry, and what its return makes known.
 
 use super::call::{Call, ARGUMENTS};

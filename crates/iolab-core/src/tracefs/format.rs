@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The kernel's own descriptions of events (`events/GROUP/NAME/format`) and of pages (`events/header_page`).
 //!
 //! Offsets and sizes differ between kernels (`rwbs` has 8, 9 or 10 bytes), so nothing about them is fixed in here.

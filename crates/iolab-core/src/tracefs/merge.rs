@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records of several processors in the order of time.
 //!
 //! Each processor has a ring of its own, whose records are in order. They are merged up to a time before which nothing

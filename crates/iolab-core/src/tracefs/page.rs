@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Raw pages of a ring (`per_cpu/cpuN/trace_pipe_raw`) and the records in them.
 //!
 //! Each record begins with a word: 5 bits of kind or length, 27 bits of time since the record before

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! A small machine whose block layer's records become I/Os in words.
 
 use super::rings::Kernel;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! What the tests of readers share.
 #![allow(dead_code)] // each test file uses a part
 

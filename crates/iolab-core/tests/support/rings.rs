@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Records and pages of trace rings, built from the kernels' own descriptions.
 #![allow(dead_code)] // each test file uses a part
 

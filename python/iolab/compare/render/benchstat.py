@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison in Go's benchmark format, for benchstat and whatever else reads it: every run a
 line."""
 

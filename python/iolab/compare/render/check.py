@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A check as text, Markdown for pull requests, JSON, and JUnit XML for CI systems."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison as CSV: a line per cell, base units, unrounded."""
 
 from __future__ import annotations

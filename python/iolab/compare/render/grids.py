@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text laid out in columns, and grids put side by side while they fit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison as JSON: everything, base units, unrounded; the shape that programs may rely on."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Curves for the terminal and for programs: where each variant bends, how it scales, what it does
 at equal load."""
 

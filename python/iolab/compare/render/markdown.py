@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison as Markdown tables, ready for an issue or a mail."""
 
 from __future__ import annotations

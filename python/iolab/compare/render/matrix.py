@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two metrics in one cell, as `1623 MiB/s @ 45 us`: how compressibility and load sweeps are often
 printed."""
 

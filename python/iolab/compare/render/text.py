@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison for the terminal: values side by side, the change with its interval and test, what
 must be said below."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a comparison's numbers are written wherever text is: units, changes, intervals, tests,
 labels."""
 

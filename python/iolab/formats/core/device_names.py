@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of the block devices that are listed together stand for themselves, told by their names
 alone.
 

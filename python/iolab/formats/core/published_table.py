@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Published numbers as CSV: `variant,<factors...>,metric,value,unit[,repetition]`, one value a
 line."""
 

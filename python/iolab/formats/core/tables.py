@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What readers yield: plain values in base units (seconds, bytes, per second, shares), each with
 its original name.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes of a text file as a string: encodings that tools and shells leave behind, and files with
 nothing in them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One operation of one fio job as `FioDirection`: bytes, rates and runtime of every version in one
 meaning."""
 

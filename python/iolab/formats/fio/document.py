@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON documents in a file that fio wrote: text before and between them, several of them, numbers
 that aren't JSON.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which jobs of one fio result ran together, and which one after another (fio(1): stonewall,
 wait_for, startdelay, new_group).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's JSON and json+ output, of every version from 2.0 on (fio(1), "JSON output")."""
 
 from __future__ import annotations

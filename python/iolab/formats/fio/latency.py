@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of fio's latency objects, of every version, as `Latency`."""
 
 from __future__ import annotations

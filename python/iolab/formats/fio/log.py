@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's logs over time: `write_bw_log`, `write_iops_log`, `write_lat_log` (fio(1), "Log File
 Formats").
 

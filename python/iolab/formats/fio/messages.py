@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What fio prints beside its results: notes and progress as always, its normal output, and messages
 that mean trouble."""
 

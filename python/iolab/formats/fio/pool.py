@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several jobs of one fio run as the one that group_reporting would have made of them.
 
 Rates are summed job by job, so that a straggler's longer runtime doesn't thin out the others' I/Os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's logs of all jobs of a run as rates per second: what the load saw, second by second."""
 
 from __future__ import annotations

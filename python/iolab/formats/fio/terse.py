@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """fio's terse output (`--minimal`, `--output-format=terse`), versions 2 to 5 (HOWTO, "Terse
 output").
 

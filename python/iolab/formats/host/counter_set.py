@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counter sets: all that iolab knows of one group of counters, in one class.
 
 A counter set names the lines that are read, how a line is parsed, the columns that readings yield,

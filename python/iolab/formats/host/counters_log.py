@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's own logs of counters: `# iolab <kind> 1`, then readings of a stamp and the kernel's
 lines, again and again.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of /proc/stat, `cpu.log`: what each CPU's time went to, context switches, interrupts,
 processes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's own log of /proc/diskstats: raw counters of a run's devices, read again and again.
 
 The first line is `# iolab diskstats 1`. Each reading is a line `@ <realtime ns> <monotonic ns>`,

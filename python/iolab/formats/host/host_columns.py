@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readings of a host's counters put together as a `HostTable`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of /proc/meminfo, `memory.log`: what memory held at each reading (proc(5); its kB is
 1024 bytes)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of /proc/pressure, `pressure.log`: shares of time in which tasks waited for I/O, CPU and
 memory.
 

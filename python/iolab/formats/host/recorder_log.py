@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's own logs of what its recorder took in, `# iolab block 1`, `syscall` and `counters`:
 events, losses and readings, as rates.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of /proc/vmstat, `vmstat.log`: pages dirtied, written, reclaimed and swapped, as rates.
 
 Names are the kernel's (mm/vmstat.c); they come and go by version: what a kernel lacks is missing,

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output of iostat, of sysstat, illumos and FreeBSD."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What iostat's columns mean, by the name that they have in every version of sysstat (iostat(1))
 and in illumos."""
 

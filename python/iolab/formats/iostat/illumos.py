@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`iostat -x` and `iostat -xn` of illumos and Solaris (iostat(8)), and `iostat -x` of FreeBSD:
 "extended device statistics".
 

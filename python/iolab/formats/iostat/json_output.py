@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sysstat's `iostat -o JSON` (11.5.1 and later), whole or torn.
 
 iostat closes its brackets on SIGINT since 12.0.4, on SIGTERM only since 12.7.8, and with -y

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is called iostat and tells of no device, or in a way that isn't read: named, so that nobody
 takes it for nothing."""
 

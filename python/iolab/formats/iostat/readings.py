@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readings of iostat, whatever they were printed as, put together as a `DeviceTable`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of iostat without their headers, as `iostat ... | grep sdb` leaves them: the columns by
 their number.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time stamps that iostat prints between reports (-t, -T), in the styles of its versions and
 locales."""
 

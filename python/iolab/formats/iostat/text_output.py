@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Text of sysstat's iostat, of every version: columns by their names, and rows whose header someone
 cut off."""
 

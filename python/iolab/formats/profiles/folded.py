@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folded stacks, a line each: `fio;entry_SYSCALL_64_after_hwframe_[k];do_syscall_64_[k] 12`, as
 stackcollapse tools write them."""
 

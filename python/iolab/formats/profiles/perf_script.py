@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text of `perf script`: a line for each sample, its stack from the innermost frame below it,
 an empty line behind.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What readers of profiles yield: stacks that were sampled, in the folded form that flame graphs
 are made from.
 

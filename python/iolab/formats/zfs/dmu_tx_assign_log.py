@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's log of how long transactions waited for a group, `# iolab dmu_tx_assign 1`: the pool's
 name, a tab, `<2^i> ns type count`; `end`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Histograms of OpenZFS that only ever grow, as counts of the intervals between readings, on
 iolab's grid."""
 

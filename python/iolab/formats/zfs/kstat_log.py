@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counters of the whole of OpenZFS, from /proc/spl/kstat/zfs: `arcstats.log`, `zil.log`,
 `dmu_tx.log`; lines `name type value` of a kstat.
 

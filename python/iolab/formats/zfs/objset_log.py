@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's log of data sets' counters, `# iolab objset 1`: the data set's name, a tab, and a line of
 its kstat; `end` after each reading."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's log of transaction groups, `# iolab txgs 1`: the pool's name, a tab, and a line of its
 `txgs`; `end` after each reading.
 

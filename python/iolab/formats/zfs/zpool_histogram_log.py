@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's logs of `zpool iostat -Hp -w` and `-r`, `# iolab zpool-latency 1` and `zpool-sizes`:
 counts since the pool's import.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's log of `zpool iostat -Hpy -l -v -T u`, `# iolab zpool-iostat 1`: what every vdev did, a
 report per interval.
 

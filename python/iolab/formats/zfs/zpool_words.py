@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the columns of `zpool iostat` are, in the order of its releases: a newer one adds at the
 end."""
 

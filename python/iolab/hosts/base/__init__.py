@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a host is, and helpers of every kind of host."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a host is: the one way in which the runner touches a machine, so that a fake or a remote one
 can stand in."""
 

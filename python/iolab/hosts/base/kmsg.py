@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kernel's messages while iolab runs, from `/dev/kmsg` (the kernel's
 Documentation/ABI/testing/dev-kmsg)."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types for the option models of plugins, so that every plugin reads a duration or a size alike and
 names bad keys alike."""
 

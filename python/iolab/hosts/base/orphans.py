@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that a killed iolab left behind: known by pid and start time or by marks, ended without
 ever touching a stranger."""
 

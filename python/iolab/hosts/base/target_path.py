@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where a load goes: what a target offers and a workload takes."""
 
 from __future__ import annotations

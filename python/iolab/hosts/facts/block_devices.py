@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The block devices of a host with what their numbers depend on: model, firmware, queue settings,
 write cache."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage controllers on the PCI bus: what sits between the host and its disks."""
 
 from __future__ import annotations

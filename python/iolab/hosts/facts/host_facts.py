@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a host is, as far as numbers depend on it: kernel, CPU, memory, governor."""
 
 from __future__ import annotations

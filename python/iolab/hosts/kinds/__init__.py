@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kinds of hosts, and how a command line names them."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A host that exists in memory, for tests: hours of study pass at once, and every way of failing
 can be asked for.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hosts by the words of a command line: `local`, `rig:NAME`, `USER@HOST[:PORT]`; or as JSON, with
 all that a host's options say."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A running rig as a host: a virtual machine of this one, reached by ssh on its loopback port with
 the rig's own key."""
 

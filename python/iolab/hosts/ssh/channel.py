@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One ssh connection with a far end of iolab's own: requests go out, answers come back, and a loss
 is told as one."""
 

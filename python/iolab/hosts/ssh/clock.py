@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The far side's clock, told from here: sources and marks of a run bear the times of the host that
 it runs on."""
 

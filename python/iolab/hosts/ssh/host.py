@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine reached by the system's ssh as a host.
 
 What is this machine's own and must exist there as well (a run's directory, a target's scratch) has

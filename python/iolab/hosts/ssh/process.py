@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program on the far side, and the files that go there with it and come back from it."""
 
 from __future__ import annotations

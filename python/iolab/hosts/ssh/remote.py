@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What hosts elsewhere have on top of what every host has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What runs on the far side of an ssh connection: it does there what `local.LocalHost` does here,
 request by request.
 

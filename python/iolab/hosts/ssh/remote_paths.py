@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where another host keeps what bears a path of this machine: the same absolute path below one
 directory there.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether files are still what was written. Each is read whole once in a process, before anything
 is believed that it says.
 

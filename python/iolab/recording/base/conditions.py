@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions on events as users write them: `op=write,device=sda`, `latency=1ms..10ms`,
 `size>=8KiB`."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts over time and value: what a heat map draws. Merging is addition, coarsening is exact,
 nothing is averaged."""
 

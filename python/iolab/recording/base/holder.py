@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds the lock of a file, as the kernel says, and a lock that is held for moments."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spans of time (from, until) in ns: of sessions what lies between them, and what two of them have
 in common."""
 

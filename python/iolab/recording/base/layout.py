@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where what lies in a recording's directory, and writing there so that a kill or a full disk costs
 nothing that was kept."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lock of a recording's one writer, which says who that is, until when it recorded, and how
 long its files are.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was lost, by column of time and by kind: shown under the answers of statistics, in a strip."""
 
 from __future__ import annotations

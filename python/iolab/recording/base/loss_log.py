@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was lost. The same loss in seconds that follow each other is one line, of a minute at most,
 which tells its parts; what is older than the events that are left is told by the hour."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`recording.json`: what a recording is: host, clock, sessions, sources, retention, origin, and
 what retention dropped."""
 

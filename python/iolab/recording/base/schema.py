@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The columns of events and samples: one schema in hot files, sealed files and answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The session that a writer records: from where all was set up, or its first event, as far as
 everything was told to be there."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times in which a source was not recorded, each with its reason: nothing is known of them, and
 they are no zeros.
 

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recordings and traces, opened read-only."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts of each value of a dimension (operation, device, process, file, job), so that a part of a
 map can say whose it is."""
 

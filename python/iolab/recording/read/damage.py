@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is damaged of the files that say what a recording is and what lies in it; of events and
 samples, see `segments` and `hot`."""
 

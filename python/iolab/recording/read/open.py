@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A path to events, whatever holds them: a trace file, standard input, or a recording."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording, opened read-only; it may be growing meanwhile. Never writes."""
 
 from __future__ import annotations

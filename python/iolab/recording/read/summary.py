@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recording holds, from its segments' facts and default maps; only what is hot is read
 itself."""
 

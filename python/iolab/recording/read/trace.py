@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trace file, opened read-only: what is in it, and counts for heat maps, straight from the native
 readers."""
 

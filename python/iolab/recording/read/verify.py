@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording checked whole: every file read, each finding with what is lost, and what can be
 derived made anew."""
 

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hot and sealed segments, and their default maps."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of bytes, as the native core yields them, to record batches of the one schema. Never
 loops over events."""
 

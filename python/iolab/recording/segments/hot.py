@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hot files: Arrow IPC streams that a kill or a flipped bit shortens, never spoils.
 
 Each append is one group of messages: dictionaries that changed, then one record batch (the first

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Default maps: what heat maps of whole segments need, summed by second while a segment is sealed,
 and exact.
 

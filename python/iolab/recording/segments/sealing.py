@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Record batches to one sealed Parquet file: sorted by source, then time, a row group to one
 source, with what it holds beside it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of segments where it is damaged or missing: which segments are lost according to the other
 files of their numbers, and a new list that still names them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sealed segments: writing one from what is hot, and what each holds, without opening it where a
 line tells."""
 

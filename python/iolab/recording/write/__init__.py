@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The writer of a recording: import, recovery and retention."""

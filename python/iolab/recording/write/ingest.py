@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces into recordings: every event, as it is, with what the trace lost or could not be read
 noted as losses."""
 

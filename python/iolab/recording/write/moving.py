@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sealed segments of one recording moved into another on the same file system, as they are: nothing
 is read or written again."""
 

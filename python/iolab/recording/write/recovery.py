@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the next writer does first, after one was killed: seal what is left hot, and say for how
 long nothing was recorded."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of a recording: the oldest sealed segments go first, their default maps stay for longer,
 and `recording.json` says so."""
 

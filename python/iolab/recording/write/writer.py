@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one writer of a recording: batches go to hot files at once, which are sealed by age, by size
 and at cuts."""
 

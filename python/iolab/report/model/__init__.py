@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documents that the report's pages are given."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Charts packed for the page: a specification whose data are names of shared datasets, stored by
 column."""
 

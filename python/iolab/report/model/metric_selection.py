@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which metrics the report has, and in which order: none is left out without a word."""
 
 from __future__ import annotations

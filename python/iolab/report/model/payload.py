@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report's page is given: plain values and finished texts, as pydantic models.
 
 The page selects and lays out, it never computes: every number here is already text in its readable

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report's page is given of profiles: read when the reader comes to them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page's types, generated from the payload's models: JSON Schema and TypeScript.
 
 `python -m iolab.report.model.schema ROOT` writes `schemas/{report,heatmap}.schema.json` and

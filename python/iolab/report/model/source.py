@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the report needs of results: the part of `iolab.results.open.results.Results` that it reads."""
 
 from __future__ import annotations

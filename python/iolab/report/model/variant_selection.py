@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which variants a report draws where there are more than a chart can show.
 
 Every variant is compared, and the tests are corrected for all of them. Charts, tables and sentences

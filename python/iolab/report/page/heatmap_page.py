@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heat maps as one self-contained HTML file: the maps' counts beside the page that draws, zooms and
 asks them."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One HTML file from the bundle and the two documents: nothing in it can load anything, and only
 its own script runs."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Knees, scalability and equal-load comparisons as tables of finished text."""
 
 from __future__ import annotations

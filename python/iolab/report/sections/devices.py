@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Block devices and controllers of the hosts that were measured, as tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What stands around the numbers: environment, assumptions, the exact job and the commands."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heat maps of the runs whose I/Os were recorded, or counted by OpenZFS: latency, offset and size,
 all variants of a cell on one scale."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known of each host that runs were made on, with its own runs: a host's facts hold for
 those alone."""
 

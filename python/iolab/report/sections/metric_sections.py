@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the page shows of each metric: tables, charts, notes and footnotes, made from its
 comparison."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles for the report's page: each cell's tree of functions, the profiles on it, and each
 variant's difference from the baseline."""
 

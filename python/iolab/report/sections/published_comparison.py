@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections that hold what was measured beside published numbers: the cells that both have, and
 whether they are ordered alike."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs as the page shows them: the table of all, and what is known of each with where every number
 came from."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-second series of a run, packed for the page: scaled to a readable unit, rounded, on shared
 time bases."""
 

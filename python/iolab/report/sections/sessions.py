@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arms that were not measured in turn, and several results directories as arms: what follows for the
 changes, in what the arms differ, and when they were measured."""
 

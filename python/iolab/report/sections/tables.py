@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A comparison as tables of finished text: baseline, variant, change with interval, test, over rows
 and column groups."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was measured: pools with their status and settings, what the study asked for, block devices
 and controllers."""
 

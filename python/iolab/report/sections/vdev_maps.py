@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heat maps of the runs that OpenZFS's own histograms watched: latency and size of I/Os at each
 vdev over time, and the waits for a transaction group. Columns are the readings' intervals, buckets
 powers of two: OpenZFS keeps no finer ones."""

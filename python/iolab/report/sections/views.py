@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views over more than one metric: throughput against latency with its knees, and the latency's
 whole distribution."""
 

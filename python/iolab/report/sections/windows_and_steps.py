@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What happened inside runs: the windows before and after an action, compared; the steps of a load,
 as curves."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of a pool's many properties a reader wants to see: those that people ask about, and those
 that aren't OpenZFS's defaults."""
 

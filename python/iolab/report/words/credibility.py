@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How far the numbers can be trusted, in words: verdicts, repetitions, what was left out, noise
 floor, warnings."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How numbers are judged, in short: the text at the end of every report. The long one is in
 `docs/method`."""
 

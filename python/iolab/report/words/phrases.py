@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes, counts and places as sentences and tables of the report write them, in step with
 `compare.render.words`."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The summary in words, generated from the numbers: what changed, how sure that is, and what to
 know before believing it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """From evidence to numbers: the only road. Files of one run in, observations, verdict, series and
 histograms out."""
 

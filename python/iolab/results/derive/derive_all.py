@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deriving many runs: each by itself, so side by side where the machine has the processors and it
 is safe to fork."""
 

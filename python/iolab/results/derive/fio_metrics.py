@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Observations and histograms of what fio measured."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sections of a fio result: jobs that ran one after another are measurements of their own, and
 nothing of one counts for another.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One step of a load that adds to what runs: its rates and latency from the logs of the sections
 that take part in it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A load that rises within one run, step by step: what each step measured, as pseudo-runs that
 curves can be drawn of.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The windows that marks cut a run into, so that before and after an action can be compared within
 the run itself."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How much of a study is there: the runs that its journal planned, held beside those whose evidence
 is there."""
 

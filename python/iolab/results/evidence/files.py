@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files that a run leaves, and how they are found again: `runs/<id>/` with `run.json` beside
 the tools' own files.
 

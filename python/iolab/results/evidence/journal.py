@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The journal of a study as its readers see it: what was planned, started and how it ended, one
 JSON line each."""
 

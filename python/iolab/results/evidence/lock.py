@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One writer per results directory: two studies never interleave their runs."""
 
 from __future__ import annotations

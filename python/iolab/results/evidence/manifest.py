@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A results directory's `manifest.json`: what it is, where it came from and how to make it again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`marks.jsonl`: what happened inside a run, and when: actions, steps of a load, marks."""
 
 from __future__ import annotations

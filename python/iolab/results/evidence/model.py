@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What `derive` yields and `Results` holds: runs with their verdict, observations, series and
 histograms."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many I/Os a load could have in flight, and how sure that is: a run made here knows its jobs,
 another's file may not say."""
 

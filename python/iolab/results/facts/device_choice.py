@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which of the devices in a run's files its sums hold, and the time between readings that a file
 doesn't say."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Observations of what the target's devices did: means over the window, summed or averaged over
 those that stand for themselves."""
 

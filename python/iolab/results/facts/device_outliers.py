@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is one of a target's devices slower than its peers? A pure rule, for one run and for comparisons
 of runs alike."""
 

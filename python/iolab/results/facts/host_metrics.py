@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Observations and series of what the host did over the window, by the readers of the logs that its
 sources left."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-second series of what the load itself saw, from fio's own logs."""
 
 from __future__ import annotations

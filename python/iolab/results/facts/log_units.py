@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The unit of fio's latency logs: microseconds up to fio 2.21, nanoseconds since 2.99; a log itself
 doesn't say."""
 

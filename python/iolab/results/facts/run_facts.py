@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What one run's evidence says, gathered once for observations and gates alike."""
 
 from __future__ import annotations

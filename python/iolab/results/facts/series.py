@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-second series of a run, and device samples cut to its window."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the target says of a run (`target.json`), and what follows from it: achieved compression,
 fill, write amplification."""
 

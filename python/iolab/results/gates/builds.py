@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Did each arm run the build that it was to run?"""
 
 from __future__ import annotations

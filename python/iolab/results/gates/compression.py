@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is the data as compressible as asked, and did the target compress it so?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Was the load generator or the host out of CPU?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Did the host stay the same?"""
 
 from __future__ import annotations

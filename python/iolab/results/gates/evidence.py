@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Is the evidence there and readable?"""
 
 from __future__ import annotations

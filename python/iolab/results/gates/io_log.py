@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does the recording of every I/O hold what fio counted?"""
 
 from __future__ import annotations

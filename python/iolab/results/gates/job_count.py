@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Did as many jobs run as were planned?"""
 
 from __future__ import annotations

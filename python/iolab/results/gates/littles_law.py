@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Does the load obey Little's law?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Did the monitors live through the window?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Was the offered rate reached?"""
 
 from __future__ import annotations

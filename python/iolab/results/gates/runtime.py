@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Did the load run as long as asked?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Did one of the target's devices hold the others up?"""
 
 from __future__ import annotations

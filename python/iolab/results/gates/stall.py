@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Did the storage stop moving?"""
 
 from __future__ import annotations

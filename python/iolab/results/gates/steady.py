@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Was the load steady over the window?"""
 
 from __future__ import annotations

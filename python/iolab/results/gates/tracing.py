@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Was the kernel traced by somebody else while the load ran?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Could memory have held what was read?"""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What became of every file of an import."""
 
 from __future__ import annotations

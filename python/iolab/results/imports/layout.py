@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How a foreign tree's paths name variants and factors:
 `{submit}-rate-submit/{variant}/{disks:int}-{media}`."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layouts inferred from the paths of results: what varies between them, named by the keys in the
 paths and by fio's echoed options.
 

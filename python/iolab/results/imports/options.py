@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options that fio echoes of a run: which of them say what was measured, and what differs between
 runs that look alike.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iolab's own results, imported: they are results already, and are taken whole."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words of paths that people give their results: what is a key (`iodepth-8`, `8jobs`, `bs=4k`), a
 value, a date, a repetition."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which run of a cell is which repetition: by the name that the path has for it, so that a missing
 one shifts no other."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which results of fio come from processes that ran at the same time.
 
 They are parts of one run, and no repetitions: a repetition runs alone.

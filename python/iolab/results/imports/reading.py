@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the files of an import are, by their content: fio results with their groups, iolab's own
 runs, evidence, traces, and the rest."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an import reads from: a directory, an archive or a single file, as a list of regular files
 within bounds.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Importing a published table: each cell becomes a run without evidence of its own, and stays
 UNJUDGED."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Importing other people's fio results: each measurement in them becomes a run, and every file is
 accounted for."""
 

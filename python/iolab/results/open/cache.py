@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`observations.parquet`: what was derived, kept so that the next command needn't read every file
 again.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`series.parquet` and `histograms.parquet`: what runs show per second and in their tails, kept
 beside the observations.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results of one study on several hosts: `hosts.json`, and for each host a whole results directory
 beside it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles of runs: from the folded stacks that lie with the evidence to values. The only road from
 them to numbers.
 

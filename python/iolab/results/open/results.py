@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A results directory, opened: its runs with observations and verdicts, series on demand."""
 
 from __future__ import annotations

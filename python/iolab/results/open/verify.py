@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checking results whole: every file that a digest is known of, read and compared; caches made anew
 where they are to be repaired."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Alerts as data: sentences of a statistic, a limit and what then happens."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of alerts: a line of JSON for whatever was said, in one file that does not grow without
 end."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an alert makes of a statistic's values, second by second: a pure function of what it stood
 at and what came."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that alerts may run: named beforehand in a file of whoever starts the service, never in
 a request."""
 

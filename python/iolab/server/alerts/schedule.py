@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times of day at which an alert counts: `08:00-18:00 mon-fri`, `22:00-06:00 all`."""
 
 from __future__ import annotations

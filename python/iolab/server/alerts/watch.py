@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The watch over alerts: once a second the latest values of their statistics, what follows from
 them, and what is then done."""
 

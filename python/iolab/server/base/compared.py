@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the service answers of two ranges of time beside each other, as data; see `models`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of statistics as the service sends them: what `iolab query --format json` prints, bounded
 in size."""
 

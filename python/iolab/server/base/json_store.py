@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Saved documents (worksheets, alerts): a JSON file each in one directory, read without trust. A
 name is checked before it becomes part of a path."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the service answers, as data: the OpenAPI document and the page's types are generated from
 these."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheets that are saved, as a list."""
 
 from __future__ import annotations

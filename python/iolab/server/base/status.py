@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a recorder says of its recording while it grows: `status.json`, read without trust."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is served, by name: recordings and traces, opened read-only. A name is looked up, never made
 into a path."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A worksheet as data: what an address and a saved worksheet hold, and what is shared of it. The
 page's types are made from these."""
 

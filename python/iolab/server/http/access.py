@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is let in: the right token, the right host name, no other site's page. The outermost layer,
 before anything else looks at a request.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests to actions: the document of a request, read within bounds and held to its model."""
 
 from __future__ import annotations

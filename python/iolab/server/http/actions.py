@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be changed through the service: worksheets, alerts, what is kept. Each path with its
 document and the function that does it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The application: requests to questions, answers and errors to responses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer as a response: compressed for who is far, as it is for who is on this machine, to whom
 bytes cost less than the work."""
 

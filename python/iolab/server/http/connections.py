@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections that send nothing: they are closed after a time, and at once where their place is
 needed. Connections that still send what was refused: they are closed once that came, so that the
 answer is not lost."""

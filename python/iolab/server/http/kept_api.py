@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kept statistics as the page manages them: which there are, and changes of them."""
 
 from __future__ import annotations

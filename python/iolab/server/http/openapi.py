@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The OpenAPI document, and TypeScript types of the same answers: generated from the routes and
 models."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page: a shell in HTML, the built script and its style, each a file of its own so that nothing
 inline is allowed to run."""
 

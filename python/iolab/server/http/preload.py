@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Everything that serving needs, loaded by serving once: after root is given up, what only root may
 read can't be loaded any more."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The service on a socket: where it listens, its address with the token, and how it ends."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Live data as one stream of server-sent events: once a second how far a recording is, and the
 answers to the statistics followed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/metrics for Prometheus: chosen statistics, counted on from scrape to scrape, so that each costs
 what is new since the last."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Families of metrics as values, and as Prometheus' text format (version 0.0.4)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Families of metrics as Prometheus' protobuf messages (io.prometheus.client.MetricFamily), each
 with its length before it."""
 

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests for statistics: their parameters and their answers."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A heat map in binary, version 1, all little-endian; docs/reference/api.md describes it byte by
 byte.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two ranges of time of one statistic: of a heat map their difference cell by cell, of numbers how
 they changed."""
 

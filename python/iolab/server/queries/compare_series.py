@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers over two ranges of time beside each other: of all together and of each key, and by how
 much they changed."""
 

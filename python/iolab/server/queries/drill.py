@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose the I/Os in a rectangle are, and the paths of files as a tree."""
 
 from __future__ import annotations

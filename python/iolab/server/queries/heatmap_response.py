@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A heat map made ready for the page's canvas."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is served, what can be asked of it, its marks and losses."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of requests as data; several paths take the same ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The moments at which a statistic was largest or smallest."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A heat map as lines over time: percentiles, the largest value and the mean of each column."""
 
 from __future__ import annotations

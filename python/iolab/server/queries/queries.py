@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The answer to a statistic: as data, ready to be drawn, in binary, as CSV."""
 
 from __future__ import annotations

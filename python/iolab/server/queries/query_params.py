@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A question as a request puts it: parameters in words to a recording, a statistic, a span of time
 and columns."""
 

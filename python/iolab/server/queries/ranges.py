@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A range of time beside another one of the same length, as a request puts them."""
 
 from __future__ import annotations

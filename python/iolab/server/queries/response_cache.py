@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers that were given before, as long as nothing that they depend on has changed.
 
 An answer depends on its question and on what is recorded. Of time that is over, because all that is

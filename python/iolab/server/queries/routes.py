@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The paths that answer a question: their parameters, what they answer, and the pure function that
 answers."""
 

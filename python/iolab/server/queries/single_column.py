@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An answer over all of its time as one column: sums per second recorded, levels and shares on
 average."""
 

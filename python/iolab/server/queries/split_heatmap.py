@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A heat map told apart by a field: one map for each key, and one of all others, on the same
 columns and rows."""
 

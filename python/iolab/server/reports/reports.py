@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reports of results whose recordings are served: made when they are asked for, and linked with
 the worksheet both ways."""
 

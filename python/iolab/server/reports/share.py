@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A worksheet as one HTML file: the page with the answers that it shows, which still hovers, zooms
 and crops without a service."""
 

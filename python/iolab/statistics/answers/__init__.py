@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of statistics, and their forms as JSON, CSV and lines."""

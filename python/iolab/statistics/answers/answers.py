@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What statistics answer: a series, a stack of series, or the counts of a heat map."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of statistics as CSV and JSON: unrounded, in base units."""
 
 from __future__ import annotations

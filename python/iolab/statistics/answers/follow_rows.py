@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers column by column: what a line of `iolab query --follow` says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of statistics as plain data: unrounded, in base units. What the terminal prints as JSON
 and the service sends is this."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who is this: every dimension's values by their share inside a rectangle of time and value against
 outside, in one scan."""
 

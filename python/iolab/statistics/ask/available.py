@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of the catalogue a recording or trace can answer, and why not the rest."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whose the I/Os of a recording's map are: counts of each value of a field, so that a part of the
 map can name them."""
 

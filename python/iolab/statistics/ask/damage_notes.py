@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of recordings of which files are damaged: without these, whose time is lost, and with a
 note that says so."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drill-down: a value of a breakdown becomes a condition, and what is left can be broken down
 again, without limit."""
 

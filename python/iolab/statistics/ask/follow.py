@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A statistic of a recording that grows: each column of time is told once, as soon as everything in
 it is there."""
 

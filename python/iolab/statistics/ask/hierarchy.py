@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that are paths as a tree: what each directory holds is the sum of what is under it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plan of a question: which tier answers it, why not another, and what is read for it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a plan reads: files and rows in memory, with their time, rows and bytes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one executor of questions to events: recordings and traces, maps and numbers over time.
 
 A map of a trace whose conditions the native readers know goes straight through them, for speed;

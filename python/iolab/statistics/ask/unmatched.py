@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions that match nothing: which names there were instead, so that a 0 for a wrong name is
 not taken for a quiet device."""
 

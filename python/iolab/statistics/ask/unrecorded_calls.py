@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs with more disk I/O than file operations explain, named with answers about files:
 io_uring, libaio and mapped files make no system calls that are recorded."""
 

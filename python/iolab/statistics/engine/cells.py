@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events into cells of a map: conditions, columns and buckets in SQL; the log-linear grid comes
 from the native core."""
 

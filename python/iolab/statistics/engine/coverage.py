@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a recording was recording, and what it lost when: an empty column is either rest, or a gap."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Segments whose events retention removed and whose default maps remain. After months there are a
 hundred thousand, so what is known of them is made once, until one comes or goes."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DuckDB as the engine of the one executor: in memory, without a file, a network or an extension."""
 
 from __future__ import annotations

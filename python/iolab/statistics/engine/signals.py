@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ctrl-C while others work for the main thread."""
 
 from __future__ import annotations

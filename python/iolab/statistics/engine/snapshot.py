@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording as it stands at one moment, while its writer goes on: every event in one place,
 either sealed or hot."""
 

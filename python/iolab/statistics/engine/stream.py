@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The events of a text trace as a stream for the engine: native batches, in flat memory, read once."""
 
 from __future__ import annotations

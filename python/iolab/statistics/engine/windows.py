@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A recording asked for a span of time: which source answers, in which columns, under which
 conditions."""
 

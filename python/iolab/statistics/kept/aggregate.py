@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sealed segment's events as sums by the second: the one executor, asked about that segment
 alone."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers from kept statistics where the events are gone or too many, joined with those of the
 events that came since."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was kept of counters, and the samples that are still there, as one answer."""
 
 from __future__ import annotations

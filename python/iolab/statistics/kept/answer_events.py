@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was kept of events, and the events that came since, as one answer."""
 
 from __future__ import annotations

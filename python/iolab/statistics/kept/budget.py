@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What keeping statistics may cost: beyond it the largest, or the costliest, is suspended until
 somebody resumes it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Few files, of few rows: the segments of an hour become one file of each tier, the hours of a day
 another; what is too old goes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sealed segment's readings of counters as growth by the second: of pairs of readings the later
 one of which is in it."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which kept statistic answers a question, and which of its files, in which sums, say so exactly."""
 
 from __future__ import annotations

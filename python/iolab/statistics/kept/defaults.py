@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of a recording from its start unless something else is asked for: few statistics,
 and cheap ones."""
 

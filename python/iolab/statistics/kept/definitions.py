@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is to be kept: `histograms/keep.json`, changed by whoever asks, under a lock; the keeper
 reads it and alone does the work."""
 

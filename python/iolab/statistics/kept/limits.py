@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of all that is kept of a recording: how large it may be, what it may cost, for how long
 each tier stays."""
 

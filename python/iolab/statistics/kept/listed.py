@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of kept files: `histograms/files.jsonl`, with size and checksum of each. It shows which
 files are damaged or missing.
 

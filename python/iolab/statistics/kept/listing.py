@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is kept of a recording, as plain data: statistic, state, since when, size, cost, and what
 each tier holds."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is done about kept statistics: list, add, pause, resume, prune, drop. For the command line
 and the service.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where kept statistics lie: `histograms/<tier>/<folder>/<first>-<last>.parquet`, with the numbers
 of the segments that are in it.
 

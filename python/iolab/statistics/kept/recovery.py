@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is to be kept, and what was, told by the files that are there, where `keep.json` or
 `kept.json` are lost."""
 

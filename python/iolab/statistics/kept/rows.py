@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of kept files as the engine reads them, though merges go on."""
 
 from __future__ import annotations

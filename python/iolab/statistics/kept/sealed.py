@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sealed segments as the keeper sees them: events and samples of one number, and the one before."""
 
 from __future__ import annotations

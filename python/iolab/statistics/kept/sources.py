@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a kept statistic is made of: events or counters, as a query of the recording would choose."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was kept so far: `histograms/kept.json`, written by the keeper alone, after the files that
 it speaks of."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The form that a statistic is kept in, and how fine."""
 
 from __future__ import annotations

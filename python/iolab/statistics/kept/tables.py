@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of kept statistics: Parquet, sorted so that alike numbers lie together, with what they
 are in the key `iolab`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What was kept of a recording, checked whole; files whose events are there are made anew."""
 
 from __future__ import annotations

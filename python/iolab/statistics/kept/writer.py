@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keeper: whoever writes a recording makes what is to be kept of each segment once it is
 sealed, and tidies up behind itself.
 

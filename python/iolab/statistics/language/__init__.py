@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """The language of statistics: names, fields, conditions, times and the catalogue."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The statistics that can be asked for, as data: what each counts, of which source, and how it can
 be broken down."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions for those who carry them out: SQL with bound values for the executor, ranges in words
 for the native readers."""
 

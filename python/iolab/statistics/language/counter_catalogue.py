@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics that come of the kernel's counters, as data: which fields are read, and what their
 growth means."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be asked for: the fields of statistics' names, and the columns of events that hold them."""
 
 from __future__ import annotations

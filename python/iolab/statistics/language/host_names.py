@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of hosts for the addresses in answers: a table of the user's, then this machine's hosts
 file. Both are read once. No resolver is asked, so that no question waits for a network."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of time: how long they are, and when the first begins."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of statistics: `group.name[filter]...[breakdown]`, parsed and printed here alone (and by
 the same vectors in the page).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The things that counters are of: which of them a sum holds (what is made of others counts for
 itself, but not again), and which one a condition means."""
 

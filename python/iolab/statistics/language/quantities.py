@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times and sizes in names of statistics: whole nanoseconds and bytes, read and printed without
 rounding."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moments as users write them: from the start, before the end, or by the clock."""
 
 from __future__ import annotations

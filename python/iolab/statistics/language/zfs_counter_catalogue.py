@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of OpenZFS that come of its own counters, as data. Names of counters change from
 release to release: one that is not there is not known, and never 0."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers from counters: a series, a stack by part or object, or a map of how many objects were how
 busy."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fields that a source's events hold, and why not the others: a question may name any field,
 but what none of them has is answered with `unknown` alone."""
 

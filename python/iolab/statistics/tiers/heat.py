@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heat maps of recordings: from default maps where these answer exactly, else by a scan of the
 events."""
 

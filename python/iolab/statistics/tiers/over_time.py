@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers per second over time: one, or one for each value of a field."""
 
 from __future__ import annotations

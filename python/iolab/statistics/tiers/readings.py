@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readings of counters as amounts in columns of time: exact at any length of a column, and nothing
 where nothing is known."""
 

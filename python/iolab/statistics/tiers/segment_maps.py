@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heat maps and series from the default maps of sealed segments, where these answer exactly."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Questions to a text trace: maps straight through the native readers where these know the
 conditions, all else by the executor over a stream of the trace's events."""
 

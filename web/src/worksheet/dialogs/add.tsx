@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { add, catalogue, focus, refused } from "../../api/worksheet";
 import { type Choice, choicesOf, search } from "../choices";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 import { tell } from "../../api/client";
 import { recordings } from "../../api/worksheet";

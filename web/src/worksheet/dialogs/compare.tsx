@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
 import { snapped } from "../../api/columns";
 import { answerOf, wordsOf } from "../../api/feed";

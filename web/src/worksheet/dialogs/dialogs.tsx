@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useRef } from "preact/hooks";

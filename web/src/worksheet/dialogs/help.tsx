@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { graphKeys } from "../graph/graph";
 import { FRAME_KEYS, heardOf, PAGE_KEYS, TIME_KEYS } from "../pages/keys";
 import { Dialog } from "./dialogs";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 import type { KeepLimits, KeptLimits } from "../../generated/api";
 import { lengthWords } from "../times";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useEffect, useState } from "preact/hooks";
 import { sheet, whole } from "../../api/worksheet";
 import type { Mark } from "../../generated/api";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { facts, follows, sheet, whole } from "../../api/worksheet";
 import { offline } from "../session";
 import { compare, move, moveCompared, pause, shown, showUnit, showWhole, toNow, zoom } from "../time-navigation";

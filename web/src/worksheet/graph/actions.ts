@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { cursor, edit, type GraphSpec, SECOND, setSpan, sheet, spanOf, whole } from "../../api/worksheet";
 import { snapped as grown, wholeAxis } from "../../canvas/cells";
 import type { Content } from "../../canvas/content";

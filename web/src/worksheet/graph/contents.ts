@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
 import { wordsOf } from "../../api/feed";
 import { askedOf, hasPercentiles, painterOf } from "../../api/painters";

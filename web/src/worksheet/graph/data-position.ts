@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { spanOf } from "../../api/worksheet";
 import { xPixel, xTime, yPixel, yValue } from "../../canvas/spaces";
 import type { Point } from "./actions";

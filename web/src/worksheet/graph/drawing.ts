@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { untracked } from "@preact/signals";
 import { inlined } from "../../api/offline";
 import { cursor, type GraphSpec, hover, spanOf, whole } from "../../api/worksheet";

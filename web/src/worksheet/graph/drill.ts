@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { SourceFacts, StatisticFacts } from "../../generated/api";
 import { breakdownOf, brokenDown, filtered, rootOf } from "../../lib/names";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { edit, hover, setSpan, spanOf, whole } from "../../api/worksheet";
 import { tooltip } from "../../canvas/tooltip";
 import { moved } from "../times";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { computed } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { answerOf, problemOf, waitsOf } from "../../api/feed";

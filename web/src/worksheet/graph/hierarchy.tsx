@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { wordsOf } from "../../api/feed";
 import { TOP } from "../../api/stream-params";

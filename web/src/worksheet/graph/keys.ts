@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { answerOf } from "../../api/feed";
 import { painterOf, paintersOf } from "../../api/painters";
 import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { hasPercentiles } from "../../api/painters";
 import { edit, follows, type GraphSpec } from "../../api/worksheet";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { add, catalogue, edit, type GraphSpec } from "../../api/worksheet";
 import { visible } from "../../lib/names";

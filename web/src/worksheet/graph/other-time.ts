@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { unreachable } from "../../api/answer-cache";
 import { wordsOf } from "../../api/feed";
 import { inlined } from "../../api/offline";

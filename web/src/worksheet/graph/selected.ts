@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import type { Span } from "../../api/worksheet";
 import { type Numbered, valuesOf } from "../../canvas/lines";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { batch, type Signal, signal } from "@preact/signals";
 import { hover } from "../../api/worksheet";
 import type { Content } from "../../canvas/content";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { effect } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { cursor, type GraphSpec, hover, spanOf } from "../../api/worksheet";

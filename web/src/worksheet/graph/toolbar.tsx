@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 import { isMapped, painterOf, paintersOf } from "../../api/painters";
 import type { Drawable } from "../../api/question";

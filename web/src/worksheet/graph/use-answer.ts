@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { effect, untracked } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { forgotten } from "../../api/answer-cache";

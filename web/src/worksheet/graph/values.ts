@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { quantity, UNITS, type Unit } from "../../canvas/ticks";
 import type { HeatMapGroup } from "../../generated/maps";
 

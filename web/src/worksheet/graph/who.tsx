@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { untracked } from "@preact/signals";
 import { useMemo, useState } from "preact/hooks";
 import { wordsOf } from "../../api/feed";

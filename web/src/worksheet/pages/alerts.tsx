@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ask, tell } from "../../api/client";
 import { sheet } from "../../api/worksheet";

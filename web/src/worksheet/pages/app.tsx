@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { effect } from "@preact/signals";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import { refusal, unreachable } from "../../api/answer-cache";

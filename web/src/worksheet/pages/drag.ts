@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /** Follow a pointer from where it went down until it is let go, also outside of the element that it is on. */
 export function follow(event: PointerEvent, move: (now: PointerEvent) => void): void {
 	const home = event.currentTarget as HTMLElement;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { add, catalogue, facts, recordings } from "../../api/worksheet";
 import { choicesOf, suggestions } from "../choices";
 import { opened } from "../dialogs/dialogs";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { file } from "../../api/client";
 import { answerOf, wordsOf } from "../../api/feed";
 import { Refusal } from "../../api/question";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { close, edit, focus, type GraphSpec, sheet, spanOf, whole } from "../../api/worksheet";
 import { place, resize, shift } from "../arrangement";

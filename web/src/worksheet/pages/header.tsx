@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { unreachable } from "../../api/answer-cache";
 import { behind, facts, recordings, sheet, tick } from "../../api/worksheet";
 import { quantity } from "../../canvas/ticks";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, tell } from "../../api/client";
 import { add, sheet } from "../../api/worksheet";

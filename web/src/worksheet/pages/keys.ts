@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { close, edit, type GraphSpec } from "../../api/worksheet";
 import { toggleTheme } from "../../lib/theme";
 import { homeOf, shift, step } from "../arrangement";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useRef } from "preact/hooks";
 import { type Span, sheet, time, whole } from "../../api/worksheet";
 import { visible } from "../../lib/names";

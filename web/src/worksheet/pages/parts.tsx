@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { useState } from "preact/hooks";
 
 /** The order of a table's rows: by which column, and whether the largest stands first; null as they come. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
 import { asked, tell, waiting } from "../../api/client";
 import { waitsOf, wordsOf } from "../../api/feed";
