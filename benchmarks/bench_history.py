@@ -5,6 +5,7 @@ The index is written from values with known changes; results directories do not 
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import tempfile
@@ -46,16 +47,18 @@ def write(directory: Path) -> None:
     index.write(directory)
 
 
-def seconds(directory: Path, style: str) -> float:
-    """Of one answer, the start of Python included."""
+def seconds(directory: Path, style: str) -> tuple[float, float]:
+    """Of one answer, the start of Python included: elapsed, and of CPUs."""
     command = ["history", "show", "--history", str(directory), "--metric", "write.iops"]
-    start = time.perf_counter()
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-m", "iolab", *command, "--format", style],
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    return time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu
 
 
 def main() -> None:
@@ -64,16 +67,21 @@ def main() -> None:
         write(directory)
         size = (directory / "index.parquet").stat().st_size
         first = seconds(directory, "text")
-        next_ = {
-            style: min(seconds(directory, style) for _ in range(5)) for style in ("text", "csv")
-        }
+        text, table = (
+            min(seconds(directory, style) for _ in range(5)) for style in ("text", "csv")
+        )
     print(
         f"history of {STUDIES} studies, {CELLS} cells, {len(METRICS)} metrics: index {size / 1e6:.1f} MB; "
-        f"show --metric write.iops with the search for changes {first:.2f} s, then "
-        f"{next_['text']:.2f} s, as CSV of {STUDIES * CELLS} values {next_['csv']:.2f} s"
+        f"show --metric write.iops with the search for changes {_words(first)}, then {_words(text)}, "
+        f"as CSV of {STUDIES * CELLS} values {_words(table)}"
     )
-    if next_["text"] > LIMIT_SECONDS:
-        sys.exit(f"history show takes {next_['text']:.2f} s, more than {LIMIT_SECONDS:g} s")
+    # elapsed time is that of other load as well
+    if text[1] > LIMIT_SECONDS:
+        sys.exit(f"history show takes {text[1]:.2f} s of a CPU, more than {LIMIT_SECONDS:g} s")
+
+
+def _words(taken: tuple[float, float]) -> str:
+    return f"{taken[0]:.2f} s ({taken[1]:.2f} s of a CPU)"
 
 
 if __name__ == "__main__":

@@ -88,6 +88,18 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("show what changed, and since when", "iolab history show --metric write.iops"),
         ("every value, for other programs", "iolab history show --format csv"),
     ),
+    "history add": (
+        (
+            "add the results of a commit to the history in ./history",
+            "iolab history add results/nightly --revision 1a2b3c4 --tag kernel=6.12.4",
+        ),
+    ),
+    "history list": (("list its results", "iolab history list"),),
+    "history show": (
+        ("show what changed, and since when", "iolab history show --metric write.iops"),
+        ("a part of the cells", "iolab history show --where numjobs=8,16"),
+    ),
+    "history rebuild": (("rebuild its index from the results", "iolab history rebuild"),),
     "report": (
         ("write one HTML file", "iolab report results/mine -o report.html"),
         ("write each chart as SVG with its numbers", "iolab report results/mine --charts charts"),
@@ -198,6 +210,8 @@ DOCUMENTS = {
     "import": "docs/guides/importing.md",
     "show": "docs/reference/results.md",
     "compare": "docs/method/comparison.md",
+    "check": "docs/method/check.md",
+    "history": "docs/method/history.md",
     "report": "docs/reference/charts.md",
     "heatmap": "docs/guides/heatmaps.md",
     "query": "docs/reference/statistics.md",
@@ -207,7 +221,6 @@ DOCUMENTS = {
     "rig": "docs/guides/rigs.md",
     "catalog": "docs/reference/glossary.md",
     "archive": "docs/guides/archive.md",
-    "check": "docs/method/check.md",
 }
 """Command to the document that describes it, as `iolab catalog documents` names it."""
 

@@ -54,9 +54,10 @@ class CellOutcome:
     """A rule in one cell of one variant.
 
     Attributes:
-        factors: the cell. change: estimate as `model.Change` has it, None without one; low, high:
-        its two-sided interval at 1 - 2 alpha: where normal noise is assumed, the rule passes in this
-        cell exactly where the interval is inside the bounds.
+        factors: the cell.
+        change: estimate as `model.Change` has it, None without one.
+        low, high: its two-sided interval at 1 - 2 alpha. Where normal noise is assumed, the rule
+        passes in this cell exactly where the interval is inside the bounds.
         p_pass, p_fail: p values of the tests for "kept" and "not kept"; p_fail_adjusted: the latter
         after Holm's correction over all cells of all rules. None where no test was made.
         count: blocks, or sessions of each arm (the smaller number) where `sessions` is not None.
@@ -106,8 +107,9 @@ class Check:
     """All rules of a check.
 
     Attributes:
-        alpha: the chance, at most, that the check passes although a rule is broken in a cell, and
-        that it fails although none is. differences: of the environments of arms from several
+        alpha: upper limit of the chance that the check passes although a rule is broken in a cell,
+        and of the chance that it fails although none is.
+        differences: of the environments of arms from several
         results. notes: what else must be known.
     """
 
@@ -228,7 +230,7 @@ def check(
         alpha: of the check as a whole, see `Check`.
 
     A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond it"
-    (both of two tests for `within`); the check passes where every cell of every rule does. Such an
+    (both of two tests for `within`). The check passes where every cell of every rule does. Such an
     intersection needs no correction. A cell fails where the opposite test rejects after Holm's
     correction over all cells of all rules. Blocks, sessions, pooling and exact tests are those of
     the comparison; with a single session of an arm there is no test.

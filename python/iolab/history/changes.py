@@ -84,7 +84,7 @@ def find_changes(
 ) -> list[Course]:
     """Every series of some metrics with its significant changes.
 
-    A change is significant where its q is at most alpha. q is over all series that are searched: a
+    A change is significant where its q is at most alpha. q is over all series that are searched. A
     series in which no change is found counts as a test with p = 1.
 
     Raises UsageError for a metric that the history lacks, and where no series meets `where`.

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
@@ -27,10 +27,12 @@ from ..metrics import Metric, of, sort_key
 from ..results.evidence.lock import lock
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.evidence.model import Run
-from ..results.open.results import Results
 from ..stats.arrays import Floats
 from ..untrusted_text import parsed
 from ..verdict import Level
+
+if TYPE_CHECKING:
+    from ..results.open.results import Results
 
 FILE = "history.json"
 INDEX_FILE = "index.parquet"
@@ -126,6 +128,8 @@ class History:
         Raises UsageError for results that are an entry already, ResultsError for a path that is
         none, or without a valid run.
         """
+        from ..results.open.results import Results  # slow to load, and answers need none of it
+
         results = Results(path.parent if path.name == MANIFEST_FILE else path)
         digest = manifest_digest(results)
         if not any(_is_valid(run) for run in results.runs):
@@ -164,6 +168,8 @@ class History:
     def rebuild(self, progress: Progress | None = None) -> list[str]:
         """Rebuild the index from the results. Returns messages about those that can't be read, of
         which the values of the index before are kept."""
+        from ..results.open.results import Results
+
         problems = []
         with lock(self.path):
             before, index = _read_index(self.path), _Index()

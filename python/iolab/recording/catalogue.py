@@ -378,7 +378,12 @@ class Catalogue:
 
     def damaged_lists(self) -> list[Damage]:
         """What is wrong with `recording.json`, the lock, and the files of lines."""
-        return list(damaged_lists(self.path, self.facts, lock=self.lock, ledgers=self.ledgers))
+        numbers = {kind: [file.number for file in self.sealed[kind]] for kind in KINDS}
+        return list(
+            damaged_lists(
+                self.path, self.facts, lock=self.lock, ledgers=self.ledgers, numbers=numbers
+            )
+        )
 
     def unreadable(self, kind: Kind) -> list[Mapping[str, Any]]:
         """Losses by damaged or missing files of events or samples; of a hot file from its last good

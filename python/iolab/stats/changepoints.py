@@ -58,8 +58,8 @@ class ChangePoint:
 def change_points(values: Values, *, level: float = 0.05) -> list[ChangePoint]:
     """Changes of the mean with p up to `level`, in order.
 
-    Segments are those of optimal partitioning of the squared error (PELT of `ruptures`) with a
-    penalty of 2 log n per change, in units of the variance, at least `LEAST_SEGMENT` values each.
+    Segments are those of optimal partitioning of the squared error (PELT of `ruptures`), at least
+    `LEAST_SEGMENT` values each. The penalty is 2 log n per change, in units of the variance.
     The least significant change is removed until the remaining ones have p up to `level`. Outliers
     are clipped first, and the noise is widened for autocorrelation.
 

@@ -128,8 +128,7 @@ def sessions_needed(
     distance: float, sd: float, first: int, level: float, *, power: float = 0.8, most: int = 1000
 ) -> int | None:
     """Sessions of the second arm at which a one-sided t test at `level` finds a distance from the
-    bound with probability `power`, with `first` sessions of the first arm; None where `most` do not
-    suffice.
+    bound with probability `power`. The first arm has `first` sessions. None: `most` do not suffice.
 
     Args:
         sd: standard deviation of a session mean, above zero.

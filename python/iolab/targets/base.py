@@ -64,8 +64,7 @@ class Target(Protocol):
     ) -> None:
         """Args:
         scratch: a directory's path that may be made where the options name no place.
-        `<scratch>.made`, beside it, is where
-            the target records what a kill would leave behind (see `made`).
+        `<scratch>.made` is where the target records what a kill would leave (see `made`).
         permissions: what the user allows; checked by `open`.
         writes: whether any load of the target writes to it.
         """
@@ -96,7 +95,7 @@ class Target(Protocol):
         ...
 
     def begin(self, context: RunContext) -> Place:
-        """A fresh place for one run; RunError where the room is gone."""
+        """A new directory or device for one run; RunError without free space."""
         ...
 
     def cold(self) -> bool:
@@ -112,13 +111,12 @@ class Target(Protocol):
         ...
 
     def observe(self) -> Mapping[str, Any]:
-        """What the target says of the run that just ended, before its files go: plain data for
+        """The target's state after a run, before its files are deleted: plain data for
         `target.json`.
 
         `taken_bytes`: room that the run's files take on the target, after everything was written
         back; `apparent_bytes`: their size; `written_bytes`: that without holes; `fill`: share of
-        the target in use. A key is missing where it can't be told. RunError where the target is
-        gone.
+        the target in use. An unknown value has no key. RunError if the target is missing.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""A cold cache: nothing of a run's files in the host's memory, seen to be so.
+"""A cold cache: none of a run's files are in the host's memory, which is checked.
 
-What lies below the host stays as it is: a disk's own cache, a controller's, a hypervisor's.
+Caches below the host stay: those of a disk, a controller or a hypervisor.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TOLERATED = 0.01
 
 
 IN_MEMORY = {"tmpfs", "ramfs"}
-"""File systems whose files are nowhere but in memory."""
+"""File systems with files in memory only."""
 
 
 def check_may_be_cold(host: Host, kind: str, where: str) -> None:

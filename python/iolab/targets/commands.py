@@ -35,7 +35,7 @@ def tried(host: Host, command: Sequence[str], *, timeout: float = PATIENCE) -> b
 
 
 def pause(host: Host, seconds: float = 0.1) -> None:
-    """Let a little of the host's time pass, for whatever holds a device to let go of it."""
+    """Wait a little, until a process that holds a device has released it."""
     tried(host, ["sleep", f"{seconds:g}"])
 
 

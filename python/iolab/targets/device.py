@@ -75,7 +75,7 @@ class DeviceTarget:
             drop_caches(self._host)
 
     def begin(self, context: RunContext) -> Place:
-        """The devices, still there and still nobody else's."""
+        """The devices, checked to exist and to be unused."""
         self._disks.check()
         self._check_size(context.needed_bytes, self._disks.size() * len(self._disks.nodes))
         return Place(":".join(self._disks.nodes), "device")
@@ -98,7 +98,7 @@ class DeviceTarget:
         self._flush()
 
     def release(self, again: bool) -> None:
-        """Nothing: no kernel module is in use that a study would load anew."""
+        """Nothing: no kernel module is in use that a study would reload."""
 
     def close(self) -> None:
         """Detach and remove what was made."""

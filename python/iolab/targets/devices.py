@@ -40,8 +40,8 @@ def backing(host: Host, mount: Mount) -> Backing:
 
 
 def stack_of(host: Host, mount: Mount) -> set[str]:
-    """Kernel names of every device that a mount stands on, from what is mounted to the disks:
-    partitions and layers included."""
+    """Kernel names of every device below a mount, from the mounted one to the disks: partitions and
+    layers included."""
     found: set[str] = set()
     below = set(_btrfs_members(host, mount) or _mounted_device(host, mount))
     while below - found:
@@ -76,7 +76,7 @@ def _directly_below(host: Host, device: str) -> list[str]:
 
 
 def device_facts(host: Host, device: str) -> dict[str, str | int]:
-    """Model, rotational, scheduler, size and write cache of a device, as far as the kernel tells."""
+    """Model, rotational, scheduler, size and write cache of a device, as far as the kernel has them."""
     base = f"/sys/class/block/{device}"
     found: dict[str, str | int] = {}
     for name, path in (

@@ -1,4 +1,4 @@
-"""A directory of a mounted file system as the target: no privilege needed, nothing of others
+"""A directory of a mounted file system as the target: no privilege needed, no other files
 touched."""
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class DirectoryTarget:
         return self._options.cache == "cold"
 
     def chill(self) -> None:
-        """Write everything back and drop the host's whole cache; a directory of a shared file
-        system can't be mounted anew."""
+        """Write everything back and drop the host's whole cache; the file system is not mounted
+        again, since others use it."""
         write_back(self._host, str(self._base))
         drop_caches(self._host)
         if (
@@ -181,7 +181,7 @@ class DirectoryTarget:
             ) from None
 
     def release(self, again: bool) -> None:
-        """Nothing: no kernel module is in use that a study would load anew."""
+        """Nothing: no kernel module is in use that a study would reload."""
 
     def close(self) -> None:
         """Remove the study's own directory."""

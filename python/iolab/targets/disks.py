@@ -162,7 +162,7 @@ class Disks:
             check_may_overwrite(self._host, self._devices, self._permissions, self._results)
 
     def check_present(self) -> None:
-        """RunError where a device is gone, or another one than at the start."""
+        """RunError if a device is missing, or not the same as at the start."""
         for loop in self.loops:
             check_loop(self._host, loop)
         for device in self._devices:

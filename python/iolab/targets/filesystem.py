@@ -28,8 +28,8 @@ _TRIES = 50
 
 
 class FilesystemTarget:
-    """ext4, xfs or btrfs, made and mounted by iolab, anew as often as `fresh` says; every run gets
-    a fresh directory in it."""
+    """ext4, xfs or btrfs, created and mounted by iolab as often as `fresh` says; every run gets a
+    new directory in it."""
 
     name: ClassVar[str] = "filesystem"
     options: ClassVar[type[Options]] = FilesystemOptions
@@ -111,7 +111,7 @@ class FilesystemTarget:
         return self._options.cache == "cold"
 
     def chill(self) -> None:
-        """Mount anew with empty caches; whatever lies below the loop devices goes as well."""
+        """Mount again with empty caches, also of the files below loop devices."""
         write_back(self._host, self._point)
         self._unmount()
         drop_caches(self._host)
@@ -149,7 +149,7 @@ class FilesystemTarget:
         write_back(self._host, self._point)
 
     def release(self, again: bool) -> None:
-        """Nothing: no kernel module is in use that a study would load anew."""
+        """Nothing: no kernel module is in use that a study would reload."""
 
     def close(self) -> None:
         """Unmount, detach and remove what was made; wipe the file system off a user's device."""

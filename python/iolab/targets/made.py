@@ -1,14 +1,13 @@
-"""What a target made, on record before it is made, so that it goes in any case: at the study's end,
-or after a kill by the next one.
+"""Objects that a target creates, recorded before they are created, so that they are always removed:
+at the end of the study, or after a kill by the next one.
 
-`<scratch>.made` stands beside a target's scratch directory, in the results directory: one JSON
-object a line, synced. Paths at or below the scratch directory are kept relative to it, as results
-may have been moved meanwhile.
+`<scratch>.made` is in the results directory: one JSON object per line, synced. Paths at or below
+the scratch directory are relative to it, since results may be moved.
 
-A results directory may come from anywhere, so a record alone removes nothing. Each record has a
-random token that what was made bears as well: a directory holds an entry named after it, the UUID
-of a file system and the name of a pool are hashes of it. A mount counts only below such a
-directory, a loop device only where its backing file lies in one. Symbolic links are never followed.
+A results directory may come from elsewhere, so a record alone removes nothing. Each record has a
+random token, which the created object has as well. A directory contains an entry of that name; the
+UUID of a file system and the name of a pool are hashes of it. A mount counts only below such a
+directory, a loop device only if its backing file is in one. Symbolic links are never followed.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ class Made:
         return token
 
     def _read(self) -> Iterator[dict[str, Any]]:
-        """Whole lines only: a torn last one stands for something that had not been begun."""
+        """Complete lines only: the object of a torn last line was not created."""
         for line in read_regular(self._path).decode("utf-8", "replace").split("\n")[:-1]:
             try:
                 record = parsed(line)
@@ -161,8 +160,8 @@ class Made:
                 continue
 
     def _unmarked(self, host: Host, path: str, token: str) -> str:
-        """Why a directory that is there can't be known as made by this study; empty where it can.
-        What is empty harms nobody."""
+        """Why an existing directory is not known to be of this study; empty if it is, or if the
+        directory is empty."""
         inside = _is_below(path, self._scratch)
         if ".." in path.split("/") or not (inside or _ELSEWHERE.fullmatch(path)):
             return "iolab makes none in such a place"
@@ -196,7 +195,7 @@ class Made:
 
 
 def elsewhere(parent: str) -> str:
-    """A fresh path for a directory of iolab's in another one, by whose form it is known again."""
+    """A new path for a directory of iolab in another one, in the form that iolab recognizes."""
     return f"{parent.rstrip('/')}/iolab-{secrets.token_hex(6)}"
 
 
@@ -215,7 +214,7 @@ def clean_leftovers(host: Host, directory: Path) -> list[str]:
 
 
 def _loops(host: Host, directory: str) -> Iterator[tuple[str, str]]:
-    """Loop devices whose backing file lies in the directory, with the file."""
+    """Loop devices with their backing file in the directory, and that file."""
     try:
         names = [
             name

@@ -57,5 +57,5 @@ def _holds(point: str, path: str) -> bool:
 
 
 def _unescape(text: str) -> str:
-    """Blank, tab, newline and backslash stand as octal escapes."""
+    """Decode the octal escapes of blank, tab, newline and backslash."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)

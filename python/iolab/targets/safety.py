@@ -1,4 +1,4 @@
-"""Before a user's block device is overwritten: is it one that may be?
+"""Checks before a user's block device is overwritten.
 
 Refused whatever is allowed: a device that is mounted, swapped to, part of something (holders, an
 exclusive open), or behind `/` or the results. Refused without `--destructive`: everything. Refused
@@ -59,7 +59,7 @@ def check_may_overwrite(
     """RunError with the reason where a device must not, or may not, be overwritten.
 
     Args:
-        results: a path of the results directory, whose own devices are never touched.
+        results: a path of the results directory; its devices are never touched.
     """
     for device in devices:
         check_name(host, device)
@@ -103,8 +103,7 @@ def check_name(host: Host, device: Device) -> None:
 
 
 def check_unused(host: Host, devices: Sequence[Device], results: str) -> None:
-    """RunError where anything uses a device or one of its partitions, or `/` or the results stand
-    on it."""
+    """RunError if a device or one of its partitions is in use, or has `/` or the results."""
     nodes = {
         name: device for device in devices for name in (device.name, *partitions(host, device.name))
     }

@@ -55,12 +55,12 @@ RESERVE = 0.05
 
 
 class ZpoolTarget:
-    """A pool of iolab's own name, made anew as often as `fresh` says; every run gets a fresh file
+    """A pool with a name of iolab, created as often as `fresh` says; every run gets a new file
     system in it.
 
-    Its modules and devices may be other targets' of the same study too (another build, another
-    layout): the pool is made when a run's turn comes, never before, and whatever pool of the study
-    stands in the way is destroyed then.
+    Other targets of the study (another build, another layout) may use the same modules and devices.
+    The pool is therefore created just before a run that needs it, and a conflicting pool of the
+    study is destroyed then.
     """
 
     name: ClassVar[str] = "zpool"

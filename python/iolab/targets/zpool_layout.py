@@ -33,8 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Layout:
-    """Groups that take devices in their order; or words as they stand, among which devices begin
-    with a slash."""
+    """Groups that take devices in their order, or words as given; devices begin with a slash."""
 
     groups: tuple[Group, ...] = ()
     literal: tuple[str, ...] = ()

@@ -1,5 +1,4 @@
-"""Which OpenZFS is loaded: builds that stand side by side, parameters of the modules, and their
-loading anew."""
+"""The loaded OpenZFS: installed builds, parameters of the modules, and reloading them."""
 
 from __future__ import annotations
 
@@ -138,12 +137,12 @@ def _inode(host: Host) -> str:
 
 
 def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
-    """Load a build's modules (for None those that are loaded) anew with these parameters; RunError
-    where that can't be done.
+    """Reload a build's modules (for None the loaded ones) with these parameters; RunError if that is
+    impossible.
 
-    No pool may be imported; pools of others are never exported for it. Where the loaded modules
-    aren't the host's own, and nothing says which file they came from, they can't be loaded anew:
-    RunError, and the host's own are never loaded in their place.
+    No pool may be imported; other pools are never exported for it. If the loaded modules are not
+    the host's own, and their files are unknown, they cannot be reloaded: RunError. The host's own
+    are never loaded instead.
     """
     words = [f"{name}={value}" for name, value in wanted.items()]
     if build is not None and build.startswith("/"):
@@ -287,7 +286,7 @@ def _same_modules(host: Host, files: Mapping[str, str]) -> bool:
 
 
 def _is_installed(host: Host) -> bool:
-    """Whether the loaded zfs is the one that modprobe would load; True where that can't be said."""
+    """Whether modprobe would load the loaded zfs; True if that is unknown."""
     loaded, own = loaded_sources(host).get("zfs"), _srcversion(host, "zfs")
     return not loaded or not own or loaded == own
 

@@ -90,10 +90,10 @@ def destroy(host: Host, name: str) -> None:
 
 
 def remove(host: Host, names: Collection[str], devices: Collection[str]) -> list[str]:
-    """Destroy pools by names that nobody else's have, and wipe their labels off the devices; what
-    is still there, in words.
+    """Destroy pools of iolab's names, and wipe their labels off the devices; messages about the
+    remaining ones.
 
-    A device is touched only where it bears the label of one of them.
+    A device is touched only if it has the label of one of them.
     """
     ours = {name for name in names if name.startswith(PREFIX)}
     try:
@@ -105,7 +105,7 @@ def remove(host: Host, names: Collection[str], devices: Collection[str]) -> list
 
 
 def _wipe(host: Host, ours: Collection[str], device: str) -> list[str]:
-    """Labels stand on the device itself, or on the first of the two partitions that ZFS makes on a
+    """Labels are on the device itself, or on the first of the two partitions that ZFS makes on a
     whole disk."""
     node = host.resolve(device)
     parts = _partitions(host, node)

@@ -34,7 +34,7 @@ PATHS = 1 << 16
 """Paths of files of segments that are remembered: making one takes longer than the file's status."""
 
 _HOT_NAME = re.compile(r"(\d{6,})\.(events|samples)\.arrows")
-_SEALED_NAME = re.compile(r"(\d{6,})\.parquet")
+_SEALED = ".parquet"
 
 
 def is_recording(path: Path) -> bool:
@@ -68,7 +68,12 @@ def hot_numbers(directory: Path, kind: Kind) -> list[int]:
 
 def sealed_numbers(folder: Path) -> list[int]:
     """Numbers of sealed files in a folder, ascending."""
-    return sorted(int(match[1]) for match in map(_SEALED_NAME.fullmatch, _names(folder)) if match)
+    end = -len(_SEALED)
+    return sorted(
+        int(name[:end])
+        for name in _names(folder)
+        if name.endswith(_SEALED) and len(name) >= 6 - end and name[:end].isdecimal()
+    )
 
 
 def _names(folder: Path) -> list[str]:

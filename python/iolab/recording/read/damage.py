@@ -4,7 +4,7 @@ samples, see `segments` and `hot`."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from ..base.layout import (
     KINDS,
     LOSSES,
     SEGMENTS,
+    Kind,
     sealed_numbers,
 )
 from ..base.lock import LOCK, Told, read
@@ -97,9 +98,10 @@ def damaged_lists(
     *,
     lock: Told | None = None,
     ledgers: Ledgers | None = None,
+    numbers: Mapping[Kind, Iterable[int]] | None = None,
 ) -> Iterator[Damage]:
     """What is damaged, cut, missing or unexpected of `recording.json`, the lock, and the ledgers.
-    What was read of these already is passed."""
+    What was read of these already is passed; `numbers`: of sealed files."""
     if facts.is_damaged:
         yield Damage(
             FACTS,
@@ -148,7 +150,7 @@ def damaged_lists(
                 name, "damaged", f"{count} line{'' if count == 1 else 's'} can't be believed", True
             )
     lines = ledgers[SEGMENTS].content.lines
-    for path in unlisted(directory, facts.dropped_through, lines):
+    for path in unlisted(directory, facts.dropped_through, lines, numbers):
         yield Damage(str(path.relative_to(directory)), "unexpected", "no line lists it", True)
 
 

@@ -385,17 +385,21 @@ def _facts_of(
 
 
 def unlisted(
-    directory: Path, after: int, lines: Mapping[int, Mapping[str, Any]] | None = None
+    directory: Path,
+    after: int,
+    lines: Mapping[int, Mapping[str, Any]] | None = None,
+    numbers: Mapping[Kind, Iterable[int]] | None = None,
 ) -> list[Path]:
     """Sealed files that no line lists, where lines list others; none of a segment that is just
-    being sealed. `lines`: of `segments.jsonl`, where they were read already."""
+    being sealed. `lines`: of `segments.jsonl`, `numbers`: of sealed files, where they were read
+    already."""
     lines = noted_segments(directory) if lines is None else lines
     if not any("digests" in line for line in lines.values()):
         return []
     files = [
         (number, kind)
         for kind in KINDS
-        for number in sealed_numbers(directory / kind)
+        for number in (sealed_numbers(directory / kind) if numbers is None else numbers[kind])
         if number > after
         and not _is_listed(lines, number, kind)
         and not any(hot_file(directory, number, other).exists() for other in KINDS)

@@ -59,9 +59,9 @@ def heat(
         where: conditions, as `recording.conditions.parse_where` gives them. from_ns, until_ns: the
         span of time, cut exactly. interval_ns: length of a column; left open, one of 1, 2, 5 times
         a power of ten that makes at most `columns` of the span. low, high: of y, in ns or bytes;
-        `low` <= y < `high`. buckets: at most so many equal ones, in the grid's place. source: of
-        the events; left open, the block layer's where there are some. kept: whether kept statistics
-        may answer where events are gone or too many; these know neither parts of `y` nor time
+        `low` <= y < `high`. buckets: at most so many equal ones, instead of the grid. source: of
+        the events; default: the block layer where it was recorded. kept: whether kept statistics
+        may answer where events are deleted or too many. These know neither parts of `y` nor time
         spent.
     UsageError for what can't be asked, FormatError for what can't be read.
     """

@@ -212,8 +212,8 @@ def _choose(recording: Recording, asked: Statistic, question: Question) -> RollU
 
 
 def _statistics_of(question: Question) -> Iterator[Statistic]:
-    """Statistics that count the I/Os of a source, or add up their bytes, by y, as a map does that is
-    no statistic; of any source where it is None."""
+    """Statistics that count the I/Os of a source, or add up their bytes, by y. None: of any
+    source."""
     y, filters, source = question.y, question.filters, question.source
     ways = dict.fromkeys((tuple(filters), tuple(_as_named(each) for each in filters)))
     for entry in CATALOGUE.values():

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import UsageError
+from ...files import read_regular
 from .names import Filter, Statistic
 
 FIELDS = ("client", "peer", "server")
@@ -135,12 +136,7 @@ def _hosts(path: Path) -> dict[str, str]:
 
 
 def _text(path: Path) -> str:
-    if path.stat().st_size > MOST_BYTES:
-        raise OSError(0, f"it is larger than {MOST_BYTES >> 20} MiB")
-    # reading a pipe or a device can block
-    if not path.is_file():
-        raise OSError(0, "not a regular file")
-    return path.read_text("utf-8")
+    return read_regular(path, limit=MOST_BYTES).decode("utf-8")
 
 
 def _words(line: str) -> list[str]:
