@@ -1,8 +1,9 @@
 #!/bin/sh
-# Servers and clients of files: NFS. None of them runs until it is started. Runs inside the system that is being made.
+# Servers and clients of files: NFS and SMB. None of them runs until it is started. Runs inside the system that is being made.
 set -eu
-apt-get install -y -q nfs-kernel-server nfs-common rpcbind
-for unit in $(dpkg-query -L nfs-kernel-server nfs-common rpcbind | sed -n 's,^/usr\{0,1\}/lib/systemd/system/\([^/]*\)$,\1,p;s,^/lib/systemd/system/\([^/]*\)$,\1,p' | sort -u); do
-  case $unit in *@*|*.mount) continue ;; esac
+packages="nfs-kernel-server nfs-common rpcbind samba cifs-utils"
+# shellcheck disable=SC2086 # words on purpose
+apt-get install -y -q $packages
+for unit in $(dpkg-query -L $packages | sed -n 's,^.*/lib/systemd/system/\([^/@]*\.\(service\|socket\|target\|timer\)\)$,\1,p' | sort -u); do
   systemctl disable "$unit" >/dev/null 2>&1 || true
 done

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,30 +64,72 @@ CLIENTS = (
     Client("three", 3, "vers=3,nolock", "v3", 8192, 1 << 20),
     Client("four", 4, "vers=4.2", "v4", 16384, 2 << 20),
 )
-START = """
-set -e
-mkdir -p /etc/nfs.conf.d
-printf '[nfsd]\\nthreads=4\\ngrace-time=10\\nlease-time=10\\n' > /etc/nfs.conf.d/iolab-test.conf
-systemctl start nfs-server
-exportfs -o rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1 10.9.0.0/16:"$1"
-"""
 JOIN = """
 set -e
 ip netns add "$1"
 ip link add "veth-$1" type veth peer name eth0 netns "$1"
 ip address add "$2/24" dev "veth-$1"; ip link set "veth-$1" up
 ip -n "$1" address add "$3/24" dev eth0; ip -n "$1" link set eth0 up; ip -n "$1" link set lo up
-mkdir -p "$4"
-nsenter --net="/run/netns/$1" mount -t nfs -o "$5" "$2:$6" "$4"
+mkdir -p "/mnt/$1"
 """
-STOP = """
+LEAVE = """
 for name in three four; do
   umount -f -l "/mnt/$name"; ip netns delete "$name"; ip link delete "veth-$name"; rmdir "/mnt/$name"
 done
-exportfs -ua; systemctl stop nfs-server nfs-mountd rpc-statd rpcbind.socket rpcbind nfs-idmapd nfsdcld
-rm -f /etc/nfs.conf.d/iolab-test.conf
 exit 0
 """
+
+
+@dataclass(frozen=True)
+class Service:
+    """A server of files. Scripts: `start` and `mount` get the directory; `mount` then the client's
+    name, the server's address and the options for this client."""
+
+    start: str
+    mount: str
+    stop: str
+
+
+SERVICES = {
+    "nfs": Service(
+        """
+set -e
+mkdir -p /etc/nfs.conf.d
+printf '[nfsd]\\nthreads=4\\ngrace-time=10\\nlease-time=10\\n' > /etc/nfs.conf.d/iolab-test.conf
+systemctl start nfs-server
+exportfs -o rw,sync,no_subtree_check,no_root_squash,insecure,fsid=1 10.9.0.0/16:"$1"
+""",
+        'nsenter --net="/run/netns/$2" mount -t nfs -o "$4,hard,noatime,actimeo=600" "$3:$1" "/mnt/$2"',
+        """
+exportfs -ua
+systemctl stop nfs-server nfs-mountd rpc-statd rpcbind.socket rpcbind nfs-idmapd nfsdcld
+rm -f /etc/nfs.conf.d/iolab-test.conf
+exit 0
+""",
+    ),
+    "smb": Service(
+        """
+set -e
+cat > /run/iolab-smb.conf <<END
+[global]
+server role = standalone server
+map to guest = Bad User
+load printers = no
+disable spoolss = yes
+smb ports = 445
+[share]
+path = $1
+read only = no
+guest ok = yes
+force user = root
+END
+systemd-run --quiet --unit=iolab-smbd smbd --foreground --no-process-group -s /run/iolab-smb.conf
+until ss -Hltn 'sport = 445' | grep -q .; do sleep 0.5; done
+""",
+        'nsenter --net="/run/netns/$2" mount -t cifs -o username=iolab,password=iolab,vers=3.1.1,cache=none "//$3/share" "/mnt/$2"',
+        "systemctl stop iolab-smbd; systemctl reset-failed iolab-smbd; rm -f /run/iolab-smb.conf; exit 0",
+    ),
+}
 
 
 def shell(host: RigHost, script: str, *arguments: str, seconds: float = 300) -> str:
@@ -96,8 +139,9 @@ def shell(host: RigHost, script: str, *arguments: str, seconds: float = 300) -> 
 
 
 @pytest.fixture
-def served(host: RigHost, tmp_path: Path) -> Iterator[str]:
-    """A data set that the rig's NFS server exports, mounted by every client."""
+def served(host: RigHost, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A data set that a server of the rig (the parameter) has, mounted by every client."""
+    service = SERVICES[request.param]
     options = ZpoolOptions.model_validate(
         {"layout": "mirror:2", "devices": "/dev/disk/by-id/virtio-disk*"}
     )
@@ -107,46 +151,56 @@ def served(host: RigHost, tmp_path: Path) -> Iterator[str]:
         stack.callback(target.close)
         target.open(1 << 24)
         path = target.begin(RunContext("0001-aa", "cell", 1, 1 << 24)).path
-        stack.callback(lambda: host.run(["sh", "-c", STOP], timeout=120))
-        shell(host, START, path)
+        stack.callback(lambda: host.run(["sh", "-c", service.stop], timeout=120))
+        shell(host, service.start, path)
+        stack.callback(lambda: host.run(["sh", "-c", LEAVE], timeout=120))
         for client in CLIENTS:
-            shell(
-                host, JOIN, client.name, client.server, client.address, client.mount,
-                f"{client.options},hard,noatime,actimeo=600", path,
-            )  # fmt: skip
+            shell(host, JOIN, client.name, client.server, client.address)
+            shell(host, service.mount, path, client.name, client.server, client.options)
             # the file is there beforehand, so that fio needs no other operation to make it
             shell(host, 'head -c "$2" /dev/urandom > "$1"', f"{path}/{client.name}", "4194304")
         yield path
 
 
-def samples_until(place: Path) -> int:
-    """When the counters of NFS mounts were last read, 0 before."""
+def samples_until(place: Path, source: str) -> int:
+    """When counters of a source were last read, 0 before."""
     if not (place / "recording.json").exists():
         return 0
-    ends = snapshot(Recording(place), "samples").bounds("nfs-client")
+    ends = snapshot(Recording(place), "samples").bounds(source)
     return 0 if ends is None else ends[1]
 
 
-def recorded(host: RigHost, place: Path, load: str, *arguments: str) -> str:
-    """A recording of the rig's NFS server and its mounts while a script runs; what that printed."""
+def recorded(host: RigHost, place: Path, events: str, samples: str) -> list[dict[str, Any]]:
+    """Record a source of events of the rig, and counters of which some are `samples`, while every
+    client has its load; the clients' jobs of fio."""
+    words = [f"{client.name}:{client.block}:{client.amount}" for client in CLIENTS]
     recorder = subprocess.Popen(
         [
-            *(sys.executable, "-m", "iolab", "record", "nfs", "counters", "--host", host.name),
-            *("--budget", "100%", "--duration", "900s", "-q", "-o", str(place)),
+            *(sys.executable, "-m", "iolab", "record", events, "counters", "--host", host.name),
+            *("--budget", "none", "--duration", "900s", "-q", "-o", str(place)),
         ],
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        until(lambda: samples_until(place) > 0, "a reading of the mounts", 300)
-        printed = shell(host, load, *arguments, seconds=600)
+        until(lambda: samples_until(place, samples) > 0, "a reading of counters", 300)
+        text = shell(host, LOAD, *words, seconds=600)
         after = host.clock.realtime_ns()
-        until(lambda: samples_until(place) > after + 2 * 10**9, "readings after the load", 300)
+        until(
+            lambda: samples_until(place, samples) > after + 2 * 10**9,
+            "readings after the load",
+            300,
+        )
     finally:
         assert iolab(["record", "--stop", str(place)]) == 0
-        _, words = recorder.communicate(timeout=120)
-    assert recorder.returncode == 0, words
-    return printed
+        _, said = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0, said
+    jobs = []
+    while text.strip():
+        job, end = json.JSONDecoder().raw_decode(text.lstrip())
+        jobs.append(job["jobs"][0])
+        text = text.lstrip()[end:]
+    return jobs
 
 
 def totals(recording: Recording, statistic: str) -> dict[str, int]:
@@ -179,16 +233,12 @@ for client in "$@"; do cat "/tmp/${client%%:*}.json"; rm "/tmp/${client%%:*}.jso
 """
 
 
+@pytest.mark.parametrize("served", ["nfs"], indirect=True)
 def test_operations_by_client_are_those_that_fio_counted(
     host: RigHost, served: str, tmp_path: Path
 ) -> None:
     place = tmp_path / "r"
-    words = [f"{client.name}:{client.block}:{client.amount}" for client in CLIENTS]
-    text, jobs = recorded(host, place, LOAD, *words), []
-    while text.strip():
-        job, end = json.JSONDecoder().raw_decode(text.lstrip())
-        jobs.append(job["jobs"][0])
-        text = text.lstrip()[end:]
+    jobs = recorded(host, place, "nfs", "nfs-client")
     recording = Recording(place)
     assert not [loss for loss in recording.losses() if loss["source"] in ("nfs", "nfs-client")]
     assert set(totals(recording, "nfs.ops[client]")) == {client.address for client in CLIENTS}
@@ -232,3 +282,26 @@ def test_operations_by_client_are_those_that_fio_counted(
             same = {"READ", "WRITE", "CLOSE"}
         mounted, served_ops = ({key: side.get(key) for key in same} for side in procedures)
         assert mounted == served_ops
+
+
+@pytest.mark.parametrize("served", ["smb"], indirect=True)
+def test_calls_of_samba_by_client_are_those_that_fio_counted(
+    host: RigHost, served: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "r"
+    jobs = recorded(host, place, "syscall", "cpu")
+    recording = Recording(place)
+    assert not [
+        loss
+        for loss in recording.losses()
+        if loss["source"] == "syscall" and loss["kind"] in ("overrun", "gap")
+    ]
+    for client, job in zip(CLIENTS, jobs, strict=True):
+        of_client = f"[process=smbd][client={client.address}]"
+        for op in ("read", "write"):
+            of_op = f"{of_client}[op={op}][file]"
+            ops = totals(recording, f"file.ops{of_op}")
+            moved = totals(recording, f"file.bytes{of_op}")
+            [file] = [name for name in moved if name.endswith(f"/0001-aa/{client.name}")]
+            print(f"smb {client.name} {op}: {ops[file]} of {job[op]['total_ios']}")
+            assert (ops[file], moved[file]) == (job[op]["total_ios"], job[op]["io_bytes"])
