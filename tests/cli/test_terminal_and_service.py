@@ -34,6 +34,7 @@ OBJECTS = {
     "mount": ("/", "/data"),
     "peer": ("others", "10.0.0.1", "127.0.0.1"),
     "pool": ("tank", "dozer"),
+    "server": ("", "alpha\t/mnt/a\tREAD", "beta\t/mnt/b c\tWRITE"),
     None: ("",),
 }
 
