@@ -219,7 +219,6 @@ def _take_coverage(
     sources: Sequence[str],
 ) -> None:
     """Sessions and losses within the span; what is not archived yet is a gap."""
-
     key = archived.recording
     for row in archive.read(tables.COVERAGE, expressions().EqualTo("recording", key)).to_pylist():
         if row["kind"] == "session":

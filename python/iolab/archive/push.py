@@ -36,8 +36,9 @@ from .tables import Table
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUP_BYTES = 64 << 20
-"""Bytes of sealed files that are pushed in one commit."""
+GROUP_BYTES = 8 << 20
+"""Bytes of sealed files that are pushed in one commit: about a million rows, which are in memory at
+once with their names."""
 GROUP_SEGMENTS = 256
 _DAY_NS = 86_400 * 10**9
 _TABLES: Mapping[Kind, Table] = {"events": tables.EVENTS, "samples": tables.SAMPLES}

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from .. import __version__
@@ -27,6 +28,8 @@ STUDY_VARIANT = "study_variant"
 _UNKNOWN = "?"
 _LOGS = ("write_bw_log", "write_iops_log", "write_lat_log", "log_avg_msec", "name", "description")
 """Options of fio that change no load."""
+_SCRATCH = re.compile(r"scratch(-\d+)?")
+"""Directory of results in which runs have theirs, if the target names no other."""
 
 Match = Literal["variant"]
 
@@ -310,7 +313,11 @@ def differences_of(runs: Sequence[Run]) -> tuple[Difference, ...]:
         options = {} if run.factors in alone else run.options
         facts = {
             **run.environment,
-            **{f"fio option {k}": v for k, v in options.items() if k not in _LOGS},
+            **{
+                f"fio option {name}": _without_own_directory(value, run)
+                for name, value in options.items()
+                if name not in _LOGS
+            },
         }
         for name, value in facts.items():
             values.setdefault(name, {}).setdefault(run.variant, set()).add(value)
@@ -319,6 +326,15 @@ def differences_of(runs: Sequence[Run]) -> tuple[Difference, ...]:
         for name, by_arm in values.items()
         if len({frozenset(texts) for texts in by_arm.values()}) > 1
     )
+
+
+def _without_own_directory(value: str, run: Run) -> str:
+    """An option without the directory that iolab made for the run, in which all runs differ: the
+    directory above it, or "scratch" if that is of the results themselves."""
+    above, _, last = value.rpartition("/")
+    if last != run.evidence.name:
+        return value
+    return "scratch" if _SCRATCH.fullmatch(PurePosixPath(above).name) else above
 
 
 def unmatched_of(runs: Iterable[Run]) -> tuple[Unmatched, ...]:

@@ -205,6 +205,29 @@ def test_results_without_a_common_cell_are_refused() -> None:
         compare(runs, "write.iops")
 
 
+@pytest.mark.parametrize(
+    ("base", "differences"),
+    [
+        ("/lab/{}/scratch", []),
+        ("/lab/{}/scratch-2", []),
+        ("/mnt/same", []),
+        (
+            "/mnt/{}",
+            [("fio option directory", {"A": ("/mnt/A",), "B": ("/mnt/B",)})],
+        ),
+    ],
+)
+def test_the_directory_that_was_made_for_a_run_is_not_a_difference(
+    base: str, differences: list[tuple[str, dict[str, tuple[str, ...]]]]
+) -> None:
+    runs = [
+        replace(each, options={"directory": f"{base.format(each.variant)}/{each.evidence.name}"})
+        for each in days("AB")
+    ]
+    found = compare(runs, "write.iops")
+    assert [(item.name, item.values) for item in found.differences] == differences
+
+
 def test_what_differs_in_the_environment_is_the_first_that_is_shown() -> None:
     runs = [
         replace(
