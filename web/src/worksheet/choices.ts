@@ -93,12 +93,21 @@ function rank(choice: Choice, words: readonly string[], name: string): number {
 	return words.reduce((sum, word) => sum - near(word), (choice.why ? 100 : 0) - begins);
 }
 
-const TELLING = ["io.ops[latency]", "io.ops[op]", "io.ops[offset]", "io.bytes[process]"];
+/** First statistics, most useful first. */
+const FIRST = [
+	"io.ops[latency]",
+	"io.ops[op]",
+	"io.bytes[process]",
+	"io.ops[offset]",
+	"file.ops[latency]",
+	"file.bytes[file]",
+];
 
-/** What a first look begins with: maps first, as far as they can be had. */
+/** What a first look begins with, as far as it is recorded; other maps where little of it is. */
 export function suggestions(choices: readonly Choice[]): Choice[] {
 	const can = choices.filter((each) => !each.why);
-	const told = TELLING.flatMap((name) => can.filter((each) => each.statistic === name));
-	const others = can.filter((each) => each.kind !== "series" && !told.includes(each));
-	return [...told, ...others.toSorted((a, b) => Number(b.kind === "heat") - Number(a.kind === "heat"))].slice(0, 4);
+	const usual = FIRST.flatMap((name) => can.filter((each) => each.statistic === name));
+	const others = can.filter((each) => each.kind !== "series" && !usual.includes(each));
+	const more = others.toSorted((a, b) => Number(b.kind === "heat") - Number(a.kind === "heat"));
+	return [...usual, ...more.slice(0, Math.max(0, 4 - usual.length))];
 }

@@ -19,8 +19,8 @@ export interface Mark {
 export interface Opened {
 	x: number;
 	y: number;
-	/** What it is about: a value of a field, or a range of values. */
-	about: { field: string; value: string } | { field: string; low: number; high: number };
+	/** What it is about: a value of a field, or a range of values. `of`: the statistic that has it, where that is not the graph's. */
+	about: { field: string; value: string; of?: string } | { field: string; low: number; high: number };
 }
 
 /** A value in the left panel. */
