@@ -8,12 +8,14 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -61,14 +63,30 @@ def test_documented_commands_do_what_the_page_says(page: Path, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+    "page",
+    [*PAGES, *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", "CONTRIBUTING", "CHANGELOG"))],
+    ids=lambda page: page.name,
 )
-def test_links_lead_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", FENCE.sub("", page.read_text()))
     missing = [
-        target for target in targets if "://" not in target and not (page.parent / target).exists()
+        f"{target}#{anchor}"
+        for target, anchor in targets
+        if "://" not in target
+        and (
+            not (page.parent / target).exists()
+            or (anchor and anchor not in anchors(page.parent / target if target else page))
+        )
     ]
     assert not missing
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings of a page, as a forge and `make docs` make them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    texts = [re.sub(r"\]\([^)]*\)", "", heading) for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-") for text in texts}
 
 
 def test_the_index_links_every_page() -> None:
