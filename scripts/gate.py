@@ -119,6 +119,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
             check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
             check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
             check("prose", str(BIN / "python"), "scripts/prose.py"),
+            check("docs", "make", "--no-print-directory", "docs"),
             check("licence", str(BIN / "python"), "scripts/spdx.py"),
             check("rustfmt", "cargo", "fmt", "--check"),
             check("web-check", *NPM, "check"),
