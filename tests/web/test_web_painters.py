@@ -51,7 +51,7 @@ def _events(second: int, rows: int) -> pa.RecordBatch:
         "latency_bucket": [_core.grid_index(value, 6) for value in latency],
         "count": [1] * rows,
         "op": ["write" if each else "read" for each in write],
-        "process": ["backup" if each else f"db{row % 9}" for row, each in enumerate(write)],
+        "process": ["backup" if each else f"db{row % 14}" for row, each in enumerate(write)],
         "file": [
             f"/data/{'dump' if each else 'table'}/{row % 3}" for row, each in enumerate(write)
         ],
@@ -431,8 +431,10 @@ def test_a_part_of_files_is_shown_alone(show: Any, way: str) -> None:
 def test_values_that_get_no_colour_are_said(show: Any) -> None:
     page = show((LATENCY, {"by": "process", "mode": "rainbow", "crop": 0}))
     panel = frame(page, LATENCY).locator(".graph-panel")
-    expect(panel.locator(".told")).to_have_text("7 of 10 values are in colour, the others are grey")
-    expect(panel.locator(".swatch rect")).to_have_count(10)
+    expect(panel.locator(".told")).to_have_text(
+        "12 of 15 values are in colour, the others are grey"
+    )
+    expect(panel.locator(".swatch rect")).to_have_count(15)
     expect(panel.locator(".swatch rect[fill='#8a929c']")).to_have_count(3)
     picture(page, "painters-colours")
 

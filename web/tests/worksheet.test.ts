@@ -55,6 +55,11 @@ const sheets = fc.record({
 	recording: fc.string({ maxLength: 60 }),
 	time: fc.oneof(spans, fc.record({ live: fc.integer({ min: 1, max: 1e6 }) })),
 	compare: fc.option(spans),
+	colours: fc.dictionary(
+		names.map((name) => `device=${name}`),
+		fc.integer({ min: 0, max: 11 }),
+		{ maxKeys: 5, noNullPrototype: true },
+	),
 	graphs: fc.array(graphs, { maxLength: MOST }).map((found) => found.map((each, i) => ({ ...each, id: `g${i + 1}` }))),
 });
 
