@@ -182,7 +182,7 @@ def command(
         words = named or (host_words(place) if resume else ())
         if not words:
             words = (target_host(study, changes) or "local",)
-            if words != ("local",):  # nobody is reached unasked
+            if words != ("local",):  # no host is reached before the user agreed
                 trust = _agreed(load_study(study, changes), trust)
         hosts = run_hosts.opened(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:

@@ -55,7 +55,7 @@ class Client:
 
 
 class Clients:
-    """The client hosts of a study. A host is connected to when it is first asked for something."""
+    """The client hosts of a study. Each host is connected to at the first request."""
 
     def __init__(
         self, cells: Sequence[Cell], open_host: Callable[[str], Host] = host_named

@@ -52,10 +52,10 @@ class CpuBoundGate:
                     cpu_share=facts.host_busy,
                 )
             elif facts.host_busy >= BUSY_CPU:
-                whose = "server" if facts.clients else "host"
+                machine = "server" if facts.clients else "host"
                 yield note(
                     "cpu-busy",
-                    f"the {whose}'s CPUs were {100 * facts.host_busy:.0f} % busy",
+                    f"the {machine}'s CPUs were {100 * facts.host_busy:.0f} % busy",
                     cpu_share=facts.host_busy,
                 )
             return
