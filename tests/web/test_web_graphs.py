@@ -299,7 +299,7 @@ def test_a_marked_part_says_whose_it_is_and_leads_on(show: Any) -> None:
     row = who.get_by_role("row", name=re.compile("^backup"))
     expect(row).to_contain_text("100 %")
     picture(page, "who")
-    row.get_by_role("button").click()
+    row.get_by_role("button", name="backup", exact=True).click()
     added = page.locator("section[data-statistic]").nth(1)
     expect(added).to_have_attribute(
         "data-statistic",

@@ -51,7 +51,7 @@ def _events(second: int, rows: int) -> pa.RecordBatch:
         "latency_bucket": [_core.grid_index(value, 6) for value in latency],
         "count": [1] * rows,
         "op": ["write" if each else "read" for each in write],
-        "process": ["backup" if each else f"db{row % 9}" for row, each in enumerate(write)],
+        "process": ["backup" if each else f"db{row % 14}" for row, each in enumerate(write)],
         "file": [
             f"/data/{'dump' if each else 'table'}/{row % 3}" for row, each in enumerate(write)
         ],
@@ -264,13 +264,13 @@ def test_a_map_is_painted_as_percentiles_and_as_one_line(show: Any, store: Store
     picture(page, "painters-percentiles")
     addressed(page, '"painter":"percentiles"')
     # a percentile is chosen, and has no breakdowns of its own
-    place.locator("[role=option]", has_text="p99").click(button="right")
+    place.get_by_title("p99", exact=True).click(button="right")
     # a menu would be there with the next frame
     page.evaluate(
         "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
     )
     expect(page.get_by_role("menu")).to_have_count(0)
-    place.locator("[role=option]", has_text="p99").click()
+    place.get_by_title("p99", exact=True).click()
     expect(place.locator("[role=option][aria-selected=true]")).to_have_count(1)
     expect(page.get_by_role("menu")).to_have_count(0)
     page.keyboard.press("y")
@@ -431,8 +431,10 @@ def test_a_part_of_files_is_shown_alone(show: Any, way: str) -> None:
 def test_values_that_get_no_colour_are_said(show: Any) -> None:
     page = show((LATENCY, {"by": "process", "mode": "rainbow", "crop": 0}))
     panel = frame(page, LATENCY).locator(".graph-panel")
-    expect(panel.locator(".told")).to_have_text("7 of 10 values are in colour, the others are grey")
-    expect(panel.locator(".swatch rect")).to_have_count(10)
+    expect(panel.locator(".told")).to_have_text(
+        "12 of 15 values are in colour, the others are grey"
+    )
+    expect(panel.locator(".swatch rect")).to_have_count(15)
     expect(panel.locator(".swatch rect[fill='#8a929c']")).to_have_count(3)
     picture(page, "painters-colours")
 

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { Refusal } from "../src/api/question";
 import { EMPTY, type GraphSpec, graphOf, sheet } from "../src/api/worksheet";
 import type { Content } from "../src/canvas/content";
+import { placeOf, REST } from "../src/canvas/hues";
 import type { DrawnMap, Layers, StackAnswer } from "../src/generated/api";
 import type { HeatMapCounts, HeatMapGroup, PartCounts, SparseCounts } from "../src/generated/maps";
 import { mark, said, zoomTo } from "../src/worksheet/graph/actions";
+import { colourNames, colourOfName } from "../src/worksheet/graph/colours";
 import { contentOf, left, read, suits } from "../src/worksheet/graph/contents";
 import { tellLost, tellOutside } from "../src/worksheet/graph/drawing";
 import { unlisted } from "../src/worksheet/graph/list";
 import { itemsOf } from "../src/worksheet/graph/panel";
 import { placeIn } from "../src/worksheet/graph/selected";
-import { differenceOf, forget, hues, renew, stateOf } from "../src/worksheet/graph/state";
+import { differenceOf, forget, renew, stateOf } from "../src/worksheet/graph/state";
 import { aboutOf, failed, foundOf, type Known, NOTHING } from "../src/worksheet/graph/use-answer";
+import { formatPlace, parsePlace } from "../src/worksheet/worksheet-url";
 
 const cells = (counts: number[]): SparseCounts => ({
 	starts: Array.from({ length: counts.length + 1 }, (_, i) => i),
@@ -61,25 +64,60 @@ describe("a graph of something else", () => {
 		state.band.value = { low: 0, high: 1 };
 		state.outside.value = "1 I/O above 1 ms";
 		state.items.value = [{ key: "a", words: "", value: 1, colour: "", single: true }];
-		state.places.set("a", 3);
 		const before = state.held;
 		renew("other");
 		expect(stateOf("other")).toBe(state);
 		expect([state.mark.value, state.band.value, state.outside.value]).toEqual([null, null, ""]);
-		expect([state.items.value, state.places.size, state.held === before]).toEqual([[], 0, false]);
+		expect([state.items.value, state.held === before]).toEqual([[], false]);
 	});
 });
 
-describe("colours of values", () => {
-	it("are the same on all graphs of a field, in whatever order they are there", () => {
-		const first = hues("one", "device", ["loop5", "loop0"]);
-		const second = hues("two", "device", ["loop0", "loop3", "loop5"]);
-		expect([second("loop0"), second("loop5"), second("loop3")]).toEqual([first("loop0"), first("loop5"), 2]);
-		// a process is no device
-		expect(hues("three", "process", ["loop0"])("loop0")).toBe(0);
-		// what told one field apart tells another one anew
-		expect(hues("three", "device", ["loop3"])("loop3")).toBe(2);
+describe("colours of names", () => {
+	const sized = (...names: string[]) => names.map((key, i) => ({ key, value: 100 - i }));
+	const coloured = (id: string, field: string, ...names: string[]) => {
+		colourNames(id, field, sized(...names), []);
+		return names.map((name) => colourOfName(field, name));
+	};
+	beforeEach(() => {
+		sheet.value = { ...EMPTY, colours: {}, recording: "rec" };
 		for (const id of ["one", "two", "three"]) forget(id);
+	});
+
+	it("are the same on all graphs of a field, in whatever order they are there", () => {
+		const [five, none] = coloured("one", "device", "loop5", "loop0");
+		const second = coloured("two", "device", "loop0", "loop3", "loop5");
+		expect([second[0], second[2]]).toEqual([none, five]);
+		expect(new Set(second).size).toBe(3);
+	});
+
+	it("are those of the names: large ones have a hue, negligible ones are grey unless they are chosen", () => {
+		const values = [...sized("db", "backup"), { key: "idle", value: 0.5 }];
+		colourNames("one", "process", values, []);
+		expect(colourOfName("process", "idle")).toBe(REST);
+		colourNames("one", "process", values, ["idle"]);
+		expect(colourOfName("process", "idle")).not.toBe(REST);
+		expect(colourOfName("process", "unheard of")).toBe(REST);
+	});
+
+	it("come back from the address, also where names had to give way to larger ones", async () => {
+		const rivals = Array.from({ length: 400 }, (_, i) => `p${i}`).filter((name) => placeOf("process", name) === 4);
+		const before = coloured("one", "process", ...rivals.slice(0, 6));
+		await Promise.resolve();
+		expect(Object.keys(sheet.value.colours)).toHaveLength(5);
+		const address = formatPlace(sheet.value);
+		sheet.value = EMPTY;
+		forget("one");
+		sheet.value = parsePlace(address);
+		// by now another one is the largest
+		expect(coloured("one", "process", ...rivals.slice(0, 6).toReversed())).toEqual(before.toReversed());
+	});
+
+	it("go to names that are shown where there are not enough, and never to two of them", () => {
+		const many = Array.from({ length: 12 }, (_, i) => `a${i}`);
+		expect(new Set(coloured("one", "process", ...many)).size).toBe(12);
+		expect(coloured("two", "process", "late")).toEqual([REST]);
+		forget("one");
+		expect(coloured("two", "process", "late", "later")).not.toContain(REST);
 	});
 });
 
@@ -207,7 +245,7 @@ describe("a content", () => {
 		expect(placeIn(of(1e8, Array(30).fill(1)), at(1.5, 0.1))).toBe(15);
 		expect(placeIn(seconds, at(0, 2))).toBe("other");
 		const words = (...[place, one]: [Parameters<typeof itemsOf>[2], StackAnswer | null]) =>
-			itemsOf("io.ops[op]", seconds, place, one, new Map()).map((item) => item.words);
+			itemsOf("io.ops[op]", seconds, place, one, () => "").map((item) => item.words);
 		expect(words("all", null)).toEqual(["5/s"]);
 		expect(words(2, null)).toEqual(["3/s"]);
 		expect(words(1, null)).toEqual(["nothing recorded"]);
@@ -228,13 +266,13 @@ describe("a content", () => {
 	});
 
 	it("says when more values are chosen than are told apart, and where the others are", () => {
-		const highlights = "abcdefghi".split("");
+		const highlights = "abcdefghijklm".split("");
 		const spec = { by: "process", highlights, mode: "highlight" as const };
-		expect(left(spec, 30)).toBe("7 of 9 chosen values are shown separately");
+		expect(left(spec, 30)).toBe("12 of 13 chosen values are shown separately");
 		expect(left({ ...spec, highlights: highlights.slice(2) }, 30)).toBe("");
 		expect(left({ ...spec, by: "" }, 30)).toBe("");
-		expect(left({ ...spec, mode: "rainbow" }, 30)).toBe("7 of 30 values are in colour, the others are grey");
-		expect(left({ ...spec, mode: "rainbow" }, 7)).toBe("");
+		expect(left({ ...spec, mode: "rainbow" }, 30)).toBe("12 of 30 values are in colour, the others are grey");
+		expect(left({ ...spec, mode: "rainbow" }, 12)).toBe("");
 		const item = (key: string, single: boolean) => ({ key, words: "", value: 1, colour: "", single });
 		expect(unlisted([item("a", true), item("4 others", false)])).toBe("among the others");
 		expect(unlisted([item("a", true)])).toBe("not here");

@@ -3,6 +3,7 @@ import { parse, type Spec, View } from "vega";
 import { expressionInterpreter } from "vega-interpreter";
 import { compile, type TopLevelSpec } from "vega-lite";
 import { describe, expect, it } from "vitest";
+import { hueOf, placeOf } from "../src/canvas/hues";
 import { seriesSpec } from "../src/canvas/series";
 import { specOf } from "../src/canvas/vega";
 import type { ChartItem, RunDetail } from "../src/generated/report";
@@ -44,6 +45,13 @@ describe("per-second series", () => {
 		expect(drawn).toContain("9000 readings, thinned");
 		expect(drawn).toContain("sda");
 		expect(drawn).toContain("seconds since the window began");
+	});
+
+	it("have disks in the colours of a worksheet", async () => {
+		const colour = hueOf(placeOf("device", "sda"));
+		expect(await svg(seriesSpec(run([5, 6]), [[1, 2]]))).toContain(`stroke="${colour}"`);
+		const dark = hueOf(placeOf("device", "sda"), true);
+		expect(await svg(seriesSpec(run([5, 6]), [[1, 2]], true))).toContain(`stroke="${dark}"`);
 	});
 
 	it("break the line where nothing is known", async () => {

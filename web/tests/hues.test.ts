@@ -7,11 +7,12 @@ import {
 	HUES,
 	hueOf,
 	labOf,
+	large,
 	lightnesses,
 	mixed,
 	pixel,
 	pixelOf,
-	placed,
+	placeOf,
 	placesOf,
 	REST,
 	rampOf,
@@ -42,12 +43,59 @@ describe("colours", () => {
 		}
 	});
 
-	it("of keys are all different, and grey beyond", () => {
-		const found = Array.from({ length: 3 * HUES.length }, (_, place) => hueOf(place));
-		expect(found.slice(0, HUES.length)).toEqual(HUES);
-		expect(new Set(found).size).toBe(found.length);
-		expect(hueOf(3 * HUES.length)).toBe(REST);
-		expect(hueOf(-1)).toBe(REST);
+	it("of names are all different, and grey beyond", () => {
+		expect(HUES.map((_, place) => hueOf(place))).toEqual(HUES);
+		expect(new Set(HUES).size).toBe(12);
+		expect([hueOf(12), hueOf(-1), hueOf(12, true)]).toEqual([REST, REST, REST]);
+	});
+});
+
+/** Linear RGB as it is seen without red, green or blue cones (Machado, Oliveira and Fernandes 2009, severity 1). */
+const SIGHTS = {
+	normal: [1, 0, 0, 0, 1, 0, 0, 0, 1],
+	protanopia: [0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998],
+	deuteranopia: [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881],
+	tritanopia: [1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.3039],
+};
+const linear = (colour: string) =>
+	[1, 3, 5].map((at) => {
+		const share = Number.parseInt(colour.slice(at, at + 2), 16) / 255;
+		return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+	});
+const seen = (colour: string, sight: readonly number[]) => {
+	const [r = 0, g = 0, b = 0] = linear(colour);
+	const bytes = [0, 3, 6].map((row) => {
+		const value = (sight[row] ?? 0) * r + (sight[row + 1] ?? 0) * g + (sight[row + 2] ?? 0) * b;
+		const clipped = Math.min(1, Math.max(0, value));
+		const byte = clipped <= 0.0031308 ? 12.92 * clipped : 1.055 * clipped ** (1 / 2.4) - 0.055;
+		return Math.round(255 * byte)
+			.toString(16)
+			.padStart(2, "0");
+	});
+	return labOf(`#${bytes.join("")}`);
+};
+const brightness = (colour: string) => {
+	const [r = 0, g = 0, b = 0] = linear(colour);
+	return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const contrast = (one: string, other: string) => {
+	const [low = 0, high = 0] = [brightness(one), brightness(other)].sort((a, b) => a - b);
+	return (high + 0.05) / (low + 0.05);
+};
+
+describe.each([
+	["light", false, "#ffffff", 2],
+	["dark", true, "#14181d", 2.7],
+] as const)("the hues on %s paper", (_, dark, paper, least) => {
+	const hues = HUES.map((_, place) => hueOf(place, dark));
+	it.each(Object.entries(SIGHTS))("are told apart with %s", (_, sight) => {
+		const labs = hues.map((hue) => seen(hue, sight));
+		for (const [i, one] of labs.entries())
+			for (const other of labs.slice(0, i))
+				expect(Math.hypot(...one.map((value, axis) => value - (other[axis] ?? 0)))).toBeGreaterThan(0.05);
+	});
+	it("stand out from it", () => {
+		for (const hue of hues) expect(contrast(hue, paper)).toBeGreaterThan(least);
 	});
 });
 
@@ -99,7 +147,7 @@ describe("maps in hues", () => {
 
 	it("have a key's own hue where it was alone, and none where none of them was", () => {
 		fc.assert(
-			fc.property(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 1, max: 1000 }), fc.nat(5), (key, count, step) => {
+			fc.property(fc.integer({ min: 0, max: 11 }), fc.integer({ min: 1, max: 1000 }), fc.nat(5), (key, count, step) => {
 				const parts = HUES.map((_, i) => (i === key ? count : 0));
 				const [, a, b] = labOfCell(mixture(parts, 0), 0, step);
 				const ramp = rampOf(hueOf(key), lightness)[step] ?? [0, 0, 0];
@@ -129,46 +177,44 @@ describe("maps in hues", () => {
 });
 
 describe("places among the hues", () => {
-	const keys = fc.uniqueArray(fc.string({ maxLength: 3 }), { maxLength: 12 });
+	const keys = fc.uniqueArray(fc.string({ maxLength: 3 }), { maxLength: 14 });
 
-	it("are those that keys have elsewhere, and never those of others there while there is room", () => {
+	it("are those of the names, whatever else is there", () => {
+		expect(placesOf("process", ["fio"]).get("fio")).toBe(placeOf("process", "fio"));
+		expect(placeOf("op", "read")).toBe(0);
+		expect(["", "é", "日本", "loop0"].map((name) => placeOf("device", name))).toEqual([1, 11, 7, 3]);
+	});
+
+	it("differ for names that differ in their last letter", () => {
+		const disks = Array.from({ length: 10 }, (_, i) => `/dev/loop${i}`);
+		expect(new Set(disks.map((name) => placeOf("device", name))).size).toBe(10);
+		expect(placeOf("device", "sda")).not.toBe(placeOf("device", "sdb"));
+	});
+
+	it("are never shared, and kept by those that had one", () => {
 		fc.assert(
-			fc.property(keys, keys, (there, here) => {
-				const others = placesOf(there, new Map());
-				const found = placesOf(here, new Map(), others);
-				expect(new Set(found.values()).size).toBe(here.length);
-				const taken = new Set(others.values());
-				for (const [key, place] of found)
-					if (others.has(key)) expect(place).toBe(others.get(key));
-					else if (new Set([...there, ...here]).size <= 3 * HUES.length) expect(taken.has(place)).toBe(false);
+			fc.property(keys, keys, (first, second) => {
+				const before = placesOf("f", first);
+				const after = placesOf("f", second, before);
+				for (const found of [before, after]) {
+					expect(new Set(found.values()).size).toBe(found.size);
+					for (const place of found.values()) expect(HUES[place]).toBeDefined();
+				}
+				for (const [name, place] of before) expect(after.get(name)).toBe(place);
+				expect(before.size).toBe(Math.min(HUES.length, first.length));
 			}),
 		);
 	});
 
-	it("are taken by name by those that have a hue, whatever comes first", () => {
-		expect(placed(["loop10", "sda", "loop2"])).toEqual(["loop2", "loop10", "sda"]);
-		const many = Array.from({ length: 30 }, (_, i) => `k${30 - i}`);
-		expect(placed(many).slice(-9)).toEqual(many.slice(-9));
-		expect([...placed(many)].sort()).toEqual([...many].sort());
-	});
-
-	it("stay among those that can be told apart, whatever is elsewhere", () => {
-		const others = placesOf("abcdefghijklmnopqrstuvwxyz".split(""), new Map());
-		const found = placesOf(["z", "b", "1", "2", "3", "4", "5"], new Map(), others, 7);
-		expect(found.get("b")).toBe(1);
-		expect([...found.values()].sort()).toEqual([0, 1, 2, 3, 4, 5, 6]);
-	});
-
-	it("are kept as long as a key is there, and are never shared", () => {
-		fc.assert(
-			fc.property(keys, keys, (before, after) => {
-				const first = placesOf(before, new Map());
-				expect([...first.values()]).toEqual(before.map((_, i) => i));
-				const second = placesOf(after, first);
-				expect([...second.keys()].sort()).toEqual([...after].sort());
-				expect(new Set(second.values()).size).toBe(after.length);
-				for (const key of after) if (first.has(key)) expect(second.get(key)).toBe(first.get(key));
-			}),
-		);
+	it("go to what is large, the largest first", () => {
+		const sized = [
+			{ key: "a", value: 1 },
+			{ key: "b", value: 5000 },
+			{ key: "c", value: 40 },
+			{ key: "d", value: null },
+		];
+		expect(large(sized)).toEqual(["b", "c"]);
+		expect(large(Array.from({ length: 30 }, (_, i) => ({ key: `${i}`, value: 1 })))).toHaveLength(12);
+		expect(large([])).toEqual([]);
 	});
 });

@@ -135,7 +135,7 @@ describe("percentiles", () => {
 
 	it("are listed as those of all, or of a second", () => {
 		const words = (place: Parameters<typeof itemsOf>[2]) =>
-			itemsOf("io.ops[latency]", percentiles, place, null, new Map()).map((item) => [item.key, item.words]);
+			itemsOf("io.ops[latency]", percentiles, place, null, () => "").map((item) => [item.key, item.words]);
 		expect(words("all")).toEqual([
 			["max", "40 ms"],
 			["p50", "80 µs"],
@@ -182,7 +182,7 @@ describe("what does not add up", () => {
 		expect(painted(stack(false, null), "").layers.map((each) => each.name)).toEqual(["sda", "sda1"]);
 		expect(painted(stack(true, 5), "").layers).toHaveLength(3);
 		const last = (answer: StackAnswer) => {
-			const item = itemsOf("io.ops[op]", answer, "all", null, new Map()).at(-1);
+			const item = itemsOf("io.ops[op]", answer, "all", null, () => "").at(-1);
 			return [item?.key, item?.words];
 		};
 		expect(last(stack(false, null))).toEqual(["3 others", "overlap: no sum"]);

@@ -18,6 +18,7 @@ import {
 } from "../src/api/worksheet";
 import type { StatisticFacts } from "../src/generated/api";
 import { breakdownOf, brokenDown, filtered, rootOf, visible } from "../src/lib/names";
+import { titleOf } from "../src/lib/titles";
 import { place, resize, shift } from "../src/worksheet/arrangement";
 import { choicesOf, search, suggestions } from "../src/worksheet/choices";
 import { readGraph, readWorksheet, unselected } from "../src/worksheet/document-reader";
@@ -55,6 +56,11 @@ const sheets = fc.record({
 	recording: fc.string({ maxLength: 60 }),
 	time: fc.oneof(spans, fc.record({ live: fc.integer({ min: 1, max: 1e6 }) })),
 	compare: fc.option(spans),
+	colours: fc.dictionary(
+		names.map((name) => `device=${name}`),
+		fc.integer({ min: 0, max: 11 }),
+		{ maxKeys: 5, noNullPrototype: true },
+	),
 	graphs: fc.array(graphs, { maxLength: MOST }).map((found) => found.map((each, i) => ({ ...each, id: `g${i + 1}` }))),
 });
 
@@ -327,6 +333,65 @@ describe("what can be added", () => {
 		expect(search(all, "bytes proc").map((each) => each.statistic)).toEqual(["io.bytes[process]"]);
 		expect(search(all, "bytes").at(-1)?.why).toBe("no counters were recorded");
 		expect(search(all, "nothing like it")).toEqual([]);
+	});
+	describe("is found by the words of the field", () => {
+		const many = choicesOf([
+			{
+				...facts("io.ops", [
+					["op", "stack"],
+					["device", "stack"],
+					["process", "stack"],
+					["latency", "heat"],
+					["offset", "heat"],
+				]),
+				filters: ["op", "device", "process"],
+			},
+			{ ...facts("io.bytes", [["process", "stack"]]), filters: ["op", "process"] },
+			facts("io.utilization", [["device", "stack"]]),
+			facts("io.queue", [["device", "stack"]]),
+			facts("memory.bytes", []),
+		]);
+		it.each([
+			["iops", "io.ops"],
+			["throughput", "io.bytes"],
+			["bandwidth", "io.bytes"],
+			["slow", "io.ops[latency]"],
+			["p99", "io.ops[latency]"],
+			["queue depth", "io.queue"],
+			["throughput by process", "io.bytes[process]"],
+			["latency by disk", "io.ops[latency]"],
+			["random", "io.ops[offset]"],
+			["busy", "io.utilization"],
+			["disk latency", "io.ops[latency]"],
+			["write iops", "io.ops[op=write]"],
+		])("%s", (typed, first) => {
+			expect(search(many, typed)[0]?.statistic).toBe(first);
+		});
+		it("with the look that was meant", () => {
+			expect(search(many, "p99")[0]?.look).toEqual({ painter: "percentiles" });
+			expect(search(many, "latency by disk")[0]?.look).toEqual({ by: "device", mode: "rainbow" });
+			expect(search(many, "latency")[0]?.look).toBeUndefined();
+		});
+		it("and by names of the recording", () => {
+			const values = [
+				{ field: "process", value: "postgres" },
+				{ field: "device", value: 'nv"me]0' },
+			];
+			expect(search(many, "postg", values).map((each) => each.statistic)).toEqual([
+				"io.ops[process=postgres][latency]",
+				"io.bytes[process=postgres]",
+			]);
+			expect(search(many, "offset postgres", values)[0]?.statistic).toBe("io.ops[process=postgres][offset]");
+			expect(search(many, "nv", values).map((each) => each.statistic)).toContain('io.ops[device="nv\\"me]0"][latency]');
+			expect(search(many, "p", values)[0]?.statistic).not.toContain("postgres");
+		});
+	});
+	it("has a plain title", () => {
+		expect(titleOf("io.ops[latency]")).toBe("Disk: I/O operations by latency");
+		expect(titleOf("file.bytes[process=fio][file]")).toBe("Files: throughput by file (process fio)");
+		expect(titleOf("io.ops[op=write][latency>=1ms]")).toBe("Disk: I/O operations (operation write, latency>=1ms)");
+		expect(titleOf("nfs.client.latency[phase]")).toBe("NFS mounts: latency by phase");
+		expect(titleOf('io.ops[process="a\u202e"][device]')).toBe('Disk: I/O operations by disk (process "a\\u202e")');
 	});
 	it("begins with a map", () => {
 		expect(suggestions(all).map((each) => each.statistic)).toEqual([

@@ -292,9 +292,15 @@ def test_percentiles_are_those_of_the_events(tmp_path: Path) -> None:
     assert ask_binary(store, words) == found
     assert (found.kind, found.unit, found.events) == ("percentiles", "ns", 3000)
     lines = {each.key: each for each in found.keys}
-    assert list(lines) == ["p50", "p90", "p99", "max", "mean"]
+    assert list(lines) == ["p50", "p90", "p99", "p99.9", "max", "mean"]
     everything = sorted(value for values in latency.values() for value in values)
-    for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)):
+    for name, share in (
+        ("p50", 0.5),
+        ("p90", 0.9),
+        ("p99", 0.99),
+        ("p99.9", 0.999),
+        ("max", 1.0),
+    ):
         expected = [
             bucket_end(sorted(latency[second])[math.ceil(share * 1000) - 1])
             if second in latency
@@ -304,6 +310,12 @@ def test_percentiles_are_those_of_the_events(tmp_path: Path) -> None:
         assert lines[name].values == expected
         assert lines[name].mean == bucket_end(everything[math.ceil(share * 3000) - 1])
     assert lines["mean"].mean == pytest.approx(np.mean(everything), rel=0.02)
+    assert not any("maximum" in note for note in found.notes)
+    fine = ask(store, {**words, "interval": "500ns", "from": "0", "to": "1us"})
+    assert isinstance(fine, PercentilesAnswer)
+    # 1000 I/Os of a second lie within 1000 ns: two columns of 500
+    assert "p99.9 is the maximum in 2 of 2 columns: they have fewer than 1000 I/Os" in fine.notes
+    assert not any(note.startswith("p99 ") for note in fine.notes)
     whole = ask(store, {**words, "interval": "whole"})
     assert isinstance(whole, PercentilesAnswer)
     assert [each.values for each in whole.keys] == [[each.mean] for each in found.keys]
@@ -333,7 +345,7 @@ def test_percentiles_say_for_which_time_they_answer(tmp_path: Path) -> None:
         assert isinstance(drawn, DrawnMap)
         assert found.window is not None
         assert found.window == drawn.window
-        assert [len(each.values) for each in found.keys] == [columns] * 5
+        assert [len(each.values) for each in found.keys] == [columns] * 6
         assert [found.t0_ns + each * SECOND for each in found.window] == [2 * SECOND, 9 * SECOND]
 
 
@@ -343,7 +355,7 @@ def test_percentiles_of_nothing_and_of_offsets(store: Store) -> None:
         {"recording": "rec", "statistic": "io.ops[latency>=1h][latency]", "drawn": "percentiles"},
     )
     assert isinstance(found, PercentilesAnswer)
-    assert [(each.mean, each.values) for each in found.keys] == [(None, [])] * 5
+    assert [(each.mean, each.values) for each in found.keys] == [(None, [])] * 6
     with pytest.raises(UsageError, match="addresses"):
         ask(store, {"recording": "rec", "statistic": "io.ops[offset]", "drawn": "percentiles"})
     series = ask(store, {"recording": "rec", "statistic": "io.ops", "drawn": "percentiles"})

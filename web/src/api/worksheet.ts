@@ -12,7 +12,15 @@ export type Mode = GraphSpec["mode"];
 export const SECOND = 1e9;
 /** Graphs of a worksheet: as many as one stream follows. */
 export const MOST = 8;
-export const EMPTY: Worksheet = { schema: 1, name: "", recording: "", time: { live: 60 }, compare: null, graphs: [] };
+export const EMPTY: Worksheet = {
+	schema: 1,
+	name: "",
+	recording: "",
+	time: { live: 60 },
+	compare: null,
+	colours: {},
+	graphs: [],
+};
 
 export const sheet = signal<Worksheet>(EMPTY);
 /** The second that is selected, on all graphs of one time. */

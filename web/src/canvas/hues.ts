@@ -6,25 +6,91 @@
  * Mixing is done in OKLab (Ottosson 2020), where equal steps look equal.
  */
 
-/** Told apart by all kinds of sight. */
-export const HUES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c8c00"];
+/**
+ * The colours of names: any two of them differ by at least 0.09 in OKLab for normal sight and with each kind of colour blindness
+ * (Machado et al. 2009, full severity). Found by search; a test measures it.
+ */
+export const HUES = [
+	"#2896f5",
+	"#e6ac3d",
+	"#4ec5b1",
+	"#c24173",
+	"#455ee1",
+	"#e57766",
+	"#385805",
+	"#946db1",
+	"#7e6f08",
+	"#9cb4fe",
+	"#8d1e72",
+	"#6928b0",
+] as const;
+/** What has no colour of its own: values that are negligible, or too many. */
 export const REST = "#8a929c";
 
-/** The colour of the key at a place: hues are repeated darker, then lighter; those beyond are grey. */
-export function hueOf(place: number): string {
-	const shade = SHADES[Math.floor(place / HUES.length)];
-	const hue = HUES[place % HUES.length];
-	if (!shade || !hue) return REST;
-	const [lightness, a, b] = labOf(hue);
-	return colourOf([shade[0] * lightness, shade[1] * a, shade[1] * b]);
+/** The colour at a place among the hues, grey where there is none. On a dark background colours are lighter. */
+export function hueOf(place: number, dark = false): string {
+	const hue = HUES[place];
+	if (!hue) return REST;
+	if (!dark) return hue;
+	const [lightness] = labOf(hue);
+	return colourOf(rampOf(hue, [DARKEST + (1 - DARKEST / 0.85) * lightness])[0] ?? labOf(hue));
 }
 
-/** Factors of lightness and of colourfulness. */
-const SHADES = [
-	[1, 1],
-	[0.7, 0.8],
-	[1.28, 0.6],
-] as const;
+/** How light a black would become on a dark background; a colour of 0.85 stays as it is. */
+const DARKEST = 0.25;
+
+/** Values that have a colour by convention, so that reads and writes look alike in all worksheets. */
+const USUAL: Record<string, Record<string, number>> = {
+	op: { read: 0, write: 1, flush: 3, sync: 7, trim: 2, other: 8 },
+	direction: { in: 0, out: 1 },
+	percentiles: { mean: 1, p50: 0, p90: 4, p99: 11, "p99.9": 10, max: 3 },
+};
+
+/** The place among the hues that a name has by itself. Names that differ in their last letter only have different places. */
+export function placeOf(field: string, name: string): number {
+	const usual = USUAL[field]?.[name];
+	if (usual !== undefined) return usual;
+	const bytes = new TextEncoder().encode(name);
+	// FNV-1a of all but the last byte
+	let hash = 0x811c9dc5;
+	for (const byte of bytes.subarray(0, -1)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+	return (hash + 5 * (bytes.at(-1) ?? 0)) % HUES.length;
+}
+
+/**
+ * The places of names, the largest first: each has the place that it has by itself, or the next that is free. Names that have a place in
+ * `before` keep it. Those for which no place is left have none.
+ */
+export function placesOf(
+	field: string,
+	names: readonly string[],
+	before: ReadonlyMap<string, number> = new Map(),
+): Map<string, number> {
+	const places = new Map(before);
+	const taken = new Set(places.values());
+	for (const name of names) {
+		if (places.has(name) || taken.size >= HUES.length) continue;
+		let place = placeOf(field, name);
+		// 5 steps reach all 12 places, and neighbours last
+		while (taken.has(place)) place = (place + 5) % HUES.length;
+		places.set(name, place);
+		taken.add(place);
+	}
+	return places;
+}
+
+/** A value so small a share of all is negligible: it is drawn in less than a pixel or two. */
+const NEGLIGIBLE = 0.005;
+
+/** The names that deserve a colour, the largest first: no more than there are. */
+export function large(sized: readonly { key: string; value: number | null }[]): string[] {
+	const all = sized.reduce((sum, { value }) => sum + Math.max(0, value ?? 0), 0);
+	return sized
+		.filter(({ value }) => (value ?? 0) > NEGLIGIBLE * all)
+		.toSorted((one, other) => (other.value ?? 0) - (one.value ?? 0) || (one.key < other.key ? -1 : 1))
+		.slice(0, HUES.length)
+		.map(({ key }) => key);
+}
 
 export type Lab = readonly [lightness: number, a: number, b: number];
 
@@ -126,43 +192,4 @@ export function mixed(lightness: number, parts: readonly (readonly [weight: numb
 		b += weight * colour[2];
 	}
 	return [lightness, a, b];
-}
-
-/** Keys in the order in which they take their places: those that have a hue by name, so that it does not tell which answer came first. */
-export function placed(keys: readonly string[]): string[] {
-	const hued = SHADES.length * HUES.length;
-	const by = (one: string, other: string) => one.localeCompare(other, "en", { numeric: true });
-	return [...keys.slice(0, hued).toSorted(by), ...keys.slice(hued)];
-}
-
-/**
- * Places of keys among the hues. A key keeps its place as long as it is there, so that it keeps its colour while the order
- * changes. A new one takes the place that it has elsewhere (`others`), where that is one of the first `room` and free here; else the
- * lowest that is free here, and nowhere another key's as long as there is room.
- */
-export function placesOf(
-	keys: readonly string[],
-	before: ReadonlyMap<string, number>,
-	others: ReadonlyMap<string, number> = new Map(),
-	room = SHADES.length * HUES.length,
-): Map<string, number> {
-	const kept = new Map(keys.flatMap((key) => (before.has(key) ? [[key, before.get(key) ?? 0]] : [])));
-	const taken = new Set(kept.values());
-	const put = (key: string, place: number) => {
-		taken.add(place);
-		kept.set(key, place);
-	};
-	for (const key of keys) {
-		const place = others.get(key);
-		if (!kept.has(key) && place !== undefined && place < room && !taken.has(place)) put(key, place);
-	}
-	const elsewhere = new Set(others.values());
-	for (const key of keys) {
-		if (kept.has(key)) continue;
-		let free = 0;
-		while (free < room && (taken.has(free) || elsewhere.has(free))) free++;
-		if (free >= room) for (free = 0; taken.has(free); ) free++;
-		put(key, free);
-	}
-	return kept;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { PercentilesAnswer, SeriesAnswer, StackAnswer } from "../generated/api";
 import type { Frame } from "./frame";
-import { HUES, REST } from "./hues";
+import { REST } from "./hues";
 import { type Box, type Span, xPixel } from "./spaces";
 
 /** Numbers over time: one, one for each value of a field, or the percentiles of a map. */
@@ -31,9 +31,9 @@ export interface Layer {
 /** The name of all keys together that an answer does not name. */
 export const OTHERS = "all others";
 
-/** The layers of an answer, from the bottom up, each in its colour. */
+/** The layers of an answer, from the bottom up, each in its colour; a number alone has that of "". */
 export function layersOf(answer: Numbered, colour: (key: string) => string): Layer[] {
-	if (answer.kind === "series") return [{ name: answer.statistic, colour: HUES[0] ?? REST, values: answer.values }];
+	if (answer.kind === "series") return [{ name: answer.statistic, colour: colour(""), values: answer.values }];
 	const shown = answer.keys.map(({ key, values }) => ({ name: key, colour: colour(key), values }));
 	return answer.kind === "stack" && answer.others && answer.others.mean !== null
 		? [...shown, { name: OTHERS, colour: REST, values: answer.others.values }]
@@ -104,15 +104,16 @@ export interface Plot {
 	y: (value: number) => number;
 }
 
-/** Draw a layer's upper edge over the runs in which it is known; `fill` down to `floor`, which may be the edge below. */
+/** Draw a layer's upper edge over the runs in which it is known, and what lies below it in its tint. `line`: the edge's colour. */
 export function paintLayer(
 	context: CanvasRenderingContext2D,
 	{ frame: { box, span }, interval, y }: Plot,
 	values: readonly (number | null)[],
-	{ colour, width, tint }: { colour: string; width: number; tint: number },
+	{ colour, width, tint, line = colour }: { colour: string; width: number; tint: number; line?: string },
 ): void {
 	const [first, past] = columnsIn(span, interval, values.length);
-	context.fillStyle = context.strokeStyle = colour;
+	context.fillStyle = colour;
+	context.strokeStyle = line;
 	context.lineWidth = width;
 	context.lineJoin = "round";
 	for (const [start, end] of runs(values.slice(first, past))) {

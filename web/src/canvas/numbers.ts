@@ -2,6 +2,7 @@
 import type { LossesOfKind, ThemeColours } from "../generated/maps";
 import type { Content, Words } from "./content";
 import type { Frame } from "./frame";
+import { REST } from "./hues";
 import {
 	ceiling,
 	columnsIn,
@@ -122,8 +123,9 @@ export class Numbers implements Content {
 			const layer = all[i];
 			if (!layer) continue;
 			const single = this.layers.length === 1 && i === 0;
+			// a line of the paper's colour tells neighbours apart; what is grey is one area
 			const look = this.look.stacked
-				? { colour: layer.colour, width: 0, tint: 1 }
+				? { colour: layer.colour, width: layer.colour === REST ? 0 : 0.8, tint: 1, line: frame.colours.background }
 				: { colour: layer.colour, width: i < this.layers.length ? 1.6 : 1, tint: single ? 0.18 : 0 };
 			paintLayer(context, plot, edges[i] ?? [], look);
 		}

@@ -1,27 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TopLevelSpec } from "vega-lite";
 import type { RunDetail, Strip } from "../generated/report";
+import { hueOf, placesOf } from "./hues";
 
 const WIDTH = 560;
 const HEIGHT = 96;
 const TOTAL = "all";
 
 /** A run's per-second series as strips on one time axis; stalls are shaded, a second without data breaks the line, what was done meanwhile is a rule. */
-export function seriesSpec(run: RunDetail, times: readonly number[][]): TopLevelSpec {
+export function seriesSpec(run: RunDetail, times: readonly number[][], dark = false): TopLevelSpec {
 	const ends = run.strips.flatMap((strip) => strip.lines.map((line) => times[line.time]?.at(-1) ?? 0));
 	const domain = [0, Math.max(1, ...ends)];
+	const colours = coloursOf(run, dark);
 	return {
-		vconcat: run.strips.map((strip, i) => stripSpec(strip, run, times, domain, i === 0, i === run.strips.length - 1)),
+		vconcat: run.strips.map((strip, i) =>
+			stripSpec(strip, run, times, { domain, colours }, i === 0, i === run.strips.length - 1),
+		),
 		spacing: 14,
 		resolve: { scale: { color: "shared", x: "shared" } },
 	} as unknown as TopLevelSpec;
+}
+
+/** Devices in the colours that they have on a worksheet; the largest in any strip choose first. */
+function coloursOf(run: RunDetail, dark: boolean): { domain: string[]; range: string[] } {
+	const shares = new Map<string, number>();
+	for (const { lines } of run.strips) {
+		const single = lines.filter((line) => line.device !== "");
+		const sums = single.map((line) => line.values.reduce((sum: number, value) => sum + Math.max(0, value ?? 0), 0));
+		const all = sums.reduce((sum, value) => sum + value, 0) || 1;
+		for (const [i, { device }] of single.entries())
+			shares.set(device, Math.max(shares.get(device) ?? 0, (sums[i] ?? 0) / all));
+	}
+	const domain = [...shares.keys()].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+	const sized = [...shares].toSorted(([a, one], [b, other]) => other - one || (a < b ? -1 : 1));
+	const places = placesOf(
+		"device",
+		sized.map(([device]) => device),
+	);
+	return { domain, range: domain.map((device) => hueOf(places.get(device) ?? -1, dark)) };
 }
 
 function stripSpec(
 	strip: Strip,
 	run: RunDetail,
 	times: readonly number[][],
-	domain: number[],
+	{ domain, colours }: { domain: number[]; colours: { domain: string[]; range: string[] } },
 	first: boolean,
 	last: boolean,
 ) {
@@ -58,7 +81,12 @@ function stripSpec(
 			encoding: {
 				x,
 				y,
-				color: { field: "device", type: "nominal", legend: { title: "devices; thick line: all of them" } },
+				color: {
+					field: "device",
+					type: "nominal",
+					scale: colours,
+					legend: { title: "devices; thick line: all of them" },
+				},
 			},
 		});
 	}

@@ -759,7 +759,8 @@ export interface Who {
 
 /**
  * Graphs over a time: so many seconds up to now, or a part that stays. compare: the part of
- * time that this one is compared with.
+ * time that this one is compared with. colours: places among the page's colours of names that do
+ * not have their own, as "device=sda"; two names cannot share one.
  */
 export interface Worksheet {
 	schema: 1;
@@ -767,5 +768,6 @@ export interface Worksheet {
 	recording: string;
 	time: Live | Span;
 	compare: Span | null;
+	colours: Record<string, number>;
 	graphs: GraphSpec[];
 }

@@ -16,11 +16,11 @@ export const visible = (text: string): string =>
 		return SHORT[letter] ?? `\\${sign}${code.toString(16).padStart(digits as number, "0")}`;
 	});
 
-/** A statistic of one value of any field: the filter stands before the breakdown. */
-export function filtered(name: string, field: string, value: string): string {
+/** A statistic of any of these values of a field: the filter comes before the breakdown. */
+export function filtered(name: string, field: string, ...values: string[]): string {
 	const by = breakdownOf(name);
 	const base = by ? name.slice(0, name.length - by.length - 2) : name;
-	return `${base}[${filter(field, value)}]${by ? `[${by}]` : ""}`;
+	return `${base}[${anyOf(field, values)}]${by ? `[${by}]` : ""}`;
 }
 
 /** A statistic told apart by another field, "" for none. */
@@ -40,8 +40,27 @@ export function rootOf(name: string): string {
 	return /^[^[]*/.exec(name)?.[0].trim() ?? "";
 }
 
+/** A condition of a statistic: its field, and all of it as it is written between the brackets. */
+export interface Filter {
+	field: string;
+	text: string;
+}
+
+/** The conditions of a statistic, in order. */
+export function filtersOf(statistic: string): Filter[] {
+	// a quoted value may hold any letter, a bracket too
+	const parts = statistic.matchAll(/\[((?:"(?:[^"\\]|\\.)*"|[^\]"])*)\]/g);
+	return [...parts].flatMap(([, text = ""]) => {
+		const field = /^([a-z_]+)\s*[=!<>]/.exec(text)?.[1];
+		return field ? [{ field, text }] : [];
+	});
+}
+
+/** The condition that a field has any of these values. */
+const anyOf = (field: string, values: readonly string[]): string => `${field}=${values.map(quoted).join(",")}`;
+
 /** A value is quoted where it holds a letter that means something, as names are written everywhere. */
-function filter(field: string, value: string): string {
+function quoted(value: string): string {
 	const plain = value !== "" && !/^ | $/.test(value) && !/[\][,="<>!]/.test(value);
-	return `${field}=${plain ? value : `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`}`;
+	return plain ? value : `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 }

@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { seriesSpec } from "../canvas/series";
 import type { Details, RunDetail } from "../generated/report";
 import { Modal } from "../lib/modal";
+import { printing, theme } from "../lib/theme";
 import { Drawing } from "./drawing";
 import { Badge, Verbatim } from "./parts";
 import { cellText } from "./run-table";
@@ -99,7 +100,8 @@ function Reasons({ detail }: { detail: RunDetail }) {
 
 function Series({ all, detail }: { all: Details; detail: RunDetail }) {
 	const [shown, setShown] = useState(false);
-	const spec = useMemo(() => (shown ? seriesSpec(detail, all.times) : undefined), [shown, detail, all]);
+	const dark = theme.value === "dark" && !printing.value;
+	const spec = useMemo(() => (shown ? seriesSpec(detail, all.times, dark) : undefined), [shown, detail, all, dark]);
 	if (detail.strips.length === 0) return <p class="quiet">No per-second series was recorded.</p>;
 	const seconds = Math.max(...detail.strips.flatMap((strip) => strip.lines.map((line) => line.values.length)));
 	return (

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type GraphSpec, graphOf, type Span, type Worksheet } from "../api/worksheet";
+import { HUES } from "../canvas/hues";
 
 type Data = Record<string, unknown>;
 
@@ -18,6 +19,8 @@ const CHOICES: { [Key in keyof GraphSpec]?: readonly unknown[] } = {
 export const LOWEST = 80;
 export const HIGHEST = 1600;
 const LONGEST = 4096;
+/** Names with a colour at most, of all fields together. */
+const MOST_COLOURS = 120;
 
 /** A worksheet from an address, a file or an older page: what is damaged or unknown in it is left out. */
 export function readWorksheet(given: unknown): Worksheet {
@@ -30,6 +33,7 @@ export function readWorksheet(given: unknown): Worksheet {
 		recording: text(data.recording),
 		time: readTime(data.time),
 		compare: readSpan(data.compare),
+		colours: readColours(data.colours),
 		graphs: unique.every((each, i) => unique.findIndex((other) => other.id === each.id) === i)
 			? unique
 			: unique.map((each, i) => ({ ...each, id: `g${i + 1}` })),
@@ -65,6 +69,15 @@ export function readGraph(given: unknown): GraphSpec | null {
 export function readSpan(given: unknown): Span | null {
 	const { from, until } = isData(given) ? given : {};
 	return finite(from) && finite(until) && from < until ? { from, until } : null;
+}
+
+/** Names with their places among the colours: "device=sda" to 5. */
+function readColours(given: unknown): Record<string, number> {
+	const entries = isData(given) ? Object.entries(given) : [];
+	const known = entries.filter(
+		([name, place]) => /^[a-z_]{1,64}=/.test(name) && name.length <= LONGEST && HUES[place as number] !== undefined,
+	);
+	return Object.fromEntries(known.slice(0, MOST_COLOURS)) as Record<string, number>;
 }
 
 function readTime(given: unknown): Worksheet["time"] {

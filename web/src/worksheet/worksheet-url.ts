@@ -14,6 +14,7 @@ export function formatPlace(sheet: Worksheet, selected: Span | null = null): str
 	else for (const [name, value] of moments(sheet.time)) words.set(name, value);
 	if (sheet.compare) words.set("compare", both(sheet.compare));
 	if (selected) words.set("at", both(selected));
+	for (const [colour, place] of Object.entries(sheet.colours)) words.append("colour", `${place}:${colour}`);
 	for (const graph of sheet.graphs) words.append("graph", formatGraph(graph));
 	// brackets and quotes may stand in a fragment, and are easier to read as they are
 	return words.toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
@@ -28,6 +29,7 @@ export function parsePlace(text: string): Worksheet {
 		recording: words.get("recording") ?? "",
 		time: from !== null && until !== null ? { from, until } : { live: number(words.get("last")) },
 		compare: span(words.get("compare")),
+		colours: Object.fromEntries(words.getAll("colour").flatMap(parseColour)),
 		graphs: words.getAll("graph").map(parseGraph),
 	});
 }
@@ -51,6 +53,12 @@ function parseGraph(text: string): GraphSpec | null {
 	} catch {
 		return null;
 	}
+}
+
+/** "5:device=sda": the place of a name among the colours. */
+function parseColour(text: string): [string, number][] {
+	const [, place, name] = /^(\d{1,2}):(.*)$/s.exec(text) ?? [];
+	return name === undefined ? [] : [[name, Number(place)]];
 }
 
 const moments = ({ from, until }: Span): [string, string][] => [

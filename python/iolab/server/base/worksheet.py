@@ -14,10 +14,14 @@ from .models import VersionedModel
 MOST_GRAPHS = 64
 MOST_HIGHLIGHTS = 1000
 MOST_QUESTIONS = 256
+MOST_COLOURS = 120
+COLOURS = 12
+"""Colours of names on the page."""
 CROPS = (0, 0.0001, 0.001, 0.01, 0.05)
 
 Text = Annotated[str, StringConstraints(max_length=4096)]
 Moment = Annotated[int, Field(ge=-(2**63), lt=2**64)]
+Place = Annotated[int, Field(ge=0, lt=COLOURS)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Name = Annotated[str, StringConstraints(pattern=r"^(?:[A-Za-z0-9_-][A-Za-z0-9 ._-]{0,63})?$")]
 """Of a worksheet; empty before it has one."""
@@ -94,7 +98,8 @@ class GraphSpec(Model):
 
 class Worksheet(Model):
     """Graphs over a time: so many seconds up to now, or a part that stays. compare: the part of
-    time that this one is compared with."""
+    time that this one is compared with. colours: places among the page's colours of names that do
+    not have their own, as "device=sda"; two names cannot share one."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_serialization_defaults_required=True, populate_by_name=True
@@ -105,6 +110,7 @@ class Worksheet(Model):
     recording: Text
     time: Live | Span
     compare: Span | None
+    colours: dict[str, Place] = Field(default_factory=dict, max_length=MOST_COLOURS)
     graphs: Annotated[list[GraphSpec], Field(max_length=MOST_GRAPHS)]
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ...errors import UsageError
 from ...heatmap import overlays
 from ...heatmap.wire import LossesOfKind
@@ -12,8 +14,8 @@ from ...statistics.language.names import Statistic
 from ..base.json_answer import check_size
 from ..base.models import Line, PercentilesAnswer
 
-SHARES = (0.5, 0.9, 0.99, 1.0)
-NAMES = ("p50", "p90", "p99", "max", "mean")
+SHARES = (0.5, 0.9, 0.99, 0.999, 1.0)
+NAMES = ("p50", "p90", "p99", "p99.9", "max", "mean")
 """What the lines are called, the mean last. Values are those of the grid: a percentile is the
 largest of its bucket."""
 
@@ -46,9 +48,28 @@ def percentiles(asked: Statistic, counts: HeatCounts) -> PercentilesAnswer:
             Line(key=name, mean=number(float(all_[0])), values=numbers(values))
             for name, all_, values in zip(NAMES, over, lines, strict=True)
         ],
-        notes=list(counts.assumptions),
+        notes=[*counts.assumptions, *_few(counts)],
         lost_by_column=list(counts.lost_by_column),
         losses=[LossesOfKind(**each) for each in losses_of(counts)],
         gaps=list(counts.gaps),
         window=counts.window,
     )
+
+
+def _few(counts: HeatCounts) -> list[str]:
+    """Notes on percentiles that most columns are too short for: of fewer I/Os than 1 / (1 - q), the
+    percentile q is the maximum."""
+    _, starts = np.unique(counts.column, return_index=True)
+    totals = np.add.reduceat(counts.count, starts) if len(starts) else counts.count
+    notes = []
+    for name, share in zip(NAMES, SHARES, strict=False):
+        if not 0.9 < share < 1:
+            continue
+        needed = round(1 / (1 - share))
+        few = int((totals < needed).sum())
+        if few:
+            notes.append(
+                f"{name} is the maximum in {few} of {len(totals)} columns: they have fewer than "
+                f"{needed} I/Os"
+            )
+    return notes

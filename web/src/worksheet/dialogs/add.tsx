@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { add, catalogue, focus, refused } from "../../api/worksheet";
-import { type Choice, choicesOf, search } from "../choices";
+import { ask } from "../../api/client";
+import { add, catalogue, edit, focus, refused, sheet, time } from "../../api/worksheet";
+import type { StackAnswer } from "../../generated/api";
+import { breakdownOf } from "../../lib/names";
+import { fieldTitle, groupTitle, titleOf } from "../../lib/titles";
+import { type Choice, choicesOf, type KnownValue, search } from "../choices";
 import { refreshCatalogue } from "../session";
 import { Dialog, opened } from "./dialogs";
 
@@ -21,20 +25,28 @@ function Chooser() {
 	const [typed, setTyped] = useState("");
 	const [picked, setPicked] = useState("");
 	const [at, setAt] = useState(0);
+	const [values, setValues] = useState<KnownValue[]>([]);
 	const list = useRef<HTMLDivElement>(null);
 	const groups = [...new Set(all.map((each) => each.group))];
 	// what can be had may be known later than the first key
 	const group = picked || ((all.find((each) => !each.why) ?? all[0])?.group ?? "");
 	const exact = typed.includes("[") || typed.includes(".") ? exactly(typed, all) : [];
-	const found = typed.trim() ? named(exact, search(all, typed)) : all.filter((each) => each.group === group);
+	const found = typed.trim() ? named(exact, search(all, typed, values)) : all.filter((each) => each.group === group);
 	const chosen = found[Math.min(at, found.length - 1)];
-	useEffect(() => void refreshCatalogue(), []);
+	useEffect(() => {
+		const stop = new AbortController();
+		void refreshCatalogue();
+		void knownValues(stop.signal).then((known) => stop.signal.aborted || setValues(known));
+		return () => stop.abort();
+	}, []);
 	useEffect(() => {
 		list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
 	});
 	const take = (choice: Choice | undefined, more: boolean) => {
 		if (!choice || choice.why) return;
-		if (add(choice.statistic, focus.value) && !more) opened.value = "";
+		const id = add(choice.statistic, focus.value);
+		if (id && choice.look) edit(id, choice.look);
+		if (id && !more) opened.value = "";
 	};
 	const keys = (event: KeyboardEvent) => {
 		const steps: Record<string, () => void> = {
@@ -65,7 +77,7 @@ function Chooser() {
 				aria-controls="choices"
 				aria-activedescendant={chosen ? `choice-${found.indexOf(chosen)}` : ""}
 				aria-label="Statistic"
-				placeholder="Type: latency, write, device… or io.ops[op=write][latency]"
+				placeholder="Type: iops, p99, latency by disk, a process… or io.ops[op=write][latency]"
 				value={typed}
 				spellcheck={false}
 				autocomplete="off"
@@ -85,13 +97,15 @@ function Chooser() {
 							type="button"
 							tabIndex={-1}
 							aria-pressed={!typed && each === group}
+							class={all.every((one) => one.group !== each || one.why) ? "lacking" : undefined}
+							title={each}
 							onClick={() => {
 								setTyped("");
 								setPicked(each);
 								setAt(0);
 							}}
 						>
-							{each}
+							{groupTitle(each)}
 						</button>
 					))}
 				</nav>
@@ -110,7 +124,10 @@ function Chooser() {
 							data-choice={each.statistic}
 							onClick={(event) => take(each, event.shiftKey)}
 						>
-							<span class="name">{typed || !each.field ? each.statistic : `by ${each.field}`}</span>
+							<span class="name">
+								{typed || !each.field ? titleOf(each.statistic) : `by ${fieldTitle(each.field)}`}
+								{lookWords(each)} <code>{each.statistic}</code>
+							</span>
 							<span class={`kind ${each.kind}`}>{KINDS[each.kind]}</span>
 							<span class="about">{each.why || each.about}</span>
 						</div>
@@ -125,6 +142,28 @@ function Chooser() {
 		</>
 	);
 }
+
+/** Values of these are found by their names. */
+const NAMED = ["io.ops[device]", "io.ops[process]", "file.ops[process]", "nfs.ops[client]"];
+const MOST_VALUES = 50;
+
+/** The disks, processes and clients of the time shown. */
+async function knownValues(signal: AbortSignal): Promise<KnownValue[]> {
+	const can = new Set(choicesOf(catalogue.peek()).flatMap((each) => (each.why ? [] : [each.statistic])));
+	const { from, until } = time.peek();
+	const span = { from: BigInt(Math.max(0, Math.floor(from))).toString(), to: BigInt(Math.ceil(until)).toString() };
+	const asked = NAMED.filter((name) => can.has(name)).map(async (statistic) => {
+		const words = { recording: sheet.peek().recording, statistic, ...span, interval: "whole", top: MOST_VALUES };
+		const answer = await ask<StackAnswer>("query", words, signal);
+		return answer.keys.map(({ key }) => ({ field: breakdownOf(statistic), value: key }));
+	});
+	const found = (await Promise.allSettled(asked)).flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+	return [...new Map(found.map((each) => [`${each.field} ${each.value}`, each])).values()];
+}
+
+/** How the graph of a choice differs from the usual. */
+const lookWords = ({ look }: Choice): string =>
+	look?.painter === "percentiles" ? ", as percentiles" : look?.by ? `, each ${fieldTitle(look.by)} in colour` : "";
 
 /** What was typed as a name, and what else suits it. */
 const named = (exact: readonly Choice[], found: readonly Choice[]): Choice[] => [

@@ -7,12 +7,12 @@ import { TOP } from "../../api/stream-params";
 import { follows, type GraphSpec, sheet, spanOf, whole } from "../../api/worksheet";
 import { wholeAxis } from "../../canvas/cells";
 import { Changes } from "../../canvas/changes";
-import { HUES, hueOf, REST } from "../../canvas/hues";
 import { numberTicks } from "../../canvas/numbers";
 import { Beside } from "../../canvas/paired-series";
 import { quantity, UNITS } from "../../canvas/ticks";
 import type { Change, Changes as ChangesAnswer, Difference } from "../../generated/api";
 import { breakdownOf, visible } from "../../lib/names";
+import { colourOfName, colourOfNumber } from "../graph/colours";
 import { choose, Swatch, walk } from "../graph/list";
 import { differenceOf, stateOf } from "../graph/state";
 import { TimeGraph } from "../graph/time-graph";
@@ -124,10 +124,8 @@ function changes(spec: GraphSpec, answer: Difference): Changes | null {
 }
 
 /** The colour that a value has in the graph above. */
-function colourIn(spec: GraphSpec, key: string): string {
-	const place = stateOf(spec.id).places.get(key);
-	return key === "" ? (HUES[0] ?? REST) : place === undefined ? REST : hueOf(place);
-}
+const colourIn = (spec: GraphSpec, key: string): string =>
+	key === "" ? colourOfNumber() : colourOfName(breakdownOf(spec.statistic), key);
 
 function beside(spec: GraphSpec, answer: ChangesAnswer): Beside {
 	return new Beside({

@@ -6,19 +6,20 @@ import type { Drawable } from "../../api/question";
 import { follows, type GraphSpec } from "../../api/worksheet";
 import type { Content, Words } from "../../canvas/content";
 import { Heat, type Look, type Part } from "../../canvas/heat";
-import { hueOf, placed, REST } from "../../canvas/hues";
+import { HUES } from "../../canvas/hues";
 import type { Numbered } from "../../canvas/lines";
 import { Numbers } from "../../canvas/numbers";
 import type { DrawnMap, Layers } from "../../generated/api";
 import type { SparseCounts } from "../../generated/maps";
 import { colours } from "../../heatmap/state";
 import { breakdownOf } from "../../lib/names";
-import { hues, type Item, stateOf } from "./state";
+import { colourNames, colourOfName, colourOfNumber } from "./colours";
+import { type Item, stateOf } from "./state";
 import { useAsked, useRested } from "./use-answer";
 import { counted, percent, percentileWords, rate, rowWords } from "./values";
 
 /** Keys that a map is told apart by at most. */
-const MOST_LAYERS = 7;
+const MOST_LAYERS = HUES.length;
 
 /** The keys whose own maps are needed to paint a map as it is asked for. */
 export function layerKeys(spec: GraphSpec, items: readonly Item[]): string[] {
@@ -101,25 +102,20 @@ export function contentOf(
 }
 
 function numbers(spec: GraphSpec, answer: Numbered, faint: string): Numbers {
-	const named = answer.kind === "series" ? [] : answer.keys.map((each) => each.key);
 	const lines = answer.kind === "percentiles";
-	const place = lines ? hues(spec.id, "percentiles", named) : hues(spec.id, breakdownOf(spec.statistic), placed(named));
+	const field = lines ? "percentiles" : breakdownOf(spec.statistic);
+	const sized = answer.kind === "series" ? [] : answer.keys.map(({ key, mean }) => ({ key, value: mean }));
+	colourNames(spec.id, field, sized, lines ? sized.map((each) => each.key) : spec.highlights);
 	return new Numbers({
 		answer,
 		stacked: answer.kind === "stack" && painterOf(spec, answer.kind, answer.adds_up) === "stack",
 		scale: lines ? spec.scale || "log" : "linear",
 		highlights: spec.highlights,
 		mode: spec.mode,
-		colour: (key) => (place(key) < 0 ? REST : hueOf(place(key))),
+		colour: (key) => (key === "" ? colourOfNumber() : colourOfName(field, key)),
 		words: (value) => (lines ? (value !== null ? percentileWords(value, answer) : "no I/O") : rate(value, answer.unit)),
 		faint,
 	});
-}
-
-/** The colour of a key of a map: by its place among those that are in colour. */
-export function layerColour(spec: GraphSpec, keys: readonly string[]): (key: string) => string {
-	const place = hues(spec.id, spec.by, keys, MOST_LAYERS);
-	return (key) => hueOf(place(key));
 }
 
 function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | null {
@@ -130,8 +126,18 @@ function heat(spec: GraphSpec, answer: DrawnMap, layers: Layers | null): Heat | 
 	const parts = layers ? (map.dimensions[0]?.parts ?? []) : [];
 	const wanted = new Set(layerKeys(spec, stateOf(spec.id).items.peek()));
 	const keys = layers?.keys ?? [];
-	const colour = layerColour(spec, [...wanted]);
-	const told = parts.map(({ cells }, i): Part => ({ key: keys[i] ?? "", colour: colour(keys[i] ?? ""), cells }));
+	colourNames(
+		spec.id,
+		spec.by,
+		stateOf(spec.id)
+			.items.peek()
+			.filter((each) => each.single),
+		[...wanted],
+	);
+	const told = parts.map(({ cells }, i): Part => {
+		const key = keys[i] ?? "";
+		return { key, colour: colourOfName(spec.by, key), cells };
+	});
 	const { shown, hued } = chosen(spec.mode, map.cells, told, (part) => wanted.has(part.key));
 	const look: Look = {
 		blank: drawn.gaps,

@@ -11,6 +11,7 @@ import { lostWords } from "../../canvas/lost";
 import type { DrawnMap } from "../../generated/api";
 import type { LossesOfKind } from "../../generated/maps";
 import { breakdownOf, rootOf, visible } from "../../lib/names";
+import { titleOf } from "../../lib/titles";
 import { spanWords } from "../times";
 import { left, listedIn, toldKeys, useContent, useLayers } from "./contents";
 import { fieldsOf } from "./drill";
@@ -62,7 +63,9 @@ function Graph({ spec }: { spec: GraphSpec }) {
 	return (
 		<div class="graph">
 			<div class="graph-head">
-				<h2 title={name}>{name}</h2>
+				<h2 title={name}>
+					{titleOf(answer?.statistic ?? spec.statistic)} <code>{name}</code>
+				</h2>
 				<span class="quiet graph-sum">
 					{sumOf(answer)}
 					{other && ` (${spanWords(other, whole.value.from)})`}

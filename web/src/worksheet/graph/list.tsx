@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { hasPercentiles } from "../../api/painters";
 import { edit, follows, type GraphSpec } from "../../api/worksheet";
 import { breakdownOf, visible } from "../../lib/names";
+import { offline } from "../session";
 import { type Item, stateOf } from "./state";
 import { percent } from "./values";
 
@@ -37,12 +39,9 @@ export function List({ spec, items, sum }: Values) {
 	const together = sum && togetherOf(items, spec.highlights);
 	return (
 		<>
+			{/* biome-ignore lint/a11y/noStaticElementInteractions: the keys and the pointer are of the lists in it */}
 			<div
 				class="values"
-				role="listbox"
-				aria-multiselectable="true"
-				aria-label={`Values of ${spec.statistic}`}
-				tabIndex={-1}
 				onPointerEnter={() => {
 					inside.current = true;
 				}}
@@ -57,30 +56,41 @@ export function List({ spec, items, sum }: Values) {
 				}}
 				onKeyDown={walk}
 			>
-				{shown.map((item, i) => (
-					<button
-						key={item.key}
-						type="button"
-						role="option"
-						aria-selected={spec.highlights.includes(item.key)}
-						class={item.single ? "value" : "value rest"}
-						disabled={!item.single}
-						tabIndex={i === 0 ? 0 : -1}
-						title={visible(item.key)}
-						onClick={(event) => choose(spec, item.key, event.shiftKey || event.ctrlKey || event.metaKey)}
-						onContextMenu={(event) => {
-							event.preventDefault();
-							const box = event.currentTarget.getBoundingClientRect();
-							// the menu key has no place of its own
-							if (event.clientX === 0 && event.clientY === 0) open(item, box.left + 20, box.bottom);
-							else open(item, event.clientX, event.clientY);
-						}}
-					>
-						<Swatch colour={item.colour} />
-						<Name text={item.key} />
-						<span class="number">{item.words}</span>
-					</button>
-				))}
+				<div role="listbox" aria-multiselectable="true" aria-label={`Values of ${spec.statistic}`} tabIndex={-1}>
+					{shown.map((item, i) => (
+						<button
+							key={item.key}
+							type="button"
+							role="option"
+							aria-selected={spec.highlights.includes(item.key)}
+							class={item.single ? "value" : "value rest"}
+							disabled={!item.single}
+							tabIndex={i === 0 ? 0 : -1}
+							title={visible(item.key)}
+							style={{ gridRow: i + 1 }}
+							onClick={(event) => choose(spec, item.key, event.shiftKey || event.ctrlKey || event.metaKey)}
+							onContextMenu={(event) => {
+								event.preventDefault();
+								const box = event.currentTarget.getBoundingClientRect();
+								// the menu key has no place of its own
+								if (event.clientX === 0 && event.clientY === 0) open(item, box.left + 20, box.bottom);
+								else open(item, event.clientX, event.clientY);
+							}}
+						>
+							<Swatch colour={item.colour} />
+							<Name text={item.key} />
+							<span class="number">{item.words}</span>
+						</button>
+					))}
+				</div>
+				{!hasPercentiles(spec) && (
+					<Drills label={`Break down values of ${spec.statistic}`}>
+						{shown.map(
+							(item, i) =>
+								item.single && <Drill key={item.key} name={item.key} row={i + 1} open={(x, y) => open(item, x, y)} />,
+						)}
+					</Drills>
+				)}
 			</div>
 			{together && <Foot words={`${sum(together.sum)}, ${percent(together.share)} of all`} />}
 		</>
@@ -139,16 +149,54 @@ export function choose(spec: GraphSpec, key: string, more: boolean): void {
 	});
 }
 
-/** Arrows go from value to value. */
+/** The handles of a list, in a column of their own: a list of options holds nothing else. */
+export const Drills = ({ label, children }: { label: string; children: ComponentChildren }) =>
+	offline.value ? null : (
+		<fieldset class="drills" aria-label={label}>
+			{children}
+		</fieldset>
+	);
+
+/** The handle of a row: it opens the menu of what can be asked next. */
+export function Drill({ name, row, open }: { name: string; row: number; open: (x: number, y: number) => void }) {
+	const words = `Break down ${visible(name)}`;
+	return (
+		<button
+			type="button"
+			class="drill"
+			aria-haspopup="menu"
+			aria-label={words}
+			title={`${words} (a)`}
+			tabIndex={row === 1 ? 0 : -1}
+			style={{ gridRow: row }}
+			onClick={(event) => {
+				const box = event.currentTarget.getBoundingClientRect();
+				open(box.right + 2, box.top);
+			}}
+		>
+			<svg viewBox="0 0 12 12" aria-hidden="true">
+				<path d="M2 1.5h8M2 1.5v9M2 6h4.5M2 10.5h7M8 4l2 2-2 2" />
+			</svg>
+		</button>
+	);
+}
+
+/** Arrows go from value to value; to the right of a value is its handle. */
 export function walk(event: KeyboardEvent): void {
-	const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-	if (!by) return;
-	event.preventDefault();
-	const options = [
-		...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("[role=option]:not(:disabled)"),
+	const here = document.activeElement as HTMLElement | null;
+	const rows = (what: string) => [
+		...(event.currentTarget as HTMLElement).querySelectorAll<HTMLElement>(`${what}:not(:disabled)`),
 	];
-	const now = options.indexOf(document.activeElement as HTMLElement);
-	options[Math.max(0, Math.min(options.length - 1, now + by))]?.focus();
+	const kind = here?.matches(".drill") ? ".drill" : "[role=option]";
+	const all = rows(kind);
+	const now = all.indexOf(here as HTMLElement);
+	const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+	const other = { ArrowRight: ".drill", ArrowLeft: "[role=option]" }[event.key];
+	if (by) all[Math.max(0, Math.min(all.length - 1, now + by))]?.focus();
+	else if (other && other !== kind && rows(other).length > 0) rows(other)[now]?.focus();
+	else return;
+	event.preventDefault();
+	event.stopPropagation();
 }
 
 /** The colour of a value, nothing where it has none. */

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { add, catalogue, edit, type GraphSpec } from "../../api/worksheet";
+import { ask } from "../../api/client";
+import { wordsOf } from "../../api/feed";
+import { add, catalogue, edit, type GraphSpec, refused } from "../../api/worksheet";
+import type { StackAnswer } from "../../generated/api";
+import { messageOf } from "../../lib/errors";
 import { visible } from "../../lib/names";
 import { entryOf, rangeSteps, type Step, steps } from "./drill";
 import "./menu.css";
+import { completed, type Onward, onward } from "./onward";
 import { type Opened, stateOf } from "./state";
 import { rowWords } from "./values";
 
@@ -42,6 +47,10 @@ export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" })
 			? `${about.field} ${about.value}`
 			: `${about.field} ${rowWords(about.low, about.high, unit, about.field)}`;
 	const { found, others } = entriesOf(spec, about, unit);
+	const elsewhere =
+		"value" in about ? onward(about.of ?? spec.statistic, about.field, about.value, catalogue.value) : [];
+	const answered = elsewhere.filter((each) => each.statistic !== "");
+	const unanswered = elsewhere.filter((each) => each.statistic === "");
 	const lacking = entryOf(spec.statistic, catalogue.value)?.lacking ?? [];
 	const entry = (each: Entry) => (
 		<button
@@ -75,10 +84,53 @@ export function Menu({ spec, unit }: { spec: GraphSpec; unit: "ns" | "B" | "" })
 					not by {lacking.map((each) => each.field).join(", ")}: not available here
 				</div>
 			)}
-			<hr />
+			{elsewhere.length > 0 && (
+				<div class="menu-part" role="presentation">
+					other sources
+				</div>
+			)}
+			{answered.map((each) =>
+				entry({ words: each.words, hint: each.hint, act: () => void follow(spec, each).catch(refuse) }),
+			)}
+			{unanswered.length > 0 && (
+				<div
+					class="menu-lacking quiet"
+					role="presentation"
+					title={unanswered.map((each) => `${each.words}: ${each.hint}`).join("\n")}
+				>
+					not recorded: {unanswered.map((each) => each.words).join(", ")}
+				</div>
+			)}
+			{others.length > 0 && (
+				<div class="menu-part" role="presentation">
+					in this graph
+				</div>
+			)}
 			{others.map(entry)}
 		</div>
 	);
+}
+
+const refuse = (error: unknown) => {
+	refused.value = messageOf(error);
+};
+
+/** Processes that a question about a file is held to at most. */
+const MOST_VALUES = 8;
+
+/** Add the graph of another source. A question that depends on other values asks for them first, over the time that the graph shows. */
+async function follow(spec: GraphSpec, step: Onward): Promise<void> {
+	let { statistic } = step;
+	if (step.first) {
+		const { recording, from, to } = wordsOf(spec);
+		const words = { recording, from, to, statistic: step.first.statistic, interval: "whole", top: MOST_VALUES };
+		const values = (await ask<StackAnswer>("query", words)).keys.map((each) => each.key);
+		if (values.length === 0) throw new Error(`No ${step.first.field} of this value is known in the time shown.`);
+		statistic = completed(step, values);
+	}
+	const id = add(statistic, spec.id);
+	// the source of the graph before is not one of the other layer
+	if (id) edit(id, { source: "" });
 }
 
 function entriesOf(
@@ -100,12 +152,15 @@ function entriesOf(
 			act: () => edit(spec.id, { highlights: [value], ...change }),
 		});
 		return {
-			found: steps(spec.statistic, field, value, catalogue.value).map(drill),
-			others: [
-				mode("highlight it", "h", { mode: "highlight" }),
-				mode("show it alone", "i", { mode: "isolate" }),
-				mode("leave it out", "u", { mode: "exclude" }),
-			],
+			found: steps(about.of ?? spec.statistic, field, value, catalogue.value).map(drill),
+			others:
+				about.of !== undefined
+					? []
+					: [
+							mode("highlight it", "h", { mode: "highlight" }),
+							mode("show it alone", "i", { mode: "isolate" }),
+							mode("leave it out", "u", { mode: "exclude" }),
+						],
 		};
 	}
 	const { low, high } = about;

@@ -4,12 +4,13 @@ import { wordsOf } from "../../api/feed";
 import type { Drawable } from "../../api/question";
 import { TOP } from "../../api/stream-params";
 import { cursor, edit, follows, type GraphSpec, whole } from "../../api/worksheet";
-import { hueOf, REST } from "../../canvas/hues";
+import { REST } from "../../canvas/hues";
 import type { Numbered } from "../../canvas/lines";
 import type { StackAnswer } from "../../generated/api";
 import { Choice } from "../../lib/controls";
 import { breakdownOf, brokenDown } from "../../lib/names";
 import { momentWords, spanWords } from "../times";
+import { colourOfName, colourOfNumber } from "./colours";
 import { layerKeys, left, listedIn } from "./contents";
 import { List } from "./list";
 import { otherTime } from "./other-time";
@@ -74,7 +75,13 @@ function OfAnswer({ spec, answer, second }: { spec: GraphSpec; answer: Numbered;
 	const { found, stale, problem } = useAsked<Numbered>("query", words, 60);
 	const one = apart && !stale ? found : null;
 	const state = stateOf(spec.id);
-	const items = useMemo(() => itemsOf(answer.statistic, answer, place, one, state.places), [answer, place, one]);
+	// what is painted has given the names their colours
+	const painted = state.content.value;
+	const named = answer.kind === "percentiles" ? "percentiles" : breakdownOf(answer.statistic);
+	const items = useMemo(
+		() => itemsOf(answer.statistic, answer, place, one, (key) => (key ? colourOfName(named, key) : colourOfNumber())),
+		[answer, place, one, painted],
+	);
 	if (problem) return <p class="problem">{problem}</p>;
 	const adds_up = answer.kind === "stack" && answer.adds_up;
 	const other = place === "all" ? otherTime(spec, answer) : null;
@@ -96,7 +103,7 @@ export function itemsOf(
 	answer: Numbered,
 	place: ReturnType<typeof placeIn> | "all",
 	one: Numbered | null,
-	places: ReadonlyMap<string, number>,
+	colour: (key: string) => string,
 ): Item[] {
 	const shown = one ?? answer;
 	const said = (value: number | null) => ({ value, words: valueWords(value, answer) });
@@ -105,13 +112,13 @@ export function itemsOf(
 		if (typeof place === "string") return { value: null, words: place === "outside" ? "not shown" : "…" };
 		return said(each.values[place] ?? null);
 	};
-	if (shown.kind === "series") return [{ key: statistic, ...number(shown), colour: hueOf(0), single: false }];
+	if (shown.kind === "series") return [{ key: statistic, ...number(shown), colour: colour(""), single: false }];
 	const known = new Set(answer.kind === "series" ? [] : answer.keys.map((each) => each.key));
 	const named = (shown.keys as { key: string; mean: number | null; values: (number | null)[] }[]).map(
 		(each): Item => ({
 			key: each.key,
 			...number(each),
-			colour: known.has(each.key) ? hueOf(places.get(each.key) ?? 0) : "",
+			colour: known.has(each.key) ? colour(each.key) : "",
 			single: true,
 		}),
 	);
@@ -123,7 +130,7 @@ export function itemsOf(
 		if (there.has(key)) continue;
 		const value = others || shown.covered_ns === 0 ? null : 0;
 		const words = others ? "among the others" : rate(value, answer.unit);
-		named.push({ key, words, value, colour: hueOf(places.get(key) ?? 0), single: true });
+		named.push({ key, words, value, colour: colour(key), single: true });
 	}
 	if (!others) return sorted(named);
 	return [...sorted(named), { ...othersItem(shown, others.keys), ...(others.mean !== null && number(others)) }];
@@ -165,7 +172,7 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 		const coloured = new Set(layerKeys(spec, named));
 		const wished = (key: string) => spec.mode === "rainbow" || spec.highlights.includes(key);
 		const list = sorted(named).map((item) => {
-			if (coloured.has(item.key)) return { ...item, colour: hueOf(state.places.get(item.key) ?? -1) };
+			if (coloured.has(item.key)) return { ...item, colour: colourOfName(spec.by, item.key) };
 			// there are not enough colours to tell it apart: it is among the grey
 			return coloured.size > 0 && wished(item.key) ? { ...item, colour: REST } : item;
 		});

@@ -3,7 +3,7 @@ import { useLayoutEffect, useMemo } from "preact/hooks";
 import { cursor, edit, type GraphSpec, spanOf } from "../../api/worksheet";
 import { Heat } from "../../canvas/heat";
 import { unrecorded } from "../recorded";
-import { Foot, walk } from "./list";
+import { Drill, Drills, Foot, walk } from "./list";
 import { type Row, rowsOf, secondsOf } from "./rows";
 import { stateOf } from "./state";
 import { useRested } from "./use-answer";
@@ -31,42 +31,51 @@ export function Ranges({ spec, second }: { spec: GraphSpec; second: boolean }) {
 	};
 	const chosen = rows.filter(inside);
 	const seconds = chosen.length > 0 ? secondsOf(content.look, at ?? span, unrecorded.value) : 0;
+	const open = (row: Row, left: number, top: number) => {
+		const range = inside(row) && band.value ? band.value : row;
+		state.menu.value = { x: left, y: top, about: { field: y, low: range.low, high: range.high } };
+	};
 	return (
 		<>
-			<div
-				class="values"
-				role="listbox"
-				aria-multiselectable="true"
-				aria-label={`Ranges of ${y}`}
-				tabIndex={-1}
-				onKeyDown={walk}
-			>
-				{rows.map((row, i) => (
-					<button
-						key={row.low}
-						type="button"
-						role="option"
-						aria-selected={inside(row)}
-						class="value"
-						tabIndex={i === 0 ? 0 : -1}
-						title={`${rowWords(row.low, row.high, unit, y)}: ${counted(row.count, group)}`}
-						onClick={(event) => pick(row, event.shiftKey)}
-						onDblClick={() => {
-							edit(spec.id, { rows: { low: row.low, high: row.high } });
-							band.value = null;
-						}}
-						onContextMenu={(event) => {
-							event.preventDefault();
-							const box = event.currentTarget.getBoundingClientRect();
-							const range = inside(row) && band.value ? band.value : row;
-							const about = { field: y, low: range.low, high: range.high };
-							state.menu.value = { x: event.clientX || box.left + 20, y: event.clientY || box.bottom, about };
-						}}
-					>
-						<span class="name">{rowWords(row.low, row.high, unit, y)}</span>
-						<span class="number">{group.weight === "count" ? thousands(row.count) : counted(row.count, group)}</span>
-					</button>
-				))}
+			{/* biome-ignore lint/a11y/noStaticElementInteractions: the keys are of the lists in it */}
+			<div class="values" onKeyDown={walk}>
+				<div role="listbox" aria-multiselectable="true" aria-label={`Ranges of ${y}`} tabIndex={-1}>
+					{rows.map((row, i) => (
+						<button
+							key={row.low}
+							type="button"
+							role="option"
+							aria-selected={inside(row)}
+							class="value"
+							tabIndex={i === 0 ? 0 : -1}
+							title={`${rowWords(row.low, row.high, unit, y)}: ${counted(row.count, group)}`}
+							style={{ gridRow: i + 1 }}
+							onClick={(event) => pick(row, event.shiftKey)}
+							onDblClick={() => {
+								edit(spec.id, { rows: { low: row.low, high: row.high } });
+								band.value = null;
+							}}
+							onContextMenu={(event) => {
+								event.preventDefault();
+								const box = event.currentTarget.getBoundingClientRect();
+								open(row, event.clientX || box.left + 20, event.clientY || box.bottom);
+							}}
+						>
+							<span class="name">{rowWords(row.low, row.high, unit, y)}</span>
+							<span class="number">{group.weight === "count" ? thousands(row.count) : counted(row.count, group)}</span>
+						</button>
+					))}
+				</div>
+				<Drills label={`Break down ranges of ${y}`}>
+					{rows.map((row, i) => (
+						<Drill
+							key={row.low}
+							name={rowWords(row.low, row.high, unit, y)}
+							row={i + 1}
+							open={(left, top) => open(row, left, top)}
+						/>
+					))}
+				</Drills>
 			</div>
 			{chosen.length > 0 && <Foot words={chosenSum(chosen, rows, seconds, group)} />}
 		</>

@@ -3,7 +3,7 @@ import { batch, type Signal, signal } from "@preact/signals";
 import { hover } from "../../api/worksheet";
 import type { Content } from "../../canvas/content";
 import { type Held, nothingHeld } from "../../canvas/heat";
-import { placesOf } from "../../canvas/hues";
+import { forgetNames } from "./colours";
 
 /** A marked rectangle, in ns on the recording's clock and in the unit of the vertical axis. */
 export interface Mark {
@@ -19,8 +19,8 @@ export interface Mark {
 export interface Opened {
 	x: number;
 	y: number;
-	/** What it is about: a value of a field, or a range of values. */
-	about: { field: string; value: string } | { field: string; low: number; high: number };
+	/** What it is about: a value of a field, or a range of values. `of`: the statistic that has it, where that is not the graph's. */
+	about: { field: string; value: string; of?: string } | { field: string; low: number; high: number };
 }
 
 /** A value in the left panel. */
@@ -53,9 +53,6 @@ export interface GraphState {
 	/** Fields that a map can be told apart by. */
 	fields: Signal<readonly string[]>;
 	held: Held;
-	/** The places of its values among the hues, and the field that they are of. */
-	places: Map<string, number>;
-	field: string;
 }
 
 const all = new Map<string, GraphState>();
@@ -76,8 +73,6 @@ export function stateOf(id: string): GraphState {
 		items: signal([]),
 		fields: signal([]),
 		held: nothingHeld(),
-		places: new Map(),
-		field: "",
 	};
 	all.set(id, made);
 	return made;
@@ -89,6 +84,7 @@ export const differenceOf = (id: string): string => `${id} less`;
 /** Drop the state of a graph that is no more. */
 export function forget(id: string): void {
 	all.delete(id);
+	forgetNames(id);
 	hover.value = null;
 }
 
@@ -104,19 +100,4 @@ export function renew(id: string): void {
 		state.items.value = [];
 	});
 	state.held = nothingHeld();
-	state.places = new Map();
-}
-
-/**
- * The place of each key of a graph among the hues, kept while the key is there; a value has the colour that it has in the other graphs of its field.
- * `room`: places that can be told apart.
- */
-export function hues(id: string, field: string, keys: readonly string[], room?: number): (key: string) => number {
-	const state = stateOf(id);
-	const before = state.field === field ? state.places : new Map<string, number>();
-	const others = [...all.values()].filter((each) => each !== state && each.field === field);
-	state.field = field;
-	state.places = placesOf(keys, before, new Map(others.flatMap((each) => [...each.places])), room);
-	const { places } = state;
-	return (key) => places.get(key) ?? -1;
 }

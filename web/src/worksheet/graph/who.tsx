@@ -8,10 +8,11 @@ import { quantity } from "../../canvas/ticks";
 import type { DimensionShares, Who } from "../../generated/api";
 import type { HeatMapGroup } from "../../generated/maps";
 import { Choice } from "../../lib/controls";
-import { breakdownOf, filtered, visible } from "../../lib/names";
+import { breakdownOf, brokenDown, filtered, visible } from "../../lib/names";
 import { spanWords } from "../times";
 import { zoomTo } from "./actions";
 import { bounds, rangeSteps } from "./drill";
+import { Drill } from "./list";
 import { type Mark, stateOf } from "./state";
 import { useAsked, useRested } from "./use-answer";
 import { counted, percent, rowWords } from "./values";
@@ -172,6 +173,7 @@ function Dimension({
 			<thead>
 				<tr>
 					<th scope="col">{dimension.field}</th>
+					<td />
 					<th scope="col">inside</th>
 					<th scope="col">outside</th>
 					<th scope="col">{quantity(100 * dimension.telling, "", 2)} % apart</th>
@@ -190,6 +192,16 @@ function Dimension({
 								{visible(share.value)}
 							</button>
 						</th>
+						<td class="handle-cell">
+							<Drill
+								name={share.value}
+								row={1}
+								open={(x, y) => {
+									const of = ranged(spec, mark, unit);
+									stateOf(spec.id).menu.value = { x, y, about: { field: dimension.field, value: share.value, of } };
+								}}
+							/>
+						</td>
 						<td>{percent(share.share_inside ?? 0)}</td>
 						<td>{percent(share.share_outside ?? 0)}</td>
 						<td>
@@ -212,18 +224,21 @@ function Bar({ inside, outside }: { inside: number; outside: number }) {
 	);
 }
 
-/** The statistic of a value of a field within the marked values; sizes are told by ranges. */
-export function narrow(
+/** The statistic of the marked values alone. */
+export function ranged(
+	{ statistic }: Pick<GraphSpec, "statistic">,
+	mark: Pick<Mark, "low" | "high">,
+	unit: string,
+): string {
+	const own = breakdownOf(statistic);
+	return `${brokenDown(statistic, "")}[${own}=${bounds(mark, unit === "ns" ? "ns" : "B")}][${own}]`;
+}
+
+/** The statistic of a value of a field within the marked values; a size is a range, which filters accept as it is. */
+export const narrow = (
 	spec: Pick<GraphSpec, "statistic">,
 	field: string,
 	value: string,
 	mark: Pick<Mark, "low" | "high">,
 	unit: string,
-): string {
-	const own = breakdownOf(spec.statistic);
-	const base = spec.statistic.slice(0, spec.statistic.length - own.length - 2);
-	const ranged = `${base}[${own}=${bounds(mark, unit === "ns" ? "ns" : "B")}][${own}]`;
-	// a size is told as a range, which a filter takes as it is
-	if (field === "size" && value.includes("..")) return `${ranged.slice(0, -own.length - 2)}[size=${value}][${own}]`;
-	return filtered(ranged, field, value);
-}
+): string => filtered(ranged(spec, mark, unit), field, value);

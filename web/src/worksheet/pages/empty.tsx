@@ -8,6 +8,11 @@ const WORDS: Record<string, [string, string]> = {
 	"io.ops[op]": ["How much I/O is there?", "Operations a second: reads, writes and the rest on each other."],
 	"io.ops[offset]": ["Sequential or random?", "A heat map: where on the device each I/O lies."],
 	"io.bytes[process]": ["Who does it?", "Bytes a second by process."],
+	"file.ops[latency]": [
+		"How long do programs wait?",
+		"A heat map: every system call on a file by its latency, with the cache.",
+	],
+	"file.bytes[file]": ["Which files?", "Bytes a second by file, as programs read and write them."],
 };
 
 /** A worksheet without a graph: one click from the first one. */
@@ -20,7 +25,7 @@ export function Empty() {
 		<div class="welcome">
 			<h2>{here?.live ? `What ${here.host || here.name} does right now` : `What ${here?.name ?? "this"} holds`}</h2>
 			<p>
-				Choose a first statistic. Click a value next to a graph to highlight it; right-click it to break it down. Drag
+				Choose a first statistic. Next to a graph, click a value to highlight it, and its handle to break it down. Drag
 				over a heat map to list the processes, files and devices of its I/Os.
 			</p>
 			<div class="cards">
