@@ -134,6 +134,19 @@ $(STAMPS)/dist: requirements/dist.lock $(STAMPS)/system
 	scripts/install-python requirements/dist.lock $(TOOLS)
 	@touch $@
 
+# mkdocs and its theme alone, in an environment of their own
+MKDOCS := build/docs
+SITE := build/site
+$(STAMPS)/docs: requirements/docs.lock $(STAMPS)/system
+	@echo "Python packages for the documentation: about 20 MB to fetch, 190 MB on disk" >&2
+	scripts/install-python requirements/docs.lock $(MKDOCS)
+	@touch $@
+
+.PHONY: docs
+docs: $(STAMPS)/docs ## Build the documentation as a site in build/site, which needs no server; a broken link or anchor is an error
+	NO_MKDOCS_2_WARNING=1 $(MKDOCS)/bin/mkdocs build --strict
+	@echo "the documentation is in $(SITE)/index.html" >&2
+
 .PHONY: man
 man: setup ## Write the manual pages, from the commands themselves, into build/man
 	$(PYTHON) scripts/manual.py build/man
@@ -176,7 +189,7 @@ release: test-wheel ## Publish dist/ as the release of TAG=v... on the forge (gh
 	gh release create $(TAG) dist/* --verify-tag --title "iolab $(TAG)" --notes "See CHANGELOG.md"
 
 .PHONY: check
-check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome, prose, licence lines
+check: setup $(STAMPS)/dev ## Lint and type-check: ruff, ruff format, mypy, clippy, rustfmt, biome, prose, documentation, licence lines
 	$(GATE) check
 
 .PHONY: generate
@@ -217,7 +230,7 @@ lock: $(STAMPS)/venv ## Renew requirements/*.lock and crates.lock (hashes, no UR
 	$(LOCK) pyproject.toml --group pyproject.toml:dev -o requirements/dev.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml -o requirements/run.lock
 	$(LOCK) -c requirements/dev.lock pyproject.toml --group pyproject.toml:build -o requirements/setup.lock
-	for group in node dist uv; do $(LOCK) -c requirements/dev.lock --group pyproject.toml:$$group -o requirements/$$group.lock; done
+	for group in node dist docs uv; do $(LOCK) -c requirements/dev.lock --group pyproject.toml:$$group -o requirements/$$group.lock; done
 	$(PYTHON) scripts/cargo_lock.py --renew
 
 .PHONY: clean

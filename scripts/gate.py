@@ -17,9 +17,11 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +36,11 @@ REAL = "fio or loops or tracing"
 DEEP = {"IOLAB_TEST_DEPTH": "all"}
 SAMPLE = {"PROPTEST_RNG_SEED": "447"}
 """Environment of the steps: at full depth, and for the gate, where each run tries the same cases."""
+WAITING = str((os.cpu_count() or 2) * 2)
+"""Processes for tests that wait for other processes and for times during half of their time."""
+MEMORY = Path("/dev/shm")
+SPACE = 4 << 30
+"""A directory in memory, and the free bytes that tests need to keep their files there."""
 SHOWN = 30
 """Lines of a failed check that are printed."""
 EVERY = 60.0
@@ -62,6 +69,8 @@ class Step:
 
     Attributes:
         cores: cores that it keeps busy; steps of one core run at the same time.
+        in_memory: its temporary files are in memory where there is space: otherwise thousands of
+            small recordings are synchronized to disk.
         why_not: returns why the step is left out, or "".
         after: is called when the step passed.
     """
@@ -70,6 +79,7 @@ class Step:
     command: Sequence[str]
     read: Callable[[Step, int], Outcome]
     cores: int = 2
+    in_memory: bool = False
     why_not: Callable[[], str] = lambda: ""
     after: Callable[[], None] = lambda: None
 
@@ -109,6 +119,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
             check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
             check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
             check("prose", str(BIN / "python"), "scripts/prose.py"),
+            check("docs", "make", "--no-print-directory", "docs"),
             check("licence", str(BIN / "python"), "scripts/spdx.py"),
             check("rustfmt", "cargo", "fmt", "--check"),
             check("web-check", *NPM, "check"),
@@ -133,7 +144,8 @@ def steps_of(group: str, deep: bool) -> list[Step]:
                 "fast",
                 f"not (slow or browser or exclusive or deep or rig or {REAL})",
                 "-q",
-                workers="2",
+                workers=WAITING,
+                in_memory=True,
             ),
         ]
     if group == "test":
@@ -156,13 +168,15 @@ def steps_of(group: str, deep: bool) -> list[Step]:
                 f"not (browser or exclusive or rig or {REAL}){depth}",
                 "tests",
                 "--ignore=tests/wheel",
+                workers=WAITING,
+                in_memory=True,
             ),
             pytest("browser", f"browser and not exclusive{depth}", *files_marked("browser")),
             pytest(
                 "real",
                 f"({REAL}) and not (browser or exclusive or rig){depth}",
                 *files_marked("fio", "loops", "tracing"),
-                workers="4",
+                workers=WAITING,
             ),
             pytest("exclusive", f"exclusive{depth}", *files_marked("exclusive"), workers="0"),
         ]
@@ -200,11 +214,17 @@ def check(name: str, *command: str, cores: int = 1) -> Step:
     return Step(name, command, read_check, cores)
 
 
-def pytest(name: str, markers: str, *words: str, workers: str = "auto") -> Step:
+def pytest(
+    name: str,
+    markers: str,
+    *words: str,
+    workers: str = "auto",
+    in_memory: bool = False,
+) -> Step:
     """pytest over the tests that a marker expression selects, in so many processes."""
     spread = () if workers == "0" else ("-n", workers, "--dist", "worksteal")
     command = (str(BIN / "python"), "-m", "pytest", *words, *spread, "-m", markers)
-    return Step(name, command, read_pytest)
+    return Step(name, command, read_pytest, in_memory=in_memory)
 
 
 class Runner:
@@ -217,24 +237,36 @@ class Runner:
         self._outcomes: dict[Step, Outcome] = {}
         self._order = list(steps)
         self._cores = max(2, os.cpu_count() or 2)
+        self._directories = contextlib.ExitStack()
 
     def run(self) -> dict[Step, Outcome]:
         """What each step reported, in their order."""
-        said = time.monotonic()
+        reported = time.monotonic()
         try:
             while self._waiting or self._running:
                 self._start()
                 time.sleep(0.1)
                 self._collect()
-                if time.monotonic() - said > EVERY:
-                    said = time.monotonic()
+                if time.monotonic() - reported > EVERY:
+                    reported = time.monotonic()
                     self._progress()
         finally:
             for process, _ in self._running.values():
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
                 process.wait()
+            self._directories.close()
         return {step: self._outcomes[step] for step in self._order}
+
+    def _memory(self, step: Step) -> dict[str, str]:
+        """Environment with a temporary directory in memory, or nothing where there is no space."""
+        if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < SPACE:
+            return {}
+        directory = tempfile.TemporaryDirectory(
+            prefix=f"iolab-{step.name}-", dir=MEMORY, ignore_cleanup_errors=True
+        )
+        path = self._directories.enter_context(directory)
+        return {"TMPDIR": path, "PYTEST_DEBUG_TEMPROOT": path}
 
     def _start(self) -> None:
         while self._waiting:
@@ -257,7 +289,12 @@ class Runner:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    env={**os.environ, **self._environment, "IOLAB_TEST_REPORT": str(step.report)},
+                    env={
+                        **os.environ,
+                        **self._environment,
+                        **(self._memory(step) if step.in_memory else {}),
+                        "IOLAB_TEST_REPORT": str(step.report),
+                    },
                 )
             self._running[step] = process, time.monotonic()
 

@@ -15,13 +15,17 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.depth import IS_FULL
+from support.depth import IS_FULL, depth
 from support.golden import Golden
 
 # The time of an example depends on the machine. The gate tries the same examples in every run;
 # at full depth they are random.
 settings.register_profile(
-    "iolab", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not IS_FULL
+    "iolab",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not IS_FULL,
+    max_examples=depth(40, 100),
 )
 settings.load_profile("iolab")
 # a shell has what it begins in the background ignore Ctrl-C, and so would the processes that tests

@@ -51,6 +51,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
     "gate": {
         "evidence": "iolab.results.gates.evidence:EvidenceGate",
         "errors": "iolab.results.gates.errors:ErrorsGate",
+        "clients": "iolab.results.gates.clients:ClientsGate",
         "job-count": "iolab.results.gates.job_count:JobCountGate",
         "runtime": "iolab.results.gates.runtime:RuntimeGate",
         "monitor-alive": "iolab.results.gates.monitor_alive:MonitorAliveGate",

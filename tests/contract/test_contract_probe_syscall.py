@@ -482,3 +482,25 @@ def test_calls_of_samba_bear_their_client(place: Path, name: str) -> None:
         assert len(found) == (1 if file == "own" else 2)
         assert {events["process"][row] for row in found} == {name}
         assert {events["client"][row] for row in found} == {client if name == "smbd" else None}
+
+
+@pytest.mark.tracing
+@pytest.mark.slow
+def test_memory_of_a_burst_is_returned(place: Path) -> None:
+    def resident() -> list[int]:
+        return [tick["rss_bytes"] for tick in probe.of("tick")]
+
+    probe = Probe.start("--source", "syscall", "--ring-kib", "32768")
+    try:
+        until(resident, "the first tick")
+        for _ in range(4):
+            burst = ["dd", "if=/dev/zero", f"of={place}/file", "bs=1", "count=500000"]
+            subprocess.run(burst, check=True, capture_output=True, timeout=4 * PATIENCE)
+        seconds = len(resident())
+        # free memory is returned each ten seconds
+        until(lambda: len(resident()) >= seconds + 12, "twelve ticks after the burst", 2 * PATIENCE)
+    finally:
+        assert probe.stop() == 0
+    assert probe.of("end")[0]["events"]["syscall"] > 1_000_000
+    assert max(resident()) > resident()[-1] + (2 << 20), "the burst needs memory"
+    assert resident()[-1] < resident()[0] + (8 << 20), [rss >> 20 for rss in resident()]

@@ -2,7 +2,8 @@
 """The recorder with the real probe: whole recordings, and nothing left behind whoever is killed,
 and how often.
 
-Each kill is repeated IOLAB_KILLS times (default 2), at moments of chance within the load.
+Each kill is repeated IOLAB_KILLS times (1 in the gate, 5 at full depth), at random moments of the
+load.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ from iolab.errors import RunError
 from iolab.recording.read.recording import Recording
 from iolab.results.evidence.files import read_plan, run_directories
 from iolab.results.open.results import Results
+from support.depth import depth
 from support.disks import need_loops
 from support.probe import need_tracing
 from support.recorded import device_in_memory
 from support.waiting import PATIENCE, gone, recorded_events, until, up_to_date
 
-KILLS = int(os.environ.get("IOLAB_KILLS", "2"))
+KILLS = int(os.environ.get("IOLAB_KILLS") or depth(1, 5))
 INSTANCES = Path("/sys/kernel/tracing/instances")
 
 pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing]

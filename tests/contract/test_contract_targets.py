@@ -172,7 +172,7 @@ def test_what_it_makes_itself_destroys_nothing(kind: str, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.loops
 def test_a_cold_run_keeps_its_place_and_its_files(kind: str, tmp_path: Path) -> None:
     need_loops()
     target = make(kind, tmp_path / "scratch", cache="cold")

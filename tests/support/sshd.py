@@ -35,8 +35,8 @@ def why_no_sshd() -> str | None:
 
 
 @contextlib.contextmanager
-def sshd(directory: Path) -> Iterator[SshOptions]:
-    """How to reach an sshd that runs meanwhile."""
+def sshd(directory: Path, more: str = "") -> Iterator[SshOptions]:
+    """How to reach an sshd that runs meanwhile. `more`: lines of its configuration."""
     reason = why_no_sshd()
     if reason:
         pytest.skip(reason)
@@ -58,6 +58,7 @@ PidFile none
 UsePAM no
 StrictModes no
 PasswordAuthentication no
+{more}
 """)
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)

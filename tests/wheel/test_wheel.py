@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,24 +91,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     if not wheels:
         pytest.skip("there is no wheel in dist/ (make dist)")
     base = tmp_path_factory.mktemp("wheel")
-    found = Installed(base)
-    subprocess.run([sys.executable, "-m", "venv", found.venv], check=True)
-    pip: list[str | Path] = [
-        found.venv / "bin/python",
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--quiet",
-    ]
+    installed = Installed(base)
     subprocess.run(
-        [*pip, "install", "--require-hashes", "-r", ROOT / "requirements/run.lock"],
-        check=True,
-        cwd=base,
+        [ROOT / "scripts/install-python", "requirements/run.lock", installed.venv], check=True
     )
-    # what the wheel asks for is there, and nothing that it asks for was left out
+    python = str(installed.venv / "bin/python")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    # the lock file contains every requirement of the wheel
     subprocess.run([*pip, "install", "--no-deps", wheels[-1]], check=True, cwd=base)
     subprocess.run([*pip, "check"], check=True, cwd=base)
-    return found
+    return installed
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 
 use crate::event::{Dimension, DIMENSIONS};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Different names that a dimension keeps; what comes beyond is `OTHER`, counted.
 pub const LIMIT: usize = 100_000;
@@ -57,8 +58,8 @@ pub fn bytes_of(text: &str) -> Vec<u8> {
 /// Names of one dimension.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    ids: HashMap<Box<[u8]>, u32>,
-    names: Vec<Box<[u8]>>,
+    ids: HashMap<Arc<[u8]>, u32>,
+    names: Vec<Arc<[u8]>>,
     bytes: usize,
     last: Option<u32>,
     other: Option<u32>,
@@ -89,8 +90,9 @@ impl Table {
     fn add(&mut self, name: &[u8]) -> u32 {
         let id = self.names.len() as u32;
         self.bytes += name.len();
-        self.names.push(name.into());
-        self.ids.insert(name.into(), id);
+        let name: Arc<[u8]> = name.into();
+        self.names.push(Arc::clone(&name));
+        self.ids.insert(name, id);
         id
     }
 

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Directories and objects that are remembered at most; then they are asked for again.
-const LIMIT: usize = 1 << 16;
+const LIMIT: usize = 1 << 14;
 
 type Key = ([u8; 8], i32, Box<[u8]>);
 

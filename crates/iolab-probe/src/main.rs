@@ -19,6 +19,7 @@ mod files_mounts;
 mod files_start;
 mod instance;
 mod kstats;
+mod memory;
 mod nfs;
 mod nfs_mounts;
 mod output;
@@ -67,6 +68,9 @@ fn run() -> Result<(), Failure> {
             println!("{}", check::clean(&settings));
             Ok(())
         }
-        Command::Record(settings) => session::run(&settings),
+        Command::Record(settings) => {
+            memory::map_large_blocks();
+            session::run(&settings)
+        }
     }
 }

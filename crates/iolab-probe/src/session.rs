@@ -7,6 +7,7 @@ use crate::clock::{cpu_ns, monotonic_ns, Anchor};
 use crate::counters::Counters;
 use crate::failure::Failure;
 use crate::instance::remove_stale;
+use crate::memory::return_free_pages;
 use crate::nfs::NfsSource;
 use crate::output::Output;
 use crate::source::Source;
@@ -24,6 +25,8 @@ use std::time::Duration;
 const ROUND_MS: u64 = 50;
 /// How long a reader may take for the last frames.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Seconds between returns of free memory.
+const TRIM_S: u32 = 10;
 /// Records of an I/O, bytes of a record, I/Os a second and seconds that the rings of a source are made for.
 const EXPECTED: u64 = 4 * 80 * 100_000 * 2;
 /// Share of the memory that the rings of a source may take, and of all processors together at most.
@@ -62,6 +65,8 @@ struct Session {
     output: Output,
     /// Until when everything was told.
     told_ns: u64,
+    /// Seconds since free memory was returned.
+    untrimmed_s: u32,
 }
 
 fn source_of(name: &str, settings: &Settings, anchor: &Anchor) -> Result<Option<Box<dyn Source>>, Failure> {
@@ -92,7 +97,7 @@ impl Session {
         }
         let counters = settings.sources.iter().any(|source| source == "counters").then(Counters::start);
         let told_ns = anchor.monotonic_ns;
-        Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), told_ns })
+        Ok(Self { traced, counters, samples: 0, anchor, output: Output::start(), told_ns, untrimmed_s: 0 })
     }
 
     fn hello(&self) {
@@ -201,6 +206,11 @@ impl Session {
             traced.flush((self.told_ns, now_ns), &self.output);
         }
         self.told_ns = now_ns;
+        self.untrimmed_s += 1;
+        if self.untrimmed_s >= TRIM_S {
+            self.untrimmed_s = 0;
+            return_free_pages();
+        }
         let (events, lost) = self.counts();
         let resident = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = resident.split_whitespace().nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);

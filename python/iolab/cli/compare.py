@@ -86,6 +86,11 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
     help="Compare the steps of loads that rise within a run, each as a cell.",
 )
 @click.option(
+    "--clients",
+    is_flag=True,
+    help="Compare each client's part of the load, with the factor client.",
+)
+@click.option(
     "--published",
     type=PATH,
     metavar="TABLE.csv[:FACTOR=LEVEL]",
@@ -118,6 +123,7 @@ def command(
     knee: bool,
     windows: bool,
     steps: bool,
+    clients: bool,
     published: Path | None,
     unit: str | None,
     precision: int | None,
@@ -146,10 +152,15 @@ def command(
 
     results = open_arms(paths, names, match)
     has_several = isinstance(results, Several)
-    if has_several and (knee or windows or steps):
+    parts = [
+        flag
+        for flag, is_set in (("--windows", windows), ("--steps", steps), ("--clients", clients))
+        if is_set
+    ]
+    if has_several and (knee or parts):
         raise UsageError(
             "takes one results directory",
-            where="--knee" if knee else "--windows" if windows else "--steps",
+            where="--knee" if knee else parts[0],
             hint="give one",
         )
     conditions = parse_where(where)
@@ -157,9 +168,9 @@ def command(
     published_table = None if published is None else Published(published)
     notes = results.notes
     runs, base = results.runs, baseline or results.baseline
-    if windows and steps:
+    if len(parts) > 1:
         raise UsageError(
-            "--windows and --steps cut runs in different ways",
+            f"{' and '.join(parts)} cut runs in different ways",
             where="compare",
             hint="give one of them",
         )
@@ -167,6 +178,8 @@ def command(
         runs, base = results.window_runs(), baseline or FIRST
     elif steps:
         runs = results.step_runs()
+    elif clients:
+        runs = results.client_runs()
     if knee:
         tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
         return

@@ -33,6 +33,11 @@ def plan_lines(plan: Preview) -> Iterator[str]:
         yield f"changed: {' '.join(study.changes.arguments())}"
     for target in plan.targets:
         yield _target_line(target)
+    clients = dict.fromkeys(
+        name for cell in study.cells if cell.load for name in cell.load.taking_part()
+    )
+    if clients:
+        yield f"load from: {', '.join(clients)}"
     overwritten = [text for target in plan.targets for text in target.destroys]
     yield "overwrites: " + (
         f"{'; '.join(dict.fromkeys(overwritten))} (needs --destructive)"

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ..study.load import Study
 
 
+_DOES = ("runs these commands with your rights", "puts load on these hosts with your rights")
+"""Question about a study with commands, and about a study with hosts alone."""
+
+
 class _Runtime(click.ParamType):  # type: ignore[type-arg]
     """A duration as a study writes it; kept as typed."""
 
@@ -81,12 +85,18 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
     help="A key of [workload], such as options.size=64m; 'KEY=' takes it out; repeatable.",
 )
 @click.option(
+    "--load",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A key of [load], such as path=/mnt/x or hosts='[\"root@c1\", \"root@c2\"]'; 'KEY=' takes it out; repeatable.",
+)
+@click.option(
     "--host",
     "named",
     metavar="HOST",
     multiple=True,
-    help="Where to measure: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: side by side. "
-    "With --resume: where it was begun.",
+    help="Where the target is: rig:NAME, USER@HOST[:PORT] by ssh, or local, the default; repeatable: replicas, which do "
+    "the whole study each. With --resume: where it was begun.",
 )
 @click.option(
     "--a-a",
@@ -127,6 +137,7 @@ def command(
     seed: int | None,
     target: tuple[str, ...],
     workload: tuple[str, ...],
+    load: tuple[str, ...],
     named: tuple[str, ...],
     again: bool,
     dry_run: bool,
@@ -146,6 +157,7 @@ def command(
     from ..results.open.multi_host import host_words, read_hosts
     from ..run.hosts import How
     from ..study.adapt import Changes, parse_only, parse_target
+    from ..study.load import load_study, target_host
     from . import run_hosts
 
     changes = Changes(
@@ -157,6 +169,7 @@ def command(
         target=parse_target(target),
         again=again,
         workload=parse_target(workload, "--workload"),
+        load=parse_target(load, "--load"),
     )
     if style != "text" and not dry_run:
         raise UsageError(
@@ -166,11 +179,15 @@ def command(
     how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
     place = run_hosts.place(study, output)
     with contextlib.ExitStack() as stack:
-        hosts = run_hosts.opened(
-            named or (host_words(place) if resume else ()) or ("local",), stack
-        )
+        words = named or (host_words(place) if resume else ())
+        if not words:
+            words = (target_host(study, changes) or "local",)
+            if words != ("local",):  # nobody is reached unasked
+                trust = _agreed(load_study(study, changes), trust)
+        hosts = run_hosts.opened(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
-            return _on_one(study, output, next(iter(hosts.values())), how, dry_run, style, trust)
+            host = next(iter(hosts.values()))
+            return _on_one(study, output, host, how, dry_run, style, trust)
         studies, ends = run_hosts.loaded_on(study, hosts, how)
         if dry_run:
             return run_hosts.print_plans(studies, ends, place, style, hosts, how)
@@ -185,9 +202,12 @@ def _on_one(
     from ..errors import RunError
     from ..run.study import run_study
     from ..study.load import load_study
+    from ..study.trust import require_trust
 
     loaded = load_study(study, how.changes, host=host)
     if dry_run:
+        if loaded.hosts:
+            require_trust(loaded, trust)
         return _print_plan(loaded, output, style, host, how)
     trusted = _agreed(loaded, trust)
 
@@ -238,12 +258,12 @@ def _agreed(study: Study, trust: bool) -> bool:
     if is_trusted(study):
         return True
     if not trust:
-        say(f"{study.file} runs these commands with your rights:")
+        say(f"{study.file} {_DOES[not study.commands]}:")
         for line in described(study):
             say(f"  {line}")
         if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)
-        if not click.confirm("Run them?", err=True):
+        if not click.confirm("Run them?" if study.commands else "Do that?", err=True):
             raise click.Abort
     if not remember(study):
         say(f"note: {trust_file()} can't be written, so the next run asks again")

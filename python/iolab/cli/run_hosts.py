@@ -51,7 +51,7 @@ def loaded_on(
 ) -> tuple[dict[str, Study], dict[str, IolabError]]:
     """The study as it comes out on each host, and why it doesn't on those that can't be reached;
     StudyError for a wrong one."""
-    from ..errors import RunError
+    from ..errors import RunError, UsageError
     from ..study.load import load_study
 
     studies: dict[str, Study] = {}
@@ -61,6 +61,12 @@ def loaded_on(
             studies[name] = load_study(study, how.changes, host=host)
         except RunError as error:
             ends[name] = error
+    if len(hosts) > 1 and any(cell.load for loaded in studies.values() for cell in loaded.cells):
+        raise UsageError(
+            "the clients of [load] put their load on one target",
+            where="--host",
+            hint="name one host, that of the target",
+        )
     return studies, ends
 
 

@@ -12,6 +12,7 @@ import click
 
 from .options import PATH, format_option, open_results
 from .output import tell, tell_json
+from .show_clients import client_lines, clients_json
 from .show_profiles import profile_lines, profiles_json
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def command(path: Path, every: bool, style: str) -> None:
         *_head(results),
         *_reasons(results),
         *(_runs(results) if every else []),
+        *client_lines(results.runs),
         *profile_lines(results.path),
         *_rest(results),
     )
@@ -80,6 +82,7 @@ def as_json(results: Results) -> dict[str, Any]:
                 },
                 "evidence": str(run.evidence),
                 "assumptions": list(run.assumptions),
+                **clients_json(run),
             }
             for run in results.runs
         ],

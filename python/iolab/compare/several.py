@@ -173,7 +173,7 @@ class Several:
             hint="give one results directory",
         )
 
-    step_runs = window_runs
+    step_runs = client_runs = window_runs
 
     def environments(self) -> dict[str, dict[str, Any]]:
         """`Results.environments` of each directory, by the name before the names of its runs."""

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,16 +18,19 @@ from ..errors import UsageError
 from ..files import EVIDENCE, read_regular, write_atomically
 from ..metrics import Metric
 from ..stats.arrays import Floats
-from ..stats.changepoints import ChangePoint, change_points
+from ..stats.changepoints import ChangePoint, Changes, NoiseChange
+from ..stats.changepoints import find_changes as search
 from ..stats.multiple import benjamini_hochberg
 from ..untrusted_text import parsed
 from .store import Entry, History, SeriesValues
 
 CACHE_FILE = "changes.json"
-_VERSION = 1
+_VERSION = 2
 """Of the search for change points: a cache of another one is not used."""
 
 ALPHA = 0.05
+
+_AnyChange = TypeVar("_AnyChange", ChangePoint, NoiseChange)
 
 
 @dataclass(frozen=True)
@@ -55,17 +59,39 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class NoiseFinding:
+    """A change of the noise of a series: of the standard deviation of its values around their mean.
+
+    Attributes:
+        ratio: after divided by before; low, high: its 95 % interval for normal noise.
+        before, after, earliest, latest, p: as those of a `Finding`. q: over the searches for noise
+        in all series.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    before: Entry
+    after: Entry
+    earliest: Entry
+    latest: Entry
+    p: float
+    q: float
+
+
+@dataclass(frozen=True)
 class Course:
     """A series with its changes.
 
     Attributes:
-        metric: of the values. values: of the series. findings: significant changes, in order of
-        time.
+        metric: of the values. findings, noise: significant changes of the mean and of the noise, in
+        order of time.
     """
 
     metric: Metric
     series: SeriesValues
     findings: tuple[Finding, ...]
+    noise: tuple[NoiseFinding, ...] = ()
 
     @property
     def current(self) -> Floats:
@@ -85,8 +111,9 @@ def find_changes(
 ) -> list[Course]:
     """Every series of some metrics with its significant changes.
 
-    A change is significant where its q is at most alpha. q is over all series that are searched. A
-    series in which no change is found counts as a test with p = 1.
+    A change is significant where its q is at most alpha. q is over all series that are searched,
+    for changes of the mean and of the noise apart. A series without a change counts as a test with
+    p = 1.
 
     Raises UsageError for a metric that the history lacks, and where no series meets `where`.
     """
@@ -99,17 +126,30 @@ def find_changes(
     if not courses:
         raise UsageError("no series meets the conditions", where="--where")
     searched = _search(history, [_scaled_values(metric, series) for metric, series in courses])
-    tests = [[change.p for change in changes] or [1.0] for changes in searched]
+    means = _significant([changes.means for changes in searched], alpha)
+    noise = _significant([changes.noise for changes in searched], alpha)
+    return [
+        Course(
+            metric,
+            series,
+            tuple(_finding(history, metric, series, change, q) for change, q in of_mean),
+            tuple(_noise_finding(history, series, change, q) for change, q in of_noise),
+        )
+        for (metric, series), of_mean, of_noise in zip(courses, means, noise, strict=True)
+    ]
+
+
+def _significant(
+    series: Sequence[Sequence[_AnyChange]], alpha: float
+) -> list[list[tuple[_AnyChange, float]]]:
+    """Changes of each series with q up to `alpha`, and q: over all series."""
+    tests = [[change.p for change in changes] or [1.0] for changes in series]
     q_values = iter(benjamini_hochberg([p for p_values in tests for p in p_values]))
     result = []
-    for (metric, series), changes, p_values in zip(courses, searched, tests, strict=True):
+    for changes, p_values in zip(series, tests, strict=True):
         levels = [next(q_values) for _ in p_values]
-        findings = [
-            _finding(history, metric, series, change, q)
-            for change, q in zip(changes, levels, strict=False)
-            if q is not None and q <= alpha
-        ]
-        result.append(Course(metric, series, tuple(findings)))
+        pairs = zip(changes, levels, strict=False)
+        result.append([(change, q) for change, q in pairs if q is not None and q <= alpha])
     return result
 
 
@@ -130,38 +170,39 @@ def _scaled_values(metric: Metric, series: SeriesValues) -> Floats:
     return np.log(series.values) if is_ratio(metric, series.values) else series.values
 
 
-def _search(history: History, series: Sequence[Floats]) -> list[list[ChangePoint]]:
-    """Change points of every series, from the cache where the values are the same."""
+def _search(history: History, series: Sequence[Floats]) -> list[Changes]:
+    """Changes of every series, from the cache where the values are the same."""
     cache = _read_cache(history)
     names = [hashlib.sha256(values.tobytes()).hexdigest()[:24] for values in series]
     changes = {name: cache[name] for name in names if name in cache}
     missing = [place for place, name in enumerate(names) if name not in changes]
     for place in missing:
-        changes[names[place]] = change_points(series[place], level=ALPHA)
+        changes[names[place]] = search(series[place], level=ALPHA)
     if missing:
         _write_cache(history, {**cache, **changes} if len(cache) < 100_000 else changes)
     return [changes[name] for name in names]
 
 
-def _read_cache(history: History) -> dict[str, list[ChangePoint]]:
+def _read_cache(history: History) -> dict[str, Changes]:
     try:
         data = parsed(read_regular(history.path / CACHE_FILE, limit=EVIDENCE))
         if data["version"] != _VERSION:
             return {}
         return {
-            str(name): [ChangePoint(**change) for change in changes]
+            str(name): Changes(
+                tuple(ChangePoint(**change) for change in changes["means"]),
+                tuple(NoiseChange(**change) for change in changes["noise"]),
+            )
             for name, changes in data["series"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
-def _write_cache(history: History, series: Mapping[str, Sequence[ChangePoint]]) -> None:
+def _write_cache(history: History, series: Mapping[str, Changes]) -> None:
     document = {
         "version": _VERSION,
-        "series": {
-            name: [asdict(change) for change in changes] for name, changes in series.items()
-        },
+        "series": {name: asdict(changes) for name, changes in series.items()},
     }
     try:
         write_atomically(history.path / CACHE_FILE, json.dumps(document), durable=False)
@@ -189,6 +230,23 @@ def _finding(
         change.p,
         q,
         None if metric.better is None else (value > 0) == (metric.better == "higher"),
+    )
+
+
+def _noise_finding(
+    history: History, series: SeriesValues, change: NoiseChange, q: float
+) -> NoiseFinding:
+    entries = [history.entry(number) for number in series.entries]
+    return NoiseFinding(
+        change.ratio,
+        change.low,
+        change.high,
+        entries[change.place - 1],
+        entries[change.place],
+        entries[change.earliest],
+        entries[change.latest],
+        change.p,
+        q,
     )
 
 

@@ -16,7 +16,7 @@ from ..compare.axes import axis_text
 from ..compare.render.grids import grid
 from ..compare.render.words import signed
 from ..units import format_number, readable_unit
-from .changes import Course, Finding, environment_changes, is_ratio
+from .changes import Course, Finding, NoiseFinding, environment_changes, is_ratio
 from .store import Entry, History
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -78,7 +78,7 @@ def _text(history: History, courses: Sequence[Course]) -> str:
     lines: list[str] = []
     for metric in dict.fromkeys(course.metric for course in courses):
         members = [course for course in courses if course.metric == metric]
-        ordered = sorted(members, key=lambda course: not course.findings)
+        ordered = sorted(members, key=lambda course: not (course.findings or course.noise))
         listed = ordered[:MOST_SERIES]
         symbol, scale = readable_unit(
             [float(value) for course in members for value in course.series.values[-1:]], metric.unit
@@ -94,8 +94,10 @@ def _text(history: History, courses: Sequence[Course]) -> str:
             lines.append(f"and {len(members) - len(listed)} more series (--format json has all)")
         lines.append("")
     changed = sum(bool(course.findings) for course in courses)
+    noisy = sum(bool(course.noise) for course in courses)
     lines.append(
-        f"{len(history.entries)} results, {len(courses)} series, {changed} with a significant change "
+        f"{len(history.entries)} results, {len(courses)} series, {changed} with a significant change"
+        f"{f', {noisy} with a significant change of the noise' if noisy else ''} "
         "(q <= 0.05 over all series)"
     )
     return "\n".join([*lines, *_events(courses)]) + "\n"
@@ -109,7 +111,12 @@ def _row(course: Course, scale: float) -> list[str]:
         str(len(values)),
         format_number(float(values[-1]) / scale),
         sparkline([float(value) for value in values]),
-        "; ".join(_finding_text(course, finding) for finding in course.findings),
+        "; ".join(
+            [
+                *(_finding_text(course, finding) for finding in course.findings),
+                *(_noise_text(finding) for finding in course.noise),
+            ]
+        ),
     ]
 
 
@@ -130,22 +137,34 @@ def _finding_text(course: Course, finding: Finding) -> str:
     return f"{change} {_unit(course)} [{low}, {high}] at {finding.after.label}".replace("  ", " ")
 
 
+def _noise_text(finding: NoiseFinding) -> str:
+    numbers = [format_number(value) for value in (finding.ratio, finding.low, finding.high)]
+    return f"noise x {numbers[0]} [{numbers[1]}, {numbers[2]}] at {finding.after.label}"
+
+
+def _effect(finding: Finding | NoiseFinding) -> str:
+    if isinstance(finding, NoiseFinding):
+        return "noisier" if finding.ratio > 1 else "less noisy"
+    return {True: "better", False: "worse", None: "changed"}[finding.improves]
+
+
 def _events(courses: Sequence[Course]) -> list[str]:
     """The entries at which series changed, with what else changed there."""
-    events: dict[tuple[int, int], list[tuple[Course, Finding]]] = {}
+    events: dict[tuple[int, int], list[Finding | NoiseFinding]] = {}
     for course in courses:
-        for finding in course.findings:
+        changes: list[Finding | NoiseFinding] = [*course.findings, *course.noise]
+        for finding in changes:
             key = (finding.before.number, finding.after.number)
-            events.setdefault(key, []).append((course, finding))
+            events.setdefault(key, []).append(finding)
     lines = []
-    ordered = sorted(events.values(), key=lambda members: members[0][1].after.measured_ns)
+    ordered = sorted(events.values(), key=lambda members: members[0].after.measured_ns)
     for members in ordered:
-        finding = members[0][1]
-        words = {True: "better", False: "worse", None: "changed"}
+        finding = members[0]
+        effects = [_effect(member) for member in members]
         counts = [
-            f"{sum(words[other.improves] == word for _, other in members)} {word}"
-            for word in ("worse", "better", "changed")
-            if any(words[other.improves] == word for _, other in members)
+            f"{effects.count(effect)} {effect}"
+            for effect in ("worse", "better", "changed", "noisier", "less noisy")
+            if effect in effects
         ]
         lines += [
             "",
@@ -153,8 +172,8 @@ def _events(courses: Sequence[Course]) -> list[str]:
             f"{finding.after.label} ({moment(finding.after.measured_ns)}): {', '.join(counts)} of "
             f"{len(courses)} series",
         ]
-        first = min((other.earliest for _, other in members), key=lambda entry: entry.measured_ns)
-        last = max((other.latest for _, other in members), key=lambda entry: entry.measured_ns)
+        first = min((member.earliest for member in members), key=lambda entry: entry.measured_ns)
+        last = max((member.latest for member in members), key=lambda entry: entry.measured_ns)
         if first != last:
             lines.append(f"  first results after it, 95 %: {first.label} to {last.label}")
         facts = environment_changes(finding.before, finding.after)
@@ -178,6 +197,7 @@ def _json(history: History, courses: Sequence[Course]) -> str:
                 "values": [float(value) for value in course.series.values],
                 "runs": list(course.series.runs),
                 "changes": [_finding_json(course, finding) for finding in course.findings],
+                "noise_changes": [_noise_json(finding) for finding in course.noise],
             }
             for course in courses
         ],
@@ -192,6 +212,21 @@ def _finding_json(course: Course, finding: Finding) -> dict[str, Any]:
         "high": _number(finding.high, course),
         "unit": _unit(course),
         "improves": finding.improves,
+        **_place_json(finding),
+    }
+
+
+def _noise_json(finding: NoiseFinding) -> dict[str, Any]:
+    return {
+        "ratio": finding.ratio,
+        "low": finding.low,
+        "high": finding.high,
+        **_place_json(finding),
+    }
+
+
+def _place_json(finding: Finding | NoiseFinding) -> dict[str, Any]:
+    return {
         "p": finding.p,
         "q": finding.q,
         "before": finding.before.number,
@@ -218,7 +253,8 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _csv(history: History, courses: Sequence[Course]) -> str:
-    """A line per value; `change` is that of a change that begins with it, in `change_unit`."""
+    """A line per value; `change` is that of a change that begins with it, in `change_unit`, and
+    `noise_ratio` that of a change of the noise."""
     text = io.StringIO()
     factors = list(dict.fromkeys(name for course in courses for name in course.series.factors))
     times = {entry.number: moment(entry.measured_ns) for entry in history.entries}
@@ -226,13 +262,14 @@ def _csv(history: History, courses: Sequence[Course]) -> str:
     writer.writerow(
         [
             *("metric", "variant", *factors, "entry", "measured", "revision", "value", "unit"),
-            *("change", "change_unit", "q"),
+            *("change", "change_unit", "q", "noise_ratio", "noise_q"),
         ]
     )
     for course in courses:
         findings = {finding.after.number: finding for finding in course.findings}
+        noise = {finding.after.number: finding for finding in course.noise}
         for number, value in zip(course.series.entries, course.series.values, strict=True):
-            entry, finding = history.entry(number), findings.get(number)
+            entry, finding, noisier = history.entry(number), findings.get(number), noise.get(number)
             writer.writerow(
                 [
                     course.metric.name,
@@ -246,6 +283,8 @@ def _csv(history: History, courses: Sequence[Course]) -> str:
                     "" if finding is None else repr(_number(finding.change, course)),
                     "" if finding is None else _unit(course),
                     "" if finding is None else repr(finding.q),
+                    "" if noisier is None else repr(noisier.ratio),
+                    "" if noisier is None else repr(noisier.q),
                 ]
             )
     return text.getvalue()

@@ -45,10 +45,12 @@ class Actions:
         self.never: tuple[str, ...] = ()
         """Marks of actions that did not come before the load ended; known once that is told."""
 
-    def start(self, process: Process, ramp: float) -> None:
-        """The load was started."""
+    def start(self, process: Process, ramp: float, begins: float | None = None) -> None:
+        """The load was started; `begins`: the monotonic second at which it does I/O, if known."""
         self._process, self._ramp = process, ramp
-        if self._waiting and not tells(self._host, process.pid):
+        if begins is not None:
+            self._origin = begins + ramp
+        elif self._waiting and not tells(self._host, process.pid):
             self._origin = self._clock.monotonic() + ramp
 
     def due(self) -> float:

@@ -20,6 +20,7 @@ from ..study.plan import Plan, plan_runs
 from ..targets.base import NOTHING_ALLOWED, Permissions
 from ..targets.commands import refusals
 from ..targets.space import existing
+from .clients import Clients
 from .plugins import Equipment
 
 
@@ -113,8 +114,20 @@ def preview(
 ) -> Preview:
     """Lay the study out and ask its plugins, touching nothing."""
     where = host or LocalHost()
-    equipment = Equipment(study, where, SystemClock(), directory, lambda text: None, permissions)
-    problems = equipment.problems()
+    clients = Clients(study.cells)
+    equipment = Equipment(
+        study,
+        where,
+        SystemClock(),
+        directory,
+        lambda text: None,
+        permissions,
+        clients=clients,
+    )
+    try:
+        problems = equipment.problems()
+    finally:
+        clients.close()
     if isinstance(where, LocalHost):
         problems += refusals(lambda: _check_place(where, directory))
     cells = {id(equipment.target(cell)): cell for cell in study.cells}

@@ -24,8 +24,16 @@ _FACTS_OF_A_RUN = ("memory_bytes", "cpus", "boot_id")
 """Numbers that gates need of a run, and the boot on which it ran."""
 
 
+_OF_A_CLIENT = {"kernel", "cpu"}
+"""Facts of a client by which runs may differ."""
+
+
 def gather(
-    host: Host, targets: list[Target], tools: Mapping[str, str], revisions: Mapping[str, str]
+    host: Host,
+    targets: list[Target],
+    tools: Mapping[str, str],
+    revisions: Mapping[str, str],
+    clients: Mapping[str, Host] | None = None,
 ) -> Facts:
     """Facts of host, targets, tools and source trees.
 
@@ -34,9 +42,15 @@ def gather(
     do. Loop devices are left out of it: their names change by chance.
 
     Args:
-        revisions: name to the path of a git work tree.
+        revisions: name to the path of a git work tree. clients: hosts of the load, by name; their
+        kernels and processors enter the fingerprint.
     """
     found = host_facts(host)
+    for name, client in (clients or {}).items():
+        theirs = host_facts(client)
+        found.facts.setdefault("clients", {})[name] = theirs.facts
+        for key in _OF_A_CLIENT & theirs.fingerprint.keys():
+            found.fingerprint[f"{key} of client {name}"] = theirs.fingerprint[key]
     found.fingerprint.update(tools)
     found.facts["tools"] = dict(tools)
     for name, path in revisions.items():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,19 +16,24 @@ from ..files import write_atomically
 from ..hosts.base.host import Host, HungError, KernelLog
 from ..hosts.base.target_path import Place
 from ..hosts.facts.host_facts import Facts, temperatures
+from ..results.evidence.clients import common_window
 from ..results.evidence.files import TARGET_FILE, write_plan
 from ..results.evidence.marks import add_marks
 from ..sources.base import Source
+from ..study.client_hosts import ClientHosts
 from ..study.commands import Action
 from ..study.plan import PlannedRun
 from ..targets.base import RunContext, Target
-from ..workloads.base import Load, Workload
+from ..targets.cache import drop_caches
+from ..workloads.base import Job, Load, StartTime, Workload
 from ..workloads.fio_ios import FOLDER
 from .actions import Actions
+from .clients import Client, ClientLaunch, client_places, path_on_clients
 from .commands import CommandRunner
 from .environment import write_run_environment
 from .hooks import Hooks, variables
 from .interrupts import Interrupts
+from .launch import HostLaunch, Launch
 from .load_loop import LoadRunner
 from .log_ios import keep_ios
 from .picture import read_picture
@@ -46,19 +51,22 @@ _GRAVE = ("emerg", "alert", "crit", "err", "warn")
 
 @dataclass(frozen=True)
 class RunSetting:
-    """What a run is done with. `tools`: name to version; `profiler`: of a run that is made for a
-    profile."""
+    """What a run is done with. `load`: that of all clients together; `tools`: name to version;
+    `profiler`: of a run that is made for a profile; `clients`: those that put the load on the
+    target, none for a load on the target's host."""
 
     run: PlannedRun
     name: str
     directory: Path
     target: Target
     workload: Workload
+    load: Load
     sources: Sequence[Source]
     tools: Mapping[str, str]
     environment: Facts
     actions: Sequence[Action] = ()
     profiler: Profiler | None = None
+    clients: Sequence[Client] = ()
 
 
 class Executor:
@@ -95,7 +103,7 @@ class Executor:
         OSError is raised where not even `run.json` can be written.
         """
         self._prepare(setting)
-        load = setting.workload.load()
+        load = setting.load
         try:
             end = (
                 self._in_place(setting, load)
@@ -124,7 +132,7 @@ class Executor:
         """Record a run that can't be done: something before it failed."""
         self._prepare(setting)
         end = RunEnd("failed", reason)
-        self._record(setting, setting.workload.load(), end)
+        self._record(setting, setting.load, end)
         return end
 
     def _prepare(self, setting: RunSetting) -> None:
@@ -159,7 +167,8 @@ class Executor:
                 if failure:
                     end = RunEnd("interrupted" if self._interrupts.stop_now else "failed", failure)
                     return end
-                end = self._load(setting, load, place)
+                with self._places(setting, place) as places:
+                    end = self._load(setting, load, place, places)
                 if not end.hung:
                     self._observe(setting)
                 return end
@@ -195,11 +204,62 @@ class Executor:
             for left in profiler.end():
                 self._noticed(left)
 
-    def _load(self, setting: RunSetting, load: Load, place: Place) -> RunEnd:
-        runner = LoadRunner(self._host, self._clock, self._interrupts, self._starts, self._noticed)
-        job = setting.workload.job(place)
+    @contextlib.contextmanager
+    def _places(self, setting: RunSetting, place: Place) -> Iterator[dict[str, Place]]:
+        """Where the load works: the target's place under an empty name, or one for each client."""
+        hosts = setting.run.cell.load
+        if hosts is None:
+            yield {"": place}
+            return
+        if place.kind == "device":
+            raise RunError(
+                "clients share a directory, and the target is a device",
+                where=place.path,
+                hint="use a target of kind 'directory', 'filesystem' or 'zpool'",
+            )
+        path = path_on_clients(place.path, self._export(setting, hosts), hosts.path)
+        with client_places(setting.clients, path, self._host, place.path, self._noticed) as places:
+            yield places
+
+    def _export(self, setting: RunSetting, hosts: ClientHosts) -> str | None:
+        """The directory of this host that clients see at their path."""
+        export = hosts.export or getattr(setting.run.cell.target, "path", None)
+        return None if export is None else self._host.resolve(export)
+
+    def _launch(
+        self,
+        setting: RunSetting,
+        job: Callable[[Place, StartTime | None], Job],
+        places: Mapping[str, Place],
+        jobs: int,
+    ) -> Launch:
+        """`jobs`: of each client, that start together; 0 if they need not."""
+        if not setting.clients:
+            return HostLaunch(self._host, job(places[""], None))
+        return ClientLaunch(
+            setting.clients,
+            lambda name, start: job(places[name], start),
+            self._host,
+            self._clock,
+            jobs,
+        )
+
+    def _load(
+        self, setting: RunSetting, load: Load, place: Place, places: Mapping[str, Place]
+    ) -> RunEnd:
+        runner = LoadRunner(self._clock, self._interrupts, self._starts, self._noticed)
+        launch = self._launch(
+            setting,
+            lambda place, start: (
+                setting.workload.job(place)
+                if start is None  # which workloads that do not wait do not know
+                else setting.workload.job(place, start)
+            ),
+            places,
+            load.jobs // (len(setting.clients) or 1),
+        )
         if setting.target.cold() or load.layout_first:
-            layout = self._lay_out(runner, setting, place)
+            layout = self._lay_out(runner, setting, places)
             if layout.status != "finished":
                 return layout
         words = variables(
@@ -226,7 +286,7 @@ class Executor:
         try:
             end = runner.run(
                 setting.directory,
-                job,
+                launch,
                 load,
                 setting.sources,
                 actions,
@@ -242,7 +302,11 @@ class Executor:
                 status="failed",
                 reason="no profile: the load had ended before sampling began; say an earlier profile.after",
             )
-        window = setting.workload.window(setting.directory)
+        if isinstance(launch, ClientLaunch):
+            clients = launch.runs(setting.workload.window)
+            end, window = replace(end, clients=clients), common_window(clients)
+        else:
+            window = setting.workload.window(setting.directory)
         if window is not None:
             add_marks(setting.directory, setting.workload.marks(window))
         recording = (
@@ -259,17 +323,32 @@ class Executor:
             )
         )
         tracing = list(dict.fromkeys([*tracing, *self._tracing(setting)]))
-        return replace(end, window=window, place=place, recording=recording, tracing=tracing)
+        return replace(
+            end,
+            window=window,
+            job=setting.workload.job(next(iter(places.values()))),
+            place=place,
+            recording=recording,
+            tracing=tracing,
+        )
 
     def _tracing(self, setting: RunSetting) -> list[str]:
         return active_tracing(self._host, str(setting.directory.parent.parent.absolute()))
 
-    def _lay_out(self, runner: LoadRunner, setting: RunSetting, place: Place) -> RunEnd:
-        """Files are laid out by a job of its own, and for a cold start put out of memory then."""
-        end, layout = RunEnd("finished"), setting.workload.layout(place)
+    def _lay_out(
+        self, runner: LoadRunner, setting: RunSetting, places: Mapping[str, Place]
+    ) -> RunEnd:
+        """Files are laid out by jobs of their own, and for a cold start put out of memory then."""
+        end = RunEnd("finished")
+        layout = setting.workload.layout(next(iter(places.values())))
         if layout is not None:
-            end = runner.lay_out(setting.directory, layout)
+            launch = self._launch(
+                setting, lambda place, _: setting.workload.layout(place) or layout, places, 0
+            )
+            end = runner.lay_out(setting.directory, launch)
         if end.status == "finished" and setting.target.cold():
+            for client in setting.clients:
+                drop_caches(client.host)
             setting.target.chill()
         return end
 

@@ -4,25 +4,22 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..clock import Clock
 from ..errors import RunError
-from ..hosts.base.host import Host, Process
+from ..hosts.base.host import Process
 from ..sources.base import Source
-from ..workloads.base import Job, Load
+from ..workloads.base import Load
 from .actions import Actions
 from .interrupts import Interrupts
+from .launch import Launch
 from .process_registry import Starts
 from .progress import Status
 from .record import RunEnd
-from .waiting import KernelWait
+from .waiting import Wait
 
-COMMAND_FILE = "command.txt"
-STDOUT_FILE = "stdout.txt"
-STDERR_FILE = "stderr.txt"
 LAYOUT = "layout-"
 """Put before the names of the files that a layout of its own leaves."""
 LONGEST_WAIT = 0.25
@@ -37,29 +34,28 @@ _GRACE, _PATIENCE, _LOOK = 0.5, 1.0, 0.05
 
 
 class LoadRunner:
-    """Runs jobs on one host and watches them."""
+    """Starts loads and watches them."""
 
     def __init__(
         self,
-        host: Host,
         clock: Clock,
         interrupts: Interrupts,
         starts: Starts,
         noticed: Callable[[str], None],
     ) -> None:
-        self._host, self._clock, self._interrupts = host, clock, interrupts
+        self._clock, self._interrupts = clock, interrupts
         self._starts, self._noticed = starts, noticed
 
     def run(
         self,
         directory: Path,
-        job: Job,
+        launch: Launch,
         load: Load,
         sources: Sequence[Source],
         actions: Actions,
         waiting: Callable[[float, float, Mapping[str, float]], None],
     ) -> RunEnd:
-        """Run the job to its end or its limit. RunError where it can't be started, OSError where
+        """Run the load to its end or its limit. RunError where it can't be started, OSError where
         evidence can't be written.
 
         `directory` bears the run's name.
@@ -69,10 +65,11 @@ class LoadRunner:
             for source in sources:
                 stack.callback(source.stop)
                 source.start(directory)
-            process = self._start(directory, job, "")
+            process = launch.start(directory, "", self._starts.environment)
             try:
-                self._starts.note("started", process, run=directory.name)
-                actions.start(process, load.ramp)
+                self._starts.note("started", process, run=directory.name, **launch.facts())
+                actions.start(process, load.ramp, launch.begins)
+                wait = launch.kernel_wait(process)
 
                 def poll(passed: float) -> float:
                     self._poll(watched)
@@ -84,34 +81,36 @@ class LoadRunner:
                     )
                     return min([actions.due(), *(source.due() for source in watched)])
 
-                cut, kernel = self._watch(process, job.limit, load.ramp + load.runtime, poll)
-                exit_code, hung = self._ended(process, kernel) if cut else (process.wait(0), "")
+                cut = self._watch(process, wait, launch.limit, load.ramp + load.runtime, poll)
+                exit_code, hung = self._ended(process, wait) if cut else (process.wait(0), "")
                 actions.stop()
             except BaseException:
                 process.end()
                 raise
-        status, reason = cut or _end_of(exit_code, directory / STDERR_FILE)
+        status, reason = cut or launch.outcome(exit_code)
         return RunEnd(
             status,
             reason + hung,
             exit_code,
-            job=job,
-            pid=process.pid,
+            pid=None if process.started is None else process.pid,
             pid_started=process.started,
             hung=bool(hung),
         )
 
-    def lay_out(self, directory: Path, job: Job) -> RunEnd:
+    def lay_out(self, directory: Path, launch: Launch) -> RunEnd:
         """Run a layout to its end. RunError where it can't be started."""
-        process = self._start(directory, job, LAYOUT)
+        process = launch.start(directory, LAYOUT, self._starts.environment)
         try:
-            self._starts.note("started", process, run=directory.name)
-            cut, kernel = self._watch(process, job.limit, job.limit, lambda passed: float("inf"))
-            exit_code, hung = self._ended(process, kernel) if cut else (process.wait(0), "")
+            self._starts.note("started", process, run=directory.name, **launch.facts())
+            wait = launch.kernel_wait(process)
+            cut = self._watch(
+                process, wait, launch.limit, launch.limit, lambda passed: float("inf")
+            )
+            exit_code, hung = self._ended(process, wait) if cut else (process.wait(0), "")
         except BaseException:
             process.end()
             raise
-        status, reason = cut or _end_of(exit_code, directory / f"{LAYOUT}{STDERR_FILE}")
+        status, reason = cut or launch.outcome(exit_code)
         reason += hung
         return RunEnd(
             status,
@@ -119,24 +118,15 @@ class LoadRunner:
             hung=bool(hung),
         )
 
-    def _start(self, directory: Path, job: Job, prefix: str) -> Process:
-        for name, text in job.files.items():
-            (directory / name).write_text(text, "utf-8")
-        (directory / f"{prefix}{COMMAND_FILE}").write_text(shlex.join(job.command) + "\n", "utf-8")
-        return self._host.start(
-            job.command,
-            cwd=directory,
-            stdout=directory / f"{prefix}{STDOUT_FILE}",
-            stderr=directory / f"{prefix}{STDERR_FILE}",
-            environment=self._starts.environment,
-            folders=job.folders,
-        )
-
     def _watch(
-        self, process: Process, limit: float, expected: float, poll: Callable[[float], float]
-    ) -> tuple[tuple[Status, str] | None, KernelWait]:
-        """Wait for the load; (status, reason) where it must be ended, None where it ended itself;
-        and what was seen of it.
+        self,
+        process: Process,
+        kernel: Wait,
+        limit: float,
+        expected: float,
+        poll: Callable[[float], float],
+    ) -> tuple[Status, str] | None:
+        """Wait for the load; (status, reason) where it must be ended, None where it ended itself.
 
         `poll` gets the seconds passed and yields the monotonic second when it wants to be called
         next at the latest. A load that waits in the kernel without end is told at once; it is ended
@@ -144,11 +134,11 @@ class LoadRunner:
         """
         begin = self._clock.monotonic()
         due = begin
-        kernel, said = KernelWait(self._host, process.pid), False
+        said = False
         while True:
             now = self._clock.monotonic()
             if process.wait(max(0.0, min(LONGEST_WAIT, due - now))) is not None:
-                return None, kernel
+                return None
             now = self._clock.monotonic()
             passed = now - begin
             late = passed > expected
@@ -170,15 +160,15 @@ class LoadRunner:
                         )
                     said = True
             if self._interrupts.stop_now or (waits and self._interrupts.stop_after_run):
-                return ("interrupted", "stopped by the user"), kernel
+                return "interrupted", "stopped by the user"
             if passed > limit:
                 return (
                     "failed",
                     f"hung: ended after {passed:.0f} s, {expected:g} s were planned",
-                ), kernel
+                )
             due = poll(passed)
 
-    def _ended(self, process: Process, kernel: KernelWait) -> tuple[int | None, str]:
+    def _ended(self, process: Process, kernel: Wait) -> tuple[int | None, str]:
         """End a load: its exit code, and what to add to the reason where something of it can't be
         ended. `kernel`: see `_watch`.
 
@@ -207,20 +197,3 @@ class LoadRunner:
             except RunError as error:
                 watched.remove(source)
                 self._noticed(f"{source.name} stopped: {error}")
-
-
-def _end_of(exit_code: int | None, errors: Path) -> tuple[Status, str]:
-    return (
-        ("failed", f"exit code {exit_code}{_last_words(errors)}") if exit_code else ("finished", "")
-    )
-
-
-def _last_words(path: Path) -> str:
-    """The load's last line on standard error, for a message."""
-    try:
-        lines = [
-            line.strip() for line in path.read_text("utf-8", "replace").splitlines() if line.strip()
-        ]
-    except OSError:
-        return ""
-    return f": {lines[-1][:200]}" if lines else ""

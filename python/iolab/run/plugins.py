@@ -22,7 +22,8 @@ from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.commands import refusals
 from ..targets.mounts import mount_of
 from ..units import format_quantity
-from ..workloads.base import Workload
+from ..workloads.base import Load, Workload
+from .clients import LEAD, Clients, check_cells, load_of_all, of_client
 from .process_registry import MARK
 from .profiling import Profiler
 from .recording import StudyRecorder, Wanted
@@ -43,9 +44,16 @@ class Equipment:
         directory: Path,
         noticed: Callable[[str], None],
         permissions: Permissions = NOTHING_ALLOWED,
+        *,
+        clients: Clients | None = None,
     ) -> None:
+        """`clients`: the hosts of `[load]`; the study's by default."""
         self._study, self._host, self._clock, self._directory = study, host, clock, directory
-        self._noticed, self._permissions = noticed, permissions
+        self._noticed, self._permissions, self._clients = (
+            noticed,
+            permissions,
+            clients or Clients(study.cells),
+        )
         self._left_out: set[str] = set()
         wanted = Wanted.of(
             study.sources, {name: registry.load("source", name) for name in study.sources}
@@ -81,6 +89,11 @@ class Equipment:
         """The cell's workload."""
         return self._workloads[id(cell)]
 
+    def load(self, cell: Cell) -> Load:
+        """What a run of the cell does, by all its clients together."""
+        load, clients = self.workload(cell).load(), len(self._clients.of(cell))
+        return load_of_all(load, clients) if clients else load
+
     def sources(self, cell: Cell) -> list[Source]:
         """Fresh sources for one run of the cell, those that have something to read; why others
         haven't is said once."""
@@ -111,26 +124,52 @@ class Equipment:
         found = self.versions()
         if self.recorder is not None:
             self.recorder.check()
-        for kind in self._kinds():
-            registry.load("workload", kind).check(
-                self._host,
-                {
-                    cell.label(): self.workload(cell)
-                    for cell in self._study.cells
-                    if cell.workload_kind == kind
-                },
-            )
+        check_cells(self._study.cells, self._clients, self.workload)
+        for name, host in self._load_hosts().items():
+            for kind in self._kinds(name):
+                with of_client(name):
+                    registry.load("workload", kind).check(
+                        host,
+                        {
+                            cell.label(): self.workload(cell)
+                            for cell in self._cells_on(name)
+                            if cell.workload_kind == kind
+                        },
+                    )
         return found
 
     def versions(self) -> Mapping[str, str]:
-        """Versions of the programs that the workloads need."""
-        found: dict[str, str] = {}
-        for kind in self._kinds():
-            found.update(registry.load("workload", kind).tools(self._host))
-        return found
+        """Versions of the programs that the workloads need. Where they differ between clients, the
+        version names the client."""
+        hosts_of: dict[str, dict[str, list[str]]] = {}
+        for name, host in self._load_hosts().items():
+            for kind in self._kinds(name):
+                with of_client(name):
+                    tools = registry.load("workload", kind).tools(host)
+                for tool, version in tools.items():
+                    hosts_of.setdefault(tool, {}).setdefault(version, []).append(name)
+        return {
+            tool: next(iter(versions))
+            if len(versions) == 1
+            else "; ".join(f"{version} ({', '.join(on)})" for version, on in versions.items())
+            for tool, versions in hosts_of.items()
+        }
 
-    def _kinds(self) -> list[str]:
-        return list(dict.fromkeys(cell.workload_kind for cell in self._study.cells))
+    def _load_hosts(self) -> dict[str, Host]:
+        """Hosts that a load runs on, by client; that of the target under an empty name."""
+        hosts = {client.name: client.host for client in self._clients.all()}
+        return {"": self._host, **hosts} if self._cells_on("") else hosts
+
+    def _cells_on(self, name: str) -> list[Cell]:
+        return [
+            cell
+            for cell in self._study.cells
+            if name in ([client.name for client in self._clients.of(cell)] or [""])
+        ]
+
+    def _kinds(self, name: str) -> list[str]:
+        """Kinds of workloads that run on a host."""
+        return list(dict.fromkeys(cell.workload_kind for cell in self._cells_on(name)))
 
     def notes(self) -> list[str]:
         """What a user should know about targets and loads, each thing once."""
@@ -142,9 +181,7 @@ class Equipment:
     def room(self, target: Target) -> int:
         """Largest room that a cell of the target asks for, in bytes."""
         return max(
-            self.workload(cell).load().space_bytes
-            for cell in self._study.cells
-            if self.target(cell) is target
+            self.load(cell).space_bytes for cell in self._study.cells if self.target(cell) is target
         )
 
     def problems(self) -> list[str]:
@@ -181,12 +218,13 @@ class Equipment:
 
     def seconds(self, cell: Cell) -> float:
         """Estimated wall time of one run of the cell; a set of files takes what its bytes take."""
-        load = self.workload(cell).load()
+        load = self.load(cell)
+        ramp = load.ramp + (LEAD if self._clients.of(cell) else 0.0)
         if "files" in load.facts:
-            return run_seconds(0.0, load.ramp, load.space_bytes + (load.layout_bytes or 0))
+            return run_seconds(0.0, ramp, load.space_bytes + (load.layout_bytes or 0))
         return run_seconds(
             load.runtime,
-            load.ramp,
+            ramp,
             load.space_bytes if load.layout_bytes is None else load.layout_bytes,
         )
 

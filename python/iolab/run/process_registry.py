@@ -81,12 +81,16 @@ def end_left_running(
     """
     attempt: Mapping[str, Any] = {}
     left: dict[int, tuple[str, int, object]] = {}
+    on_clients: dict[object, str] = {}
     hung: set[str] = set()
     last = 0
     for event in events:
         kind, pid, started = event["event"], event.get("pid"), event.get("pid_started_ticks")
         if kind in ("opened", "resumed"):
-            attempt, left, hung, last = event, {}, set(), 0
+            attempt, left, on_clients, hung, last = event, {}, {}, set(), 0
+        elif kind == "started" and isinstance(event.get("clients"), list):
+            on_clients[event.get("start")] = str(event.get("run"))
+            last = event["start"] if isinstance(event.get("start"), int) else last
         elif kind in ("started", "hook") and isinstance(pid, int) and isinstance(started, int):
             left[pid] = (str(event.get("run") or event.get("title")), started, event.get("start"))
             last = event["start"] if isinstance(event.get("start"), int) else last
@@ -96,6 +100,7 @@ def end_left_running(
             hung.add(str(event.get("run")))
         elif kind in _ENDS:
             left = {pid: one for pid, one in left.items() if one[0] != event.get("run")}
+            on_clients = {n: run for n, run in on_clients.items() if run != event.get("run")}
     results = str(attempt.get("results", directory.absolute()))
     # ids and start times hold within a boot alone
     if (
@@ -128,6 +133,9 @@ def end_left_running(
                 hint="go on once it is gone: see whether its file system is frozen (fsfreeze --unfreeze) or its device is suspended "
                 "(dmsetup resume)",
             )
+    for number, of in on_clients.items():  # far clients end theirs when the connection is lost
+        if "attempt" in attempt:
+            ended(of, host.end_marked((mark, f"{START}={attempt['attempt']}.{number}")))
     if "attempt" in attempt:
         ended(
             "a start that was not on record yet",

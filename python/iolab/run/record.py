@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..hosts.base.target_path import Place
+from ..results.evidence.clients import KEY as CLIENTS
+from ..results.evidence.clients import ClientRun
 from ..results.evidence.model import RunPlan
 from ..sources.base import Source
 from ..study.plan import PlannedRun
@@ -25,7 +27,7 @@ class RunEnd:
         whether something of it waits in the kernel and couldn't be ended,
             so that whoever touches its place would wait as well. recording: where its events are,
             see `recording.StudyRecorder.end`.
-        tracing: see `tracing.active_tracing`.
+        tracing: see `tracing.active_tracing`. clients: of a load from several hosts.
     """
 
     status: Status
@@ -39,6 +41,7 @@ class RunEnd:
     hung: bool = False
     recording: Mapping[str, Any] = field(default_factory=dict)
     tracing: Sequence[str] = ()
+    clients: Sequence[ClientRun] = ()
 
 
 def plan_of(
@@ -79,6 +82,8 @@ def plan_of(
         extra["pid"], extra["pid_started_ticks"] = end.pid, end.pid_started
     if end.recording:
         extra["recording"] = dict(end.recording)
+    if end.clients:
+        extra[CLIENTS] = [client.as_data() for client in end.clients]
     if end.tracing:
         extra["tracing"] = list(end.tracing)
     if run.profile:

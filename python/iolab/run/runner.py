@@ -4,7 +4,7 @@ removed at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from ..errors import RunError
 from ..files import write_atomically
 from ..hosts.base.host import Host
 from ..hosts.facts.host_facts import Facts
+from ..hosts.kinds.parse import host_named
 from ..results.evidence.files import PROFILES, RUNS
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.evidence.manifest import STUDY_FILE, Manifest, read_manifest, write_manifest
@@ -23,6 +24,7 @@ from ..study.load import Study
 from ..study.plan import Plan, PlannedRun, plan_runs
 from ..targets.base import NOTHING_ALLOWED, Permissions, Target
 from ..targets.made import SUFFIX as MADE
+from .clients import Clients
 from .commands import CommandRunner
 from .environment import gather, write_study_environment
 from .execute import Executor, RunSetting
@@ -77,7 +79,9 @@ class StudyRunner:
         clock: Clock,
         host: Host,
         options: RunnerOptions | None = None,
+        open_host: Callable[[str], Host] = host_named,
     ) -> None:
+        """`open_host`: opens a client host by what names it."""
         self._study, self._directory, self._listener = study, directory, listener
         self._clock, self._host, self._options = clock, host, options or RunnerOptions()
         self._journal = Journal(directory, clock)
@@ -85,8 +89,15 @@ class StudyRunner:
         self._commands = CommandRunner(
             host, clock, self._journal, self._starts, study.directory, listener.noticed
         )
+        self._clients = Clients(study.cells, open_host)
         self._equipment = Equipment(
-            study, host, clock, directory, listener.noticed, self._options.permissions
+            study,
+            host,
+            clock,
+            directory,
+            listener.noticed,
+            self._options.permissions,
+            clients=self._clients,
         )
         self._hung = False
 
@@ -104,6 +115,7 @@ class StudyRunner:
         if past.begun and not missing:
             return self._nothing_to_do(plan, past)
         with ExitStack() as stack:
+            stack.callback(self._clients.close)
             tools = self._equipment.tools()
             self._equipment.check_images()
             head = stack.enter_context(ExitStack())
@@ -161,7 +173,15 @@ class StudyRunner:
 
     def _ground(self, missing: Sequence[PlannedRun], tools: Mapping[str, str]) -> _Ground:
         ground = _Ground(
-            gather(self._host, self._equipment.targets, tools, self._study.revisions), tools, {}
+            gather(
+                self._host,
+                self._equipment.targets,
+                tools,
+                self._study.revisions,
+                {client.name: client.host for client in self._clients.all()},
+            ),
+            tools,
+            {},
         )
         surroundings = ground.surroundings
         return replace(ground, names={run.number: run.identity(surroundings) for run in missing})
@@ -384,11 +404,13 @@ class StudyRunner:
             place,
             self._equipment.target(run.cell),
             self._equipment.workload(run.cell),
+            self._equipment.load(run.cell),
             () if failure else self._equipment.sources(run.cell),
             ground.tools,
             ground.environment,
             self._study.actions,
             self._equipment.profiler if run.profile else None,
+            self._clients.of(run.cell),
         )
         end = executor.refuse(setting, failure) if failure else executor.execute(setting)
         self._journal.write(

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ..clock import Clock, SystemClock
 from ..errors import RunError, UsageError
 from ..hosts.base.host import Host
 from ..hosts.kinds.local import LocalHost
+from ..hosts.kinds.parse import host_named
 from ..recording.base.layout import is_recording
 from ..results.evidence.files import RUNS
 from ..results.evidence.lock import FILE as LOCK_FILE
@@ -39,6 +41,7 @@ def run_study(
     destructive: bool = False,
     force: bool = False,
     trusted: bool = False,
+    open_host: Callable[[str], Host] = host_named,
 ) -> Path:
     """Do a study and return its results directory.
 
@@ -54,6 +57,7 @@ def run_study(
         destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment
         that changed, or on another host. trusted: whether the study's commands may run; a text
         agreed to before needs no leave.
+        open_host: opens the client hosts of `[load]`.
 
     Raises StudyError for a wrong study, UsageError where the directory holds results already or
     can't be resumed, ResultsError where another study writes there, RunError where nothing could be
@@ -75,7 +79,9 @@ def run_study(
             if resume and begun(directory):
                 study = recorded_study(directory, path, changes, host)
             where = host or LocalHost()
-            runner = StudyRunner(study, directory, heard, clock or SystemClock(), where, options)
+            runner = StudyRunner(
+                study, directory, heard, clock or SystemClock(), where, options, open_host
+            )
             with interrupts or Interrupts(
                 lambda: heard.noticed("stopping after this run; press Ctrl-C again to stop now")
             ) as stops:

@@ -10,6 +10,8 @@ kernel has not run it once between looks.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Protocol
 
 from ..hosts.base.host import Host, text_or_none
 
@@ -17,6 +19,47 @@ _EVERY = 0.5
 """Seconds between looks."""
 _MOST = 256
 """Tasks that are looked at: one is enough to hold all of a load."""
+
+
+class Wait(Protocol):
+    """Whether a load waits in the kernel: `KernelWait`, or those of several hosts."""
+
+    def seconds(self, now: float) -> float:
+        """How long a task of the load has waited by now, a monotonic second; 0 if none waits."""
+        ...
+
+    def words(self) -> str:
+        """The task that waits, and in which function of the kernel."""
+        ...
+
+    def remaining(self) -> str:
+        """`words` if a task that waited at the last look still does; else empty."""
+        ...
+
+
+class ClientWaits:
+    """The waits of a load on several clients, by name."""
+
+    def __init__(self, waits: Mapping[str, KernelWait]) -> None:
+        self._waits = waits
+        self._latest: dict[str, float] = {}
+
+    def seconds(self, now: float) -> float:
+        """The longest."""
+        self._latest = {name: wait.seconds(now) for name, wait in self._waits.items()}
+        return max(self._latest.values(), default=0.0)
+
+    def words(self) -> str:
+        """Of the client with the task that has waited longest."""
+        name = max(self._waits, key=lambda name: self._latest.get(name, 0.0))
+        return f"client {name}: {self._waits[name].words()}"
+
+    def remaining(self) -> str:
+        """Of the first client with a task that still waits."""
+        for name, wait in self._waits.items():
+            if words := wait.remaining():
+                return f"client {name}: {words}"
+        return ""
 
 
 class KernelWait:

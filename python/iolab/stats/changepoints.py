@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Change points of a series: where its mean changed, how sure that is, by how much, and when.
+"""Change points of a series: where its mean or its noise changed, how sure that is, by how much,
+and when.
 
 `ruptures` finds the segmentation, a test judges each of its changes. The test knows that the place
 of the change was searched for: it is of the largest t statistic of all places.
@@ -17,6 +18,9 @@ from .arrays import Floats, Values, finite
 
 LEAST_SEGMENT = 3
 """Values on each side of a change: a change is seen this many values after it at the earliest."""
+
+LEAST_NOISE_SEGMENT = 6
+"""The same for a change of the noise, of which fewer values say little."""
 
 _PLACE_LIMIT = -2 * math.log(1 - math.sqrt(0.95))
 """How much worse than the best place, in units of the variance, a place of the 95 % set may fit."""
@@ -56,8 +60,59 @@ class ChangePoint:
     p: float
 
 
+@dataclass(frozen=True)
+class NoiseChange:
+    """A change of the standard deviation of values around the mean of their segment.
+
+    Attributes:
+        place, earliest, latest, p: as those of a `ChangePoint`.
+        ratio: standard deviation after it, divided by that before it. low, high: 95 % interval for
+        normal noise and a known place.
+    """
+
+    place: int
+    earliest: int
+    latest: int
+    ratio: float
+    low: float
+    high: float
+    p: float
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes of a series, in order: of the mean, and of the noise."""
+
+    means: tuple[ChangePoint, ...] = ()
+    noise: tuple[NoiseChange, ...] = ()
+
+
+def find_changes(values: Values, *, level: float = 0.05) -> Changes:
+    """Changes of the mean and of the noise with p up to `level` each.
+
+    Changes of the noise are those of the mean of |residual|^(2/3), which is nearly normal where
+    residuals are (Wilson & Hilferty 1931). Where the noise changes, changes of the mean are judged
+    again with the noise of their own time: otherwise a series that becomes noisier appears to have
+    changes of the mean.
+
+    Args:
+        values: in order of time, one per session (logarithms for a ratio), shape (n,).
+
+    Raises:
+        ValueError: a value is nan or infinite.
+    """
+    series = finite(values, "values")
+    means = _mean_changes(series, level, [])
+    noise = _mean_changes(_dispersion(series, means), level, [], LEAST_NOISE_SEGMENT)
+    if noise:
+        means = _mean_changes(series, level, [change.place for change in noise])
+        noise = _mean_changes(_dispersion(series, means), level, [], LEAST_NOISE_SEGMENT)
+    residuals = _residuals(series, [change.place for change in means])
+    return Changes(tuple(means), tuple(_noise_changes(residuals, noise)))
+
+
 def change_points(values: Values, *, level: float = 0.05) -> list[ChangePoint]:
-    """Changes of the mean with p up to `level`, in order.
+    """Changes of the mean with p up to `level`, in order, of a series with constant noise.
 
     Segments are those of optimal partitioning of the squared error (PELT of `ruptures`), at least
     `LEAST_SEGMENT` values each. The penalty is 2 log n per change, in units of the variance.
@@ -73,9 +128,16 @@ def change_points(values: Values, *, level: float = 0.05) -> list[ChangePoint]:
     Source: Killick, Fearnhead & Eckley (2012) for PELT; James, James & Siegmund (1987), "Tests for
     a change-point", for the p value; Hansen (2000) for the set of places.
     """
-    series = finite(values, "values")
+    return _mean_changes(finite(values, "values"), level, [])
+
+
+def _mean_changes(
+    series: Floats, level: float, noise_places: list[int], least: int = LEAST_SEGMENT
+) -> list[ChangePoint]:
+    """`change_points` with segments of at least so many values, where the noise changes at some
+    places."""
     n = len(series)
-    if n < 2 * LEAST_SEGMENT:
+    if n < 2 * least:
         return []
     noise = _noise(series)
     if noise == 0:
@@ -83,9 +145,9 @@ def change_points(values: Values, *, level: float = 0.05) -> list[ChangePoint]:
     clipped = _clip(series, noise)
     inflation = _inflation(clipped)
     scaled, penalty = clipped / (noise * inflation), 2 * math.log(n)
-    places = _segment(scaled, penalty) if _is_suspicious(scaled, penalty) else []
+    places = _segment(scaled, penalty, least) if _is_suspicious(scaled, penalty) else []
     while places:
-        changes = _judge(clipped, places, inflation)
+        changes = _judge(clipped, places, inflation, noise_places)
         weakest = max(changes, key=lambda change: change.p)
         if weakest.p <= level:
             return changes
@@ -149,49 +211,115 @@ def _is_suspicious(series: Floats, penalty: float) -> bool:
     return False
 
 
-def _segment(series: Floats, penalty: float) -> list[int]:
+def _segment(series: Floats, penalty: float, least: int) -> list[int]:
     from ruptures.detection import KernelCPD
 
-    model = KernelCPD(kernel="linear", min_size=LEAST_SEGMENT)
+    model = KernelCPD(kernel="linear", min_size=least)
     return [int(end) for end in model.fit(series.reshape(-1, 1)).predict(pen=penalty)[:-1]]
 
 
-def _judge(series: Floats, places: list[int], inflation: float) -> list[ChangePoint]:
-    """Every change of a segmentation, with the variance within all segments."""
+def _judge(
+    series: Floats, places: list[int], inflation: float, noise_places: list[int]
+) -> list[ChangePoint]:
+    """Every change of a segmentation, with the variance of each stretch of constant noise."""
     from scipy import special  # slow to load, and answers from a cache need none of it
 
-    n = len(series)
-    ends = [0, *places, n]
-    segments = [series[start:end] for start, end in pairwise(ends)]
-    df = n - len(segments)
-    squares = sum(float(((segment - segment.mean()) ** 2).sum()) for segment in segments)
-    variance = squares / df * inflation**2
+    ends = [0, *places, len(series)]
+    variance, df = _variance(series, places, noise_places)
+    variance *= inflation**2
     changes = []
     for number, place in enumerate(places):
-        before, after = segments[number], segments[number + 1]
-        difference = float(after.mean() - before.mean())
-        error = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
+        sides = [slice(ends[number], place), slice(place, ends[number + 2])]
+        before, after = (float(series[side].mean()) for side in sides)
+        difference = after - before
+        counts = [side.stop - side.start for side in sides]
+        errors = [
+            float(variance[side].mean()) / count for side, count in zip(sides, counts, strict=True)
+        ]
+        error = math.sqrt(sum(errors))
         if error <= 1e-12 * abs(difference):
             earliest, latest, half = place, place, 0.0
-            p = _equal_p(len(before), len(after))
+            p = _equal_p(*counts)
         else:
             start, end = ends[number], ends[number + 2]
-            earliest, latest = (start + near for near in _places(series[start:end], variance))
-            half = float(special.stdtrit(df, 0.975)) * error
-            p = searched_p(difference / error, df, n)
+            near = _places(series[start:end], float(variance[start:end].mean()))
+            earliest, latest = (start + index for index in near)
+            freedom = _freedom(errors, [float(df[side].min()) for side in sides])
+            half = float(special.stdtrit(freedom, 0.975)) * error
+            p = searched_p(difference / error, freedom, len(series))
         changes.append(
             ChangePoint(
                 place,
                 min(earliest, place),
                 max(latest, place),
-                float(before.mean()),
-                float(after.mean()),
+                before,
+                after,
                 difference - half,
                 difference + half,
                 p,
             )
         )
     return changes
+
+
+def _variance(series: Floats, places: list[int], noise_places: list[int]) -> tuple[Floats, Floats]:
+    """Variance of the noise and its degrees of freedom at each value, shape (n,) each: pooled over
+    the segments of the mean within a stretch of constant noise."""
+    variance, df = np.empty(len(series)), np.empty(len(series))
+    for start, end in pairwise([0, *noise_places, len(series)]):
+        inner = [place for place in places if start < place < end]
+        segments = [series[first:last] for first, last in pairwise([start, *inner, end])]
+        freedom = max(1, end - start - len(segments))
+        squares = sum(float(((segment - segment.mean()) ** 2).sum()) for segment in segments)
+        variance[start:end], df[start:end] = squares / freedom, freedom
+    return variance, df
+
+
+def _freedom(errors: list[float], freedoms: list[float]) -> float:
+    """Degrees of freedom of a difference (Satterthwaite); those of one variance where both sides
+    share it."""
+    if freedoms[0] == freedoms[1] or sum(errors) == 0:
+        return freedoms[0]
+    parts = sum(error**2 / freedom for error, freedom in zip(errors, freedoms, strict=True))
+    return sum(errors) ** 2 / parts
+
+
+def _residuals(series: Floats, places: list[int]) -> Floats:
+    """Values minus the mean of their segment, with the variance of the noise."""
+    residuals = np.empty(len(series))
+    for start, end in pairwise([0, *places, len(series)]):
+        segment = series[start:end]
+        scale = math.sqrt(len(segment) / max(1, len(segment) - 1))
+        residuals[start:end] = (segment - segment.mean()) * scale
+    return residuals
+
+
+def _dispersion(series: Floats, means: list[ChangePoint]) -> Floats:
+    """Nearly normal values, the mean of which grows with the noise."""
+    residuals = np.abs(_residuals(series, [change.place for change in means]))
+    dispersion: Floats = residuals ** (2 / 3)
+    return dispersion
+
+
+def _noise_changes(residuals: Floats, changes: list[ChangePoint]) -> list[NoiseChange]:
+    from scipy import special
+
+    ends = [0, *(change.place for change in changes), len(residuals)]
+    result = []
+    for number, change in enumerate(changes):
+        before = residuals[ends[number] : change.place]
+        after = residuals[change.place : ends[number + 2]]
+        if not before.any() or not after.any():
+            continue  # a stretch of equal values has no noise to compare with
+        ratio = math.sqrt(float(np.mean(after**2)) / float(np.mean(before**2)))
+        freedoms = len(after) - 1, len(before) - 1
+        low, high = (
+            ratio / math.sqrt(float(special.fdtri(*freedoms, share))) for share in (0.975, 0.025)
+        )
+        result.append(
+            NoiseChange(change.place, change.earliest, change.latest, ratio, low, high, change.p)
+        )
+    return result
 
 
 def _equal_p(before: int, after: int) -> float:

@@ -32,6 +32,7 @@ class Changes:
         as the file would write it. target: keys of `[target]` (dotted for tables below) to values
         as typed; an empty value takes the key out. workload: keys of `[workload]` likewise, such as
         `options.size`.
+        load: keys of `[load]` likewise, such as `hosts`.
         again: add the arm `<baseline>-again`, the same as the baseline in everything.
     """
 
@@ -43,6 +44,7 @@ class Changes:
     target: Mapping[str, str] = field(default_factory=dict)
     again: bool = False
     workload: Mapping[str, str] = field(default_factory=dict)
+    load: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return self != Changes()
@@ -57,6 +59,7 @@ class Changes:
             "seed": self.seed,
             "target": dict(self.target),
             "workload": dict(self.workload),
+            "load": dict(self.load),
             "again": self.again,
         }
         return {
@@ -77,6 +80,7 @@ class Changes:
             target=dict(data.get("target", {})),
             again=bool(data.get("again", False)),
             workload=dict(data.get("workload", {})),
+            load=dict(data.get("load", {})),
         )
 
     def arguments(self) -> list[str]:
@@ -101,6 +105,7 @@ class Changes:
             for key, value in self.workload.items()
             for part in ("--workload", f"{key}={value}")
         ]
+        found += [part for key, value in self.load.items() for part in ("--load", f"{key}={value}")]
         return [*found, *(["--a-a"] if self.again else [])]
 
 
@@ -159,6 +164,8 @@ def adapted(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
         _set_keys(found, "target", changes.target)
     if changes.workload:
         _set_keys(found, "workload", changes.workload)
+    if changes.load:
+        _set_keys(found, "load", changes.load)
     if changes.variants:
         _keep_variants(found, changes.variants)
     if changes.again:
@@ -182,7 +189,7 @@ def _set_runtime(data: dict[str, Any], runtime: str) -> None:
 
 
 def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> None:
-    """Change keys of `[target]` or `[workload]`, `kind`."""
+    """Change keys of `[target]`, `[workload]` or `[load]`, `kind`."""
     whole = data.get(kind, {})
     if not isinstance(whole, dict):
         return

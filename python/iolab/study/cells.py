@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from .. import registry
 from ..errors import UsageError
 from ..hosts.base.options import Options
+from .client_hosts import FACTOR, ClientHosts
 from .expressions import ExpressionError, is_expression, names_in, size_of, takes_size
 from .factors import Scalar, Sweep
 from .model import StudyFile
@@ -22,6 +23,16 @@ from .problems import Complaint, Places, Problem, complaints, guess, near
 from .substitute import filled, mentions, overridden, texts
 
 _KINDS = ("target", "workload")
+_LOAD = "load"
+"""A third table of cells, where the study has client hosts."""
+HOST = "host"
+"""Key of `[target]` that belongs to no plugin: where the study runs by default."""
+
+
+class _ClientHosts:
+    """`[load]`, as the plugin of a table."""
+
+    options = ClientHosts
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,7 @@ class Cell:
 
     Attributes:
         target_kind, workload_kind: names of the plugins; target, workload: their options, checked.
+        load: the client hosts; None where the load runs on the host of the target.
     """
 
     variant: str
@@ -38,12 +50,14 @@ class Cell:
     target: Options
     workload_kind: str
     workload: Options
+    load: ClientHosts | None = None
 
     def resolved(self) -> dict[str, Any]:
         """Its tables as plain data."""
         return {
             "target": {"kind": self.target_kind, **self.target.model_dump(mode="json")},
             "workload": {"kind": self.workload_kind, **self.workload.model_dump(mode="json")},
+            **({} if self.load is None else {_LOAD: self.load.model_dump(mode="json")}),
         }
 
     def identity(self) -> str:
@@ -90,9 +104,13 @@ class CellBuilder:
             "target": overridden(self._file.target, changes.target),
             "workload": overridden(self._file.workload, changes.workload),
         }
+        tables["target"].pop(HOST, None)
         plugins = {kind: self._plugin(variant, kind, tables[kind]) for kind in _KINDS}
         if None in plugins.values():
             return
+        if self._file.load or changes.load:
+            tables[_LOAD] = overridden(self._file.load, changes.load)
+            plugins[_LOAD] = _ClientHosts
         for sweep in self._sweeps:
             placed = dict(tables)
             if (
@@ -106,17 +124,18 @@ class CellBuilder:
                     kind: self._options(
                         variant, kind, filled(placed[kind], factors), plugins[kind], factors
                     )
-                    for kind in _KINDS
+                    for kind in placed
                 }
-                target, load = options["target"], options["workload"]
-                if target is not None and load is not None:
+                target, workload = options["target"], options["workload"]
+                if target is not None and workload is not None and None not in options.values():
                     yield Cell(
                         variant,
                         factors,
                         placed["target"]["kind"],
                         target,
                         placed["workload"]["kind"],
-                        load,
+                        workload,
+                        cast(ClientHosts | None, options.get(_LOAD)),
                     )
 
     def _plugin(self, variant: str, kind: str, table: Mapping[str, Any]) -> Any:
@@ -138,7 +157,7 @@ class CellBuilder:
         mentioned: set[str] = set()
         named: set[str] = set()
         sound = True
-        for kind in _KINDS:
+        for kind in tables:
             for path, name in mentions(tables[kind]):
                 mentioned.add(name)
                 if name in sweep.names or name in self._left_out:
@@ -168,7 +187,8 @@ class CellBuilder:
         for name in sweep.names:
             if name in mentioned:
                 continue
-            place = workload.place_of(name)
+            kind = _LOAD if name == FACTOR and _LOAD in tables else "workload"
+            place = (name,) if kind == _LOAD else workload.place_of(name)
             if (
                 place is None and name in named
             ):  # in the expression of a size, which takes an option's place from no factor
@@ -182,14 +202,14 @@ class CellBuilder:
                     f'{guess(name, workload.factors())}write "{{{name}}}" in an option',
                 )
                 continue
-            table = tables["workload"] = dict(tables["workload"])
+            table = tables[kind] = dict(tables[kind])
             for part in place[:-1]:
                 below = table.get(part, {})
                 table[part] = dict(below) if isinstance(below, Mapping) else {}
                 table = table[part]
             if place[-1] in table:
                 sound = False
-                key = ".".join(("workload", *place))
+                key = ".".join((kind, *place))
                 self._report(
                     variant,
                     (*sweep.key, name),
@@ -209,7 +229,7 @@ class CellBuilder:
     ) -> None:
         """Check values without a factor; factors in the wrong place give no cells."""
         factors = next(iter(sweep.combinations), {})
-        for kind in _KINDS:
+        for kind in tables:
             self._options(
                 variant, kind, filled(tables[kind], factors), plugins[kind], factors, unfilled=True
             )

@@ -13,13 +13,13 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from .. import registry
-from ..errors import UsageError
+from ..errors import StudyError, UsageError
 from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.facts.host_facts import host_facts
 from ..hosts.kinds.local import LocalHost
 from .adapt import Changes, adapted
-from .cells import Cell, CellBuilder
+from .cells import HOST, Cell, CellBuilder
 from .commands import Action, Command, Hooks
 from .factors import levels_of, sweeps
 from .lines import key_lines
@@ -47,6 +47,7 @@ class Study:
         directory: what relative paths of the study's own files start from.
         changes: what differs from the text.
         profiling: what is profiled, in runs of their own; None for nothing.
+        hosts: other machines that the text itself names; they are reached only if the user agrees.
     """
 
     file: Path
@@ -70,6 +71,7 @@ class Study:
     directory: Path = Path()
     changes: Changes = field(default_factory=Changes)
     profiling: Profiling | None = None
+    hosts: tuple[str, ...] = ()
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -157,6 +159,18 @@ def study_name(path: Path) -> str:
     return name if isinstance(name, str) else ""
 
 
+def target_host(path: Path, changes: Changes | None = None) -> str | None:
+    """What names the host of the target, `[target] host`; None if the study leaves it to its caller.
+
+    Raises StudyError if the file cannot be read, is not TOML, or has something else there.
+    """
+    target = adapted(parsed(read_text(path), path), changes or Changes()).get("target")
+    word = target.get(HOST) if isinstance(target, dict) else None
+    if word is not None and not isinstance(word, str):
+        raise StudyError("target.host is not a text", where=path, hint="write it as after --host")
+    return word
+
+
 def load_study(
     path: Path,
     changes: Changes | None = None,
@@ -228,6 +242,19 @@ def load_study(
         home,
         wanted,
         profiling,
+        _named_hosts(file, cells, wanted),
+    )
+
+
+def _named_hosts(file: StudyFile, cells: Sequence[Cell], changes: Changes) -> tuple[str, ...]:
+    """Other machines that the text names; those that the user names in its place do not count."""
+    words: list[str] = []
+    if HOST not in changes.target:
+        words.append(str(file.target.get(HOST, "local")))
+    if "hosts" not in changes.load:
+        words += [word for cell in cells if cell.load for word in cell.load.hosts]
+    return tuple(
+        word for word in dict.fromkeys(words) if word != "local" and not word.startswith("rig:")
     )
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of a study file that iolab itself reads. `[target]`, `[workload]` and `[sources]`
-belong to plugins; their models check them when variants and factors are filled in.
+belong to plugins, `[load]` to `client_hosts`; their models check them when variants and factors are
+filled in.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ class VariantTable(_Table):
     )
     workload: dict[str, Any] = Field(
         default_factory=dict, description="keys of [workload] with this variant's values"
+    )
+    load: dict[str, Any] = Field(
+        default_factory=dict, description="keys of [load] with this variant's values"
     )
     setup: CommandList = Field(
         default=(),
@@ -167,6 +171,10 @@ class StudyFile(_Table):
     )
     target: dict[str, Any] = Field(
         default_factory=lambda: {"kind": "directory"}, description="what is measured"
+    )
+    load: dict[str, Any] = Field(
+        default_factory=dict,
+        description="client hosts that put the load on the target; default: the load runs where the target is",
     )
     workload: dict[str, Any] = Field(
         description='a table: what drives the target, such as kind = "fio"'

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import registry
+from .cells import HOST
+from .client_hosts import ClientHosts
 from .expressions import takes_size
 from .model import StudyFile, VariantTable
 
@@ -22,6 +24,8 @@ _MENTION = {
     "pattern": r"\{[A-Za-z_][A-Za-z0-9_-]*\}",
     "description": "a factor's level is filled in",
 }
+
+_HOST = "where the study runs: the host of the target, written as after --host, which overrides it"
 
 _EXPRESSION = {
     "type": "string",
@@ -45,6 +49,8 @@ def json_schema() -> dict[str, Any]:
         # A variant may bring the rest, so nothing but the kind can be demanded of the study's own
         # table.
         properties[kind] = {"description": properties[kind]["description"], "anyOf": tables}
+    clients = _variables(ClientHosts.model_json_schema())
+    properties["load"] = {"description": properties["load"]["description"], **clients}
     sets = properties["factors"]
     properties["factors"] = {
         "description": sets["description"],
@@ -73,6 +79,7 @@ def json_schema() -> dict[str, Any]:
                 for name in registry.built_in(kind)
             ],
         }
+    variant["load"] = {"description": variant["load"]["description"], **clients, "required": []}
     return {"$schema": _ID, "title": "iolab study", **_tidy(schema)}
 
 
@@ -115,10 +122,11 @@ def _table(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:
     options = _options(kind, name, definitions, variable=True)
     said = {"const": name, "description": registry.summary(kind, name)}
     required = ["kind"] if kind == "workload" else []
+    host = {HOST: {"type": "string", "description": _HOST}} if kind == "target" else {}
     return {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"kind": said, **options["properties"]},
+        "properties": {"kind": said, **host, **options["properties"]},
         "required": required,
     }
 
@@ -129,11 +137,17 @@ def _options(
     schema: dict[str, Any] = registry.load(kind, name).options.model_json_schema()
     below = schema.pop("$defs", {})
     for table in (schema, *below.values()) if variable else ():
-        table["properties"] = {
-            key: _variable(key, value) for key, value in table.get("properties", {}).items()
-        }
+        _variables(table)
     definitions.update(below)
     return schema
+
+
+def _variables(table: dict[str, Any]) -> dict[str, Any]:
+    """A table any option of which takes a text with a factor in it as well; the same object."""
+    table["properties"] = {
+        key: _variable(key, value) for key, value in table.get("properties", {}).items()
+    }
+    return table
 
 
 def _variable(key: str, value: dict[str, Any]) -> dict[str, Any]:

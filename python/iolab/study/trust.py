@@ -3,7 +3,7 @@
 
 A study file may come from anywhere, and its hooks run with the rights of whoever starts it. So the
 commands of a text that is new here are shown first. What was agreed to is remembered by the text's
-hash: one changed character asks again.
+hash: one changed character asks again. The same holds for other machines that a text names.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ def trust_file(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def is_trusted(study: Study) -> bool:
-    """Whether the study has no commands, or its very text was agreed to before."""
-    if not study.commands:
+    """Whether the study has no commands and names no other machine, or its very text was agreed to
+    before."""
+    if not study.commands and not study.hosts:
         return True
     try:
         return _hash(study) in trust_file().read_text("utf-8").split()
@@ -57,9 +58,15 @@ def remember(study: Study) -> bool:
 
 
 def require_trust(study: Study, trusted: bool) -> None:
-    """StudyError, naming the first commands, if the study has commands that were not confirmed."""
+    """StudyError, naming the first commands or hosts, if the study has any that were not confirmed."""
     if trusted or is_trusted(study):
         return
+    if not study.commands:
+        raise StudyError(
+            f"puts load on other hosts: {', '.join(study.hosts[:3])}",
+            where=study.file,
+            hint="if that is right, say --trust (trusted=True from Python)",
+        )
     texts = list(dict.fromkeys(command.text for _, command in study.commands))
     shown = ", ".join(f"'{text}'" for text in texts[:3]) + (
         f" and {len(texts) - 3} more" if len(texts) > 3 else ""
@@ -72,9 +79,10 @@ def require_trust(study: Study, trusted: bool) -> None:
 
 
 def described(study: Study) -> list[str]:
-    """`hooks.run.before: sync`, a line for every command; control characters are escaped, so that
-    what is shown is what runs."""
-    return [f"{place}: {visible(command.text)}" for place, command in study.commands]
+    """`hooks.run.before: sync`, a line for every command, then `hosts: ssh:c1` for other machines;
+    control characters are escaped, so that what is shown is what runs."""
+    lines = [f"{place}: {visible(command.text)}" for place, command in study.commands]
+    return [*lines, *(f"hosts: {visible(word)}" for word in study.hosts)]
 
 
 def _hash(study: Study) -> str:

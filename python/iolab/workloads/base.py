@@ -68,11 +68,28 @@ class Job:
     folders: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class StartTime:
+    """When a load shall begin its I/O, all else having been done before.
+
+    Attributes:
+        time_ns: realtime nanoseconds of the load's host. python: path of a Python there, to wait.
+    """
+
+    time_ns: int
+    python: str
+
+
 class Workload(Protocol):
-    """Something that drives a target."""
+    """Something that drives a target.
+
+    Attributes:
+        waits: whether `job` takes a start time, so that several hosts can do the load together.
+    """
 
     name: ClassVar[str]
     options: ClassVar[type[Options]]
+    waits: ClassVar[bool]
 
     def __init__(self, options: Options) -> None: ...
 
@@ -103,9 +120,9 @@ class Workload(Protocol):
         """What it will do."""
         ...
 
-    def job(self, place: Place) -> Job:
+    def job(self, place: Place, start: StartTime | None = None) -> Job:
         """The command and its files, for one run at a place of the target: a directory, or a block
-        device."""
+        device. With `start`, which only a workload that `waits` gets, its I/O begins then."""
         ...
 
     def layout(self, place: Place) -> Job | None:

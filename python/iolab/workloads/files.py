@@ -14,7 +14,7 @@ from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.base.target_path import Place
 from ..results.evidence.marks import Mark
-from .base import Job, Load, Workload
+from .base import Job, Load, StartTime, Workload
 from .files_model import FilesOptions
 from .fio import FioWorkload
 from .fio_check import check_jobs
@@ -37,6 +37,7 @@ class FilesWorkload:
 
     name: ClassVar[str] = "files"
     options: ClassVar[type[Options]] = FilesOptions
+    waits: ClassVar[bool] = True
 
     def __init__(self, options: FilesOptions) -> None:
         self._given = options
@@ -73,7 +74,7 @@ class FilesWorkload:
         load = self._fio.load()
         return replace(load, facts={**load.facts, "files": self._given.files})
 
-    def job(self, place: Place) -> Job:
+    def job(self, place: Place, start: StartTime | None = None) -> Job:
         """fio's job; RunError where the place is a device."""
         if place.kind == "device":
             raise RunError(
@@ -81,7 +82,7 @@ class FilesWorkload:
                 where=place.path,
                 hint="use a target of kind 'directory', 'filesystem' or 'zpool', or the workload 'fio'",
             )
-        return self._fio.job(place)
+        return self._fio.job(place, start)
 
     def layout(self, place: Place) -> Job | None:
         """The writing of what will be read; None where the files are written in the run itself."""

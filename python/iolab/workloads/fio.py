@@ -9,15 +9,25 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..errors import FormatError, RunError
 from ..hosts.base.host import Host, need
 from ..hosts.base.options import Options
 from ..hosts.base.target_path import Place
 from ..results.evidence.marks import Mark
-from .base import Job, Load, Workload
+from .base import Job, Load, StartTime, Workload
 from .fio_check import check_jobs
 from .fio_ios import FOLDER, io_logs, span_ns
-from .fio_job import JOB_FILE, LAYOUT_FILE, LAYOUT_OUTPUT, OUTPUT_FILE, job_sections
+from .fio_job import (
+    JOB_FILE,
+    LAYOUT_FILE,
+    LAYOUT_OUTPUT,
+    LOG_PREFIX,
+    OUTPUT_FILE,
+    job_sections,
+    starting_at,
+)
 from .fio_jobfile import Section
 from .fio_model import FioOptions
 from .fio_names import KNOWN, RESERVED
@@ -35,6 +45,8 @@ from .fio_sections import NAME, resolve
 from .fio_steps import DEVICES, as_data
 
 SPARE_SECONDS = 60.0
+_EPOCH_MS = 1e11
+"""Times below this (1973) count from the start of a job."""
 SLOWEST_LAYOUT = 10e6
 """Bytes per second below which laying out files counts as hanging."""
 _ONLY_READ = {"read", "randread"}
@@ -54,6 +66,7 @@ class FioWorkload:
 
     name: ClassVar[str] = "fio"
     options: ClassVar[type[Options]] = FioOptions
+    waits: ClassVar[bool] = True
 
     def __init__(self, options: FioOptions) -> None:
         self._given = options
@@ -150,11 +163,13 @@ class FioWorkload:
             ),
         )
 
-    def job(self, place: Place) -> Job:
+    def job(self, place: Place, start: StartTime | None = None) -> Job:
         """The job file and the command that runs it in the evidence directory."""
         sections = job_sections(
             self._resolved, place, rising=DEVICES if self._rises(DEVICES) else ""
         )
+        if start is not None:
+            sections = starting_at(sections, start)
         readonly = ["--readonly"] if place.kind == "device" and not self.load().writes else []
         files = {JOB_FILE: _text(sections)}
         if self._given.job is not None:
@@ -200,8 +215,9 @@ class FioWorkload:
         )
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
-        """By fio's own clock: back from its last I/O where it logs each, from its start time where
-        it tells (3.36 and later), else back from the end of its jobs."""
+        """By fio's own clock: back from its last I/O if it logs each, else from its start time if
+        it has one (3.36 and later), else from the first second of its log of bandwidth, else back
+        from the end of its jobs, which includes what ending them took."""
         from ..formats.fio.json_output import (
             FioJson,
         )  # here: readers are needed after a run, not to plan one
@@ -223,6 +239,11 @@ class FioWorkload:
         if starts:
             begin = min(starts) + round(self._resolved.ramp * 1e9)
             return begin, begin + length
+        begin_ms = (
+            None if self._resolved.steps else logged_start_ms(run_dir / f"{LOG_PREFIX}_bw.log")
+        )
+        if begin_ms is not None:
+            return begin_ms * 1_000_000, begin_ms * 1_000_000 + length
         return None if found.end_ns is None else (found.end_ns - length, found.end_ns)
 
     def _rises(self, factor: str) -> bool:
@@ -245,6 +266,24 @@ class FioWorkload:
             + self.load().space_bytes / SLOWEST_LAYOUT
             + SPARE_SECONDS
         )
+
+
+def logged_start_ms(path: Path) -> int | None:
+    """When the first job of a per-second log began, realtime milliseconds; None without such a log.
+
+    A line is written by the first I/O that ends after a full second of its job, so that each is late
+    by as much: the least late one counts.
+    """
+    from ..formats.fio.log import FioLog
+
+    try:
+        times = FioLog().read(path.read_bytes(), path.name).time * 1e3
+    except (OSError, FormatError):
+        return None
+    if not len(times) or times.min() < _EPOCH_MS:
+        return None
+    seconds = np.maximum(1, np.floor((times - times.min()) / 1e3 + 0.5) + 1)
+    return round(float((times - 1e3 * seconds).min()))
 
 
 def _jobs(section: Section) -> int:

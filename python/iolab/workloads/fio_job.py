@@ -4,11 +4,13 @@ needs to measure them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import RunError
 from ..hosts.base.target_path import Place
+from .base import StartTime
 from .fio_ios import log_options
 from .fio_jobfile import Section
 from .fio_options import LAYOUT_BLOCK, SMALL_BLOCK, Scalar, largest_block, switched_on, synchronous
@@ -27,6 +29,7 @@ SHORTEST_LOGGED = 2.0
 last second."""
 _NO_LATENCY = ("disable_lat", "disable_clat", "gtod_reduce")
 """Options that leave a log of latencies empty."""
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 STEP_LOG_MSEC = 250
 """A rising load is logged more finely, so that little of a step is lost at its borders."""
 
@@ -68,6 +71,26 @@ def job_sections(
             options = in_bytes(options)
         made.append(replace(section, options=options))
     return made
+
+
+def starting_at(sections: Sequence[Section], start: StartTime) -> list[Section]:
+    """Sections with jobs that wait until a time once they are ready to do I/O.
+
+    fio runs `exec_prerun` once a job has its memory and files, right before it starts its clock
+    (backend.c, thread_main). The text has no semicolon, which would begin a comment. RunError if the
+    name of a section is no plain word: fio makes a shell's file name of it.
+    """
+    odd = [section.name for section in sections if not _PLAIN_NAME.fullmatch(section.name)]
+    if odd:
+        raise RunError(
+            f"section '{odd[0]}' of the job file cannot start together with that of other clients",
+            hint="name it with letters, digits, '.', '_' and '-' only",
+        )
+    seconds = f"({start.time_ns}-__import__('time').time_ns())/1e9"
+    wait = f"{start.python} -ISc \"__import__('time').sleep(max(0,{seconds}))\""
+    return [
+        replace(section, options={**section.options, "exec_prerun": wait}) for section in sections
+    ]
 
 
 def _in_large_blocks(options: dict[str, Scalar]) -> dict[str, Scalar]:

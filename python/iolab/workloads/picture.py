@@ -41,6 +41,7 @@ class PictureWorkload:
 
     name: ClassVar[str] = "picture"
     options: ClassVar[type[Options]] = PictureOptions
+    waits: ClassVar[bool] = False
 
     def __init__(self, options: PictureOptions) -> None:
         self._given = options

@@ -29,6 +29,7 @@ from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import query
 from iolab.statistics.language.names import parse
+from support.depth import depth
 from support.recordings import SECOND, START, events, rows_of, samples
 
 SEGMENT_S = 5
@@ -430,7 +431,7 @@ def test_any_reader_of_iceberg_reads_the_tables(tmp_path: Path, archive: Archive
         assert database.execute("SELECT count(*) FROM iceberg_tables").fetchone() == (7,)
 
 
-@settings(max_examples=8)
+@settings(max_examples=depth(4, 16))
 @given(
     cuts=st.lists(st.integers(0, 3), min_size=1, max_size=4),
     first_s=st.integers(0, 12),

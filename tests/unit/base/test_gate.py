@@ -162,3 +162,18 @@ def test_every_marker_belongs_to_a_step(gate: ModuleType) -> None:
     )  # fmt: skip
     for marker in ("browser", "fio", "loops", "tracing", "exclusive"):
         assert marker in words
+
+
+@pytest.mark.parametrize(("space", "is_used"), [(0, True), (1 << 62, False)])
+def test_temporary_files_are_in_memory_where_there_is_space(
+    gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, space: int, is_used: bool
+) -> None:
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    monkeypatch.setattr(gate, "MEMORY", memory)
+    monkeypatch.setattr(gate, "SPACE", space)
+    code = "import tempfile; print(tempfile.mkdtemp()); raise SystemExit(1)"
+    step = gate.Step("unit", python(code), gate.read_check, in_memory=True)
+    [[(_, path)]] = [outcome.failed for outcome in gate.Runner([step], {}).run().values()]
+    assert Path(path).is_relative_to(memory) == is_used
+    assert list(memory.iterdir()) == []

@@ -26,6 +26,7 @@ from support.charts_data import (
     repeated,
 )
 from support.charts_read import channel, domains, layers, rows, validate, words
+from support.depth import depth
 from support.narrow import present
 
 KEY = ("project", (), (64,), (8,))
@@ -363,10 +364,11 @@ ODD: dict[str, Values] = {
 @pytest.mark.parametrize("metric", ["write.iops", "device.util", "homemade"])
 def test_odd_data_make_valid_charts_that_render(name: str, metric: str) -> None:
     given = comparison(metric, ODD[name], rows=() if name == "no rows" else ("numjobs",))
-    for chart in (over_load(given), change(given), before_after(given), matrix(given, given)):
+    charts = (over_load(given), change(given), before_after(given), matrix(given, given))
+    for number, chart in enumerate(charts, list(ODD).index(name)):
         validate(chart)
         assert chart.caption
-        if metric == "write.iops":
+        if metric == "write.iops" and number % depth(2, 1) == 0:
             svg = chart.svg()
             assert "NaN" not in svg
             assert "undefined" not in svg

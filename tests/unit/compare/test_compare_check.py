@@ -23,6 +23,7 @@ from iolab.metrics import of
 from iolab.results.evidence.model import Run
 from iolab.stats.margins import holm, permutation_margin, sign_flip_margin, sign_margin, t_margin
 from iolab.verdict import Level
+from support.depth import depth
 from support.runs import run, study
 
 
@@ -272,7 +273,7 @@ def test_names_cannot_break_out_of_a_format() -> None:
 def test_gates_pass_and_fail_wrongly_no_more_often_than_stated(blocks: int) -> None:
     """Studies of 3 cells with 2 % noise per run and a margin of 5 %: all equal, one cell exactly at
     the margin and the others equal, all at the margin, and all 10 % worse."""
-    studies = 400
+    studies = depth(200, 1000)
     most = float(stats.binom.ppf(0.999, studies, 0.05)) / studies
     shown = []
     for name, changes in {

@@ -29,7 +29,6 @@ from iolab.statistics.answers.answers import Series, Stack
 from iolab.statistics.answers.json_form import as_data
 from iolab.statistics.ask.query import heat, query
 from iolab.statistics.language.names import parse
-from support.mutations import run_all
 from support.recordings import SECOND, START, events, samples
 
 SEGMENTS_MADE, LENGTH = 4, 10
@@ -415,11 +414,3 @@ def test_a_path_is_data(
             assert isinstance(found, Series | Stack)
             assert isinstance(wanted, Series | Stack)
             assert (found.total, found.notes) == (wanted.total, wanted.notes)
-
-
-@pytest.mark.slow
-def test_no_mutation_changes_an_answer_without_a_word(tmp_path: Path) -> None:
-    found, wrong = run_all(tmp_path, 60, seed=int(os.environ.get("IOLAB_MUTATION_SEED", "1")))
-    assert not wrong
-    assert found["silent"] == 0
-    assert found["told"] > 10

@@ -13,7 +13,8 @@ import stat
 import tarfile
 import threading
 import zipfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,82 @@ def test_an_archive_beyond_its_size_or_number_of_members_is_refused(
     with pytest.raises(FormatError, match="more than 1 members"):
         import_tree(archive, None, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def _archive(place: Path, members: dict[str, bytes]) -> Path:
+    """A tar, compressed tar or zip archive, by the ending of its name."""
+    if place.suffix == ".zip":
+        with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as zipped:
+            for name, content in members.items():
+                zipped.writestr(name, content)
+        return place
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz" if place.suffix == ".gz" else "w") as archive:
+        for name, content in members.items():
+            member = _member(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    place.write_bytes(packed.getvalue())
+    return place
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the members that are unpacked."""
+    names: list[str] = []
+    write = import_source._Unpacking._write
+
+    def noted(self: import_source._Unpacking, path: PurePosixPath, *rest: Any) -> None:
+        names.append(str(path))
+        write(self, path, *rest)
+
+    monkeypatch.setattr(import_source._Unpacking, "_write", noted)
+    return names
+
+
+@pytest.mark.parametrize("name", ["tree.tar", "tree.tar.gz", "tree.zip"])
+def test_a_member_that_no_reader_takes_is_skipped_by_its_declared_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: list[str], name: str
+) -> None:
+    monkeypatch.setattr(import_source, "MAX_FILE", 1 << 16)
+    members = {"a/fio.json": RESULT, "b/fio.json": bytes(3 << 16), "c/fio.json": RESULT}
+    imported = import_tree(_archive(tmp_path / name, members), None, tmp_path / "out")
+    assert (imported.runs, imported.skipped) == (2, {"files larger than 64 KiB": ["b/fio.json"]})
+    assert written == ["a/fio.json", "c/fio.json"]
+
+
+@pytest.mark.parametrize("name", ["tree.tar", "tree.tar.gz", "tree.zip"])
+def test_an_archive_is_refused_by_the_declared_size_of_a_member(
+    tmp_path: Path, written: list[str], name: str
+) -> None:
+    members = {"a/fio.json": RESULT, "b/fio.json": bytes(1 << 20)}
+    with pytest.raises(FormatError, match="--max-size allows more"):
+        import_tree(_archive(tmp_path / name, members), None, tmp_path / "out", max_bytes=1 << 20)
+    assert written == ["a/fio.json"]
+
+
+@pytest.mark.parametrize("size", [10, 1 << 30])
+def test_a_zip_whose_headers_have_a_wrong_size_is_refused(tmp_path: Path, size: int) -> None:
+    place = _archive(tmp_path / "tree.zip", {"a/fio.json": RESULT})
+    data = bytearray(place.read_bytes())
+    for magic, offset in ((b"PK\3\4", 22), (b"PK\1\2", 24)):
+        at = data.index(magic) + offset
+        data[at : at + 4] = size.to_bytes(4, "little")
+    place.write_bytes(data)
+    with pytest.raises(FormatError, match=r"damaged|no archive of results does"):
+        import_tree(place, None, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_compressed_file_without_a_declared_size_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_source, "MAX_FILE", 1 << 16)
+    with gzip.open(tmp_path / "fio.json.gz", "wb") as file:
+        file.write(RESULT + b" " * (1 << 16))
+    with pytest.raises(FormatError, match="larger than 64 KiB"):
+        import_tree(tmp_path / "fio.json.gz", None, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fio.json.gz"]
 
 
 def _damaged() -> list[tuple[str, bytes]]:

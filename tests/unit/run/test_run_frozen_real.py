@@ -122,7 +122,11 @@ def events(out: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("signals", "code"),
-    [((signal.SIGINT,), 130), ((signal.SIGINT, signal.SIGINT), 130), ((signal.SIGTERM,), 130)],
+    [
+        ((signal.SIGINT, signal.SIGINT), 130),
+        pytest.param((signal.SIGINT,), 130, marks=pytest.mark.deep),
+        pytest.param((signal.SIGTERM,), 130, marks=pytest.mark.deep),
+    ],
 )
 def test_a_frozen_file_system_is_told_and_both_ways_to_stop_are_answered(
     point: Path, tmp_path: Path, signals: tuple[signal.Signals, ...], code: int

@@ -30,6 +30,7 @@ from iolab.run.load_start import age_of_jobs
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener, study_text
+from support.depth import depth
 from support.disks import call, need_loops
 from support.waiting import PATIENCE, until
 
@@ -40,7 +41,7 @@ CODE = (
     "import sys; from pathlib import Path; from iolab.run.study import run_study; "
     "run_study(Path(sys.argv[1]), Path(sys.argv[2]), resume=True, trusted=True)"
 )
-KILLS = 10
+KILLS = depth(5, 10)
 TICK = 0.03
 """Seconds: the kernel tells when a process began by its clock of 10 ms."""
 
@@ -88,7 +89,7 @@ def attempt(study: Path, out: Path, seconds: float | None) -> bool:
 def test_killed_at_random_moments_a_study_still_comes_out_whole(
     fio: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """kill -9 ten times; a before-hook is there to be hit too."""
+    """SIGKILL at random moments; a hook before each run can be hit too."""
     data, temporary = tmp_path / "data", tmp_path / "tmp"
     data.mkdir()
     temporary.mkdir()

@@ -30,6 +30,7 @@ from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.statistics.ask.query import heat
 from support.acting import Listener
+from support.depth import depth
 from support.probe import need_tracing
 from support.waiting import PATIENCE
 
@@ -203,7 +204,7 @@ def test_kills_leave_each_run_once(fio: str, tmp_path: Path, beside: bool) -> No
     out = tmp_path / "out"
     rng = random.Random(7)
     environment = {**os.environ, "PYTHONPATH": str(Path(iolab.__file__).parent.parent)}
-    for _ in range(4):
+    for _ in range(depth(2, 8)):
         process = subprocess.Popen(
             [sys.executable, "-c", CODE, str(path), str(out)],
             env=environment,

@@ -114,9 +114,7 @@ def test_the_callers_own_repository_plays_no_part(
 
 def test_what_is_no_work_tree_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        RunError, match="revision of 'x' cannot be determined: fatal: not a git repository"
-    ):
+    with pytest.raises(RunError, match=r"revision of 'x' cannot be determined: \w"):
         revision(HOST, "x", str(tmp_path / "empty"))
     with pytest.raises(RunError, match="revision of 'x' cannot be determined"):
         revision(HOST, "x", str(tmp_path / "missing"))

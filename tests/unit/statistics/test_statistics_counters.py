@@ -25,6 +25,7 @@ from iolab.statistics.ask.query import query
 from iolab.statistics.language import objects
 from iolab.statistics.language.catalogue import CATALOGUE
 from support.counters import NAN, SECOND, START, disk, kept, same, series, stack
+from support.depth import depth
 from support.statistics_data import Event, trace_of
 
 
@@ -255,7 +256,7 @@ def test_columns_between_readings_are_empty(tmp_path: Path) -> None:
     assert (counts.events, counts.gaps) == (2, ())
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=depth(8, 25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     some.lists(
         some.tuples(some.integers(-300, 300), some.integers(0, 1000), some.integers(0, 1000)),

@@ -24,6 +24,7 @@ from iolab.statistics.ask.query import explain, query
 from iolab.statistics.engine.engine import Engine
 from iolab.statistics.kept import manage
 from iolab.statistics.tiers import segment_maps
+from support.depth import depth
 from support.recordings import SECOND, START, events
 
 ROWS, LENGTH = 200, 4 * SECOND
@@ -161,7 +162,7 @@ def lines_of(answer: Answer) -> dict[Any, int]:
 KEPT = ("io.ops[op]", "io.ops[op=read][latency]")
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(depth(2, 8)))
 def test_any_mix_of_tiers_equals_a_scan_of_all_events(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

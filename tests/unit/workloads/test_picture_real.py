@@ -64,6 +64,7 @@ def test_the_offset_picture_is_read_back(fio: str, tmp_path: Path) -> None:
     assert found.share > FAIR
 
 
+@pytest.mark.deep
 def test_the_size_picture_is_read_back(fio: str, tmp_path: Path) -> None:
     found = drawn(
         tmp_path,

@@ -44,6 +44,7 @@ def test_those_that_were_promised_are_there() -> None:
         "picture",
         "parallel-allocators-9112",
         "file-sets",
+        "many-clients",
         "disks-one-by-one",
     }
 

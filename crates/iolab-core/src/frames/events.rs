@@ -56,6 +56,8 @@ const COUNT: usize = 2;
 const LATENCY: usize = 3;
 /// Number of the first column of names.
 const FIRST_NAMED: usize = 9;
+/// Rows for which room is kept between frames; the room of a burst is released.
+const KEPT_ROWS: usize = 1 << 12;
 /// Columns of names.
 pub const NAMED: usize = COLUMNS.len() - FIRST_NAMED;
 
@@ -137,8 +139,8 @@ impl<T: Copy + Default> Values<T> {
     }
 
     fn clear(&mut self) {
-        self.values.clear();
-        self.valid.clear();
+        empty(&mut self.values);
+        empty(&mut self.valid);
         self.present = 0;
     }
 
@@ -154,6 +156,11 @@ impl<T: Copy + Default> Values<T> {
         }
         put_values(out, &self.values, little);
     }
+}
+
+fn empty<T>(values: &mut Vec<T>) {
+    values.clear();
+    values.shrink_to(KEPT_ROWS);
 }
 
 fn put_values<T: Copy, const N: usize>(out: &mut Vec<u8>, values: &[T], little: impl Fn(T) -> [u8; N]) {
@@ -235,8 +242,8 @@ impl Rows {
     }
 
     fn clear(&mut self) {
-        self.time_ns.clear();
-        self.op.clear();
+        empty(&mut self.time_ns);
+        empty(&mut self.op);
         self.wide.iter_mut().for_each(Values::clear);
         self.narrow.iter_mut().for_each(Values::clear);
         self.keys.iter_mut().for_each(Values::clear);

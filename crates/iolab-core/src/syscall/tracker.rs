@@ -16,7 +16,9 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 /// Records of a round at most; `Tracker::full` says when to end a round early.
-const ROUND: usize = 1 << 18;
+const ROUND: usize = 1 << 16;
+/// Records for which room is kept between rounds; the room of a burst is released.
+const KEPT_RECORDS: usize = 1 << 12;
 
 /// A process of which I/O was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +107,7 @@ impl Tracker {
         }
         self.round = round;
         self.round.clear();
+        self.round.shrink_to(KEPT_RECORDS);
         if self.tasks.too_many() {
             self.forget();
         }

@@ -103,6 +103,25 @@ def join_processes(outputs: Sequence[FioOutput]) -> FioOutput:
     )
 
 
+def join_clients(outputs: Mapping[str, FioOutput]) -> FioOutput:
+    """The results of fio on several clients, by name, as one result with the jobs of all.
+
+    Each job's host is its client. The command by which it waited for the common start is left out
+    of its options: it differs from run to run. Raises UsageError when there is none.
+    """
+    named = [
+        replace(output, jobs=tuple(_of_client(job, name) for job in output.jobs))
+        for name, output in outputs.items()
+    ]
+    joined = join_processes(named)
+    return replace(joined, jobs=tuple(replace(job, process=0) for job in joined.jobs))
+
+
+def _of_client(job: FioJob, name: str) -> FioJob:
+    options = {key: value for key, value in job.options.items() if key != "exec_prerun"}
+    return replace(job, hostname=name, options=options)
+
+
 def pool_latencies(latencies: Sequence[tuple[Latency, int]]) -> Latency:
     """Latencies, each with its number of I/Os, as one; see `pool_jobs`."""
     first = latencies[0][0]

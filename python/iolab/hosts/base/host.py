@@ -11,6 +11,7 @@ from signal import Signals
 from typing import Protocol
 
 from ...errors import RunError
+from .clock_offset import Offset
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,10 @@ class Host(Protocol):
         `environment` is added to the host's own; `folders`, names below `cwd`, are made beforehand
         where they aren't there. The process gets SIGTERM when whoever started it dies.
         """
+        ...
+
+    def clock_offset(self) -> Offset:
+        """Measure the host's clock against this machine's. RunError if the host is lost."""
         ...
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:

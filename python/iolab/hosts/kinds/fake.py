@@ -14,6 +14,7 @@ from signal import Signals
 
 from ...clock import FakeClock
 from ...errors import RunError
+from ..base.clock_offset import SAME_CLOCK, Offset
 from ..base.host import Completed
 from ..base.options import Options
 from ..base.orphans import well_formed
@@ -73,6 +74,7 @@ class FakeHost:
         the order of `started`. leftovers: (pid, start time) of processes that an earlier iolab
         left; ended ones leave it. unrecorded: pid to environment of those that it left without a
         record; ended ones leave it. messages: the kernel's log, None where it may not be read.
+        offset: of its clock.
     """
 
     clock: FakeClock
@@ -89,6 +91,7 @@ class FakeHost:
     leftovers: set[tuple[int, int]] = field(default_factory=set)
     unrecorded: dict[int, dict[str, str]] = field(default_factory=dict)
     messages: list[str] | None = field(default_factory=list)
+    offset: Offset = SAME_CLOCK
     options = FakeOptions
 
     def which(self, program: str) -> str | None:
@@ -121,6 +124,10 @@ class FakeHost:
         self.started.append((tuple(command), cwd))
         self.environments.append(dict(environment or {}))
         return FakeProcess(self, program, tuple(command), cwd, stdout, pid=1000 + len(self.started))
+
+    def clock_offset(self) -> Offset:
+        """What the test set."""
+        return self.offset
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
         """End the one of that pid and start time."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ...errors import RunError
+from ..base.clock_offset import SAME_CLOCK, Offset
 from ..base.host import FROZEN, Completed, HungError
 from ..base.kmsg import Kmsg
 from ..base.options import Options
@@ -132,6 +133,10 @@ class LocalHost:
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise RunError(f"'{command[0]}' can't be started: {error}", where=self.name) from None
         return LocalProcess(popen)
+
+    def clock_offset(self) -> Offset:
+        """Zero: it is this machine's clock."""
+        return SAME_CLOCK
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
         """End what a killed iolab left running."""

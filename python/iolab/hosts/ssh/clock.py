@@ -6,28 +6,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..base.clock_offset import Offset
 from .channel import Channel
 
 _ROUNDS = 15
 _KEPT_SECONDS = 30.0
 """A guest's clock may run a little faster or slower than this machine's."""
-
-
-@dataclass(frozen=True)
-class Offset:
-    """The far clock minus this one, as the quickest of several round trips shows it: true within
-    the uncertainty.
-
-    Attributes:
-        taken: monotonic second of the measurement.
-    """
-
-    nanoseconds: int
-    uncertainty_ns: int
-    round_trip_ns: int
-    taken: float
 
 
 def measure(channel: Channel, rounds: int = _ROUNDS) -> Offset:

@@ -23,11 +23,12 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from ...errors import RunError, UsageError
+from ..base.clock_offset import Offset
 from ..base.host import FROZEN, Completed, HungError
 from ..base.options import Options
 from ..base.orphans import start_ticks
 from .channel import Channel, Destination, HostLost
-from .clock import HostClock, Offset, measure
+from .clock import HostClock, measure
 from .process import SshProcess
 from .remote_paths import LOCAL_FILE, here, mirror_root, there, work_place, work_root
 
@@ -135,6 +136,11 @@ class SshHost:
         self._open = [one for one in self._open if not one.over] + [process]
         process.begin(command, dict(environment or {}), folders)
         return process
+
+    def clock_offset(self) -> Offset:
+        """Measured again, over several round trips."""
+        self.clock.renew()
+        return self.clock.offset()
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
         """End what a killed iolab left running there."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,8 +19,10 @@ from ...formats.fio.groups import window_of
 from ...formats.fio.messages import NORMAL_OUTPUT, is_normal_output
 from ...formats.fio.pool import join_processes
 from ...verdict import Verdict
+from ..evidence.clients import client_files, client_of, clients_of
 from ..evidence.files import (
     OWN_FILES,
+    PLAN_FILE,
     holds_numbers,
     measured_files,
     missing_files,
@@ -36,6 +39,7 @@ from ..facts.series import count, cut, device_series
 from ..gates.base import judge
 from ..gates.stall import moved_series, stalls
 from . import fio_metrics
+from .clients import ClientTables
 from .sections import Section, entries_of, find_section, own_logs, processes_of
 from .steps import pool_run
 
@@ -54,6 +58,7 @@ class _Read:
     fio: FioOutput | None = None
     fio_file: str = ""
     processes: dict[str, FioOutput] = field(default_factory=dict)
+    of_clients: ClientTables = field(default_factory=ClientTables)
     devices: dict[str, DeviceSamples] = field(default_factory=dict)
     device_files: dict[str, str] = field(default_factory=dict)
     host: dict[str, HostTable] = field(default_factory=dict)
@@ -144,6 +149,7 @@ def derive(
         builds=builds,
         io_log=read_io_log(run_dir, plan.files),
         altered=tuple(read.altered),
+        clients=read.of_clients.clients,
     )
     verdict = Verdict.of(judge(facts))
     observations = [
@@ -187,43 +193,55 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             _note_altered(read, own, error.message)
     for gone in missing:
         _note_altered(read, gone, "it is missing")
-    for path in measured_files(run_dir):
+    try:
+        clients = read.of_clients.clients = clients_of(plan)
+    except FormatError as error:
+        clients = ()
+        read.damaged.append(DamagedFile(PLAN_FILE, error.message))
+    files = [path.name for path in measured_files(run_dir)]
+    for file in chain(files, *(client_files(run_dir, client.name) for client in clients)):
         try:
-            data = read_file(run_dir, path.name, plan.files)
+            data = read_file(run_dir, file, plan.files)
         except FormatError as error:
             _note_altered(
                 read,
-                path.name,
+                file,
                 error.message,
-                is_evidence=plan.files is None or path.name in plan.files,
+                is_evidence=plan.files is None or file in plan.files,
             )
             continue
-        if not data and _may_be_empty(path.name, plan):
-            read.assumptions.append(f"{path.name} is empty: nothing was due in it")
+        if not data and _may_be_empty(file, plan):
+            read.assumptions.append(f"{file} is empty: nothing was due in it")
             continue
-        known = outputs.get(plan.files[path.name].sha256) if plan.files is not None else None
+        known = outputs.get(plan.files[file].sha256) if plan.files is not None else None
         if known is not None:
-            _take(read, path.name, known, plan)
+            _take(read, file, known, plan)
             continue
-        name = detect(data, path.name)
+        name = detect(data, file)
         if name is None and is_normal_output(data):
-            normal.append(path.name)
+            normal.append(file)
         if name is None:
             continue
         try:
-            table = registry.load("format", name)().read(data, path.name)
+            table = registry.load("format", name)().read(data, file)
         except FormatError as error:
-            if _is_of_others(path.name, plan):
-                read.assumptions.append(f"{path.name} is left out: {error.message}")
+            if _is_of_others(file, plan):
+                read.assumptions.append(f"{file} is left out: {error.message}")
             else:
-                read.damaged.append(DamagedFile(path.name, error.message))
+                read.damaged.append(DamagedFile(file, error.message))
             continue
-        _take(read, path.name, table, plan)
+        _take(read, file, table, plan)
     processes = processes_of(plan)
     if parts := [file for file in processes if file in read.processes]:
         read.fio = join_processes([read.processes[file] for file in parts])
         read.fio_file = parts[0]
         read.assumptions += read.fio.assumptions
+    if clients:
+        read.fio, missing_results = read.of_clients.join(read.damaged)
+        read.fio_file = next(iter(read.of_clients.files.values()), "")
+        read.damaged += missing_results if plan.status == "finished" else []
+        read.assumptions += read.of_clients.assumptions
+        read.assumptions += () if read.fio is None else read.fio.assumptions
     if normal and read.fio is None:
         read.damaged.append(DamagedFile(normal[0], NORMAL_OUTPUT))
     return read
@@ -257,7 +275,10 @@ def _may_be_empty(file: str, plan: RunPlan) -> bool:
 
 
 def _take(read: _Read, file: str, table: Any, plan: RunPlan) -> None:
-    if isinstance(table, FioOutput) and file in processes_of(plan):
+    client = client_of(file)
+    if client is not None:
+        read.of_clients.take(client, file, table, read.logs)
+    elif isinstance(table, FioOutput) and file in processes_of(plan):
         read.processes[file] = table
     elif isinstance(table, FioOutput):
         if read.fio is None:

@@ -31,7 +31,8 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
     first = facts.entries[0] if facts.entries else 0
     prefix = (
         f"sum of {len(facts.fio.jobs)} jobs{f' from jobs[{first}]' if first else ''}"
-        f"{f' of {facts.processes} processes' if facts.processes else ''}: "
+        f"{f' of {facts.processes} processes' if facts.processes else ''}"
+        f"{f' of {len(facts.clients)} clients' if facts.clients else ''}: "
         if several
         else f"jobs[{first}]."
     )

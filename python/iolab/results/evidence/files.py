@@ -27,6 +27,8 @@ RUNS = "runs"
 PROFILES = "profiles"
 """Where runs lie that were made for a profile alone: apart, so that nothing that is measured knows
 of them."""
+CLIENTS = "clients"
+"""Directory of a run in which each client has one with the files of its part."""
 PLAN_FILE = "run.json"
 ENVIRONMENT_FILE = "environment.json"
 
@@ -254,7 +256,9 @@ def missing_files(run_dir: Path, files: Files) -> list[str]:
 
 def holds_numbers(name: str) -> bool:
     """Whether a file of a run may be what its numbers come from; others tell of the run in words."""
-    return not (name == ENVIRONMENT_FILE or "/" in name or name.endswith(_WORDS))
+    parts = name.split("/")
+    below = len(parts) > 1 and not (len(parts) == 3 and parts[0] == CLIENTS)
+    return not (name == ENVIRONMENT_FILE or below or name.endswith(_WORDS))
 
 
 def read_environment(directory: Path, files: Files = None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 from ...errors import UsageError
 from ...formats.core.tables import DeviceSamples, FioDirection, FioJob, FioOutput, Latency
 from ...units import parse_fio_size, parse_fio_time
+from ..evidence.clients import ClientRun
 from ..evidence.model import RunPlan, Series
 
 SYNC_ENGINES = {
@@ -84,7 +85,8 @@ class RunFacts:
         they are held (`derive_all`). target: what the target said of the run (`target.json`), empty
         where it said nothing. builds: what was loaded for each build that a run of the study asked
         for (`build` of `target.json`), one entry each. io_log: what became of the log of every I/O
-        (`log_ios.json`), empty where there was none. host: further facts of the host,
+        (`log_ios.json`), empty where there was none. clients: of a load from several hosts, each
+        with its part of the run; then each job's host is its client. host: further facts of the host,
         `memory_bytes` and `cpus` among them, where known.
     """
 
@@ -109,6 +111,7 @@ class RunFacts:
     target: Mapping[str, Any] = field(default_factory=dict)
     builds: Sequence[Mapping[str, Any]] = ()
     io_log: Mapping[str, Any] = field(default_factory=dict)
+    clients: tuple[ClientRun, ...] = ()
 
     @cached_property
     def options(self) -> Mapping[str, str]:
@@ -261,7 +264,8 @@ class RunFacts:
             "offset_increment" in self.options
             and self._option(parse_fio_size, "offset_increment") != 0
         )
-        return int(size) if "filename" in self.options and not apart else int(size) * self.jobs
+        shared = "filename" in self.options and not apart
+        return int(size) * (len(self.clients) or 1 if shared else self.jobs)
 
     def _option(self, parse: Callable[[str], float], *names: str) -> float | None:
         return _parse_option(self.options, parse, *names)
@@ -286,6 +290,19 @@ class RunFacts:
     def iops(self) -> float:
         """I/Os per second over all operations except syncs."""
         return sum(direction.iops for name, direction in self.parts.items() if name != "sync")
+
+    @cached_property
+    def client_iops(self) -> dict[str, float]:
+        """I/Os per second of each client over all operations except syncs; empty for a load on one
+        host."""
+        rates = dict.fromkeys((client.name for client in self.clients), 0.0)
+        for job in () if self.fio is None else self.fio.jobs:
+            if job.hostname in rates:
+                parts = parts_of(job.directions)
+                rates[job.hostname] += sum(
+                    direction.iops for name, direction in parts.items() if name != "sync"
+                )
+        return rates
 
     @cached_property
     def cpu(self) -> float:

@@ -27,7 +27,8 @@ class CpuBoundGate:
     watched the host's CPUs, the CPU time of all jobs together stands for it, which knows nothing of
     the kernel's own threads; neither is asked of runs shorter than a second. From 75 % of the
     host's CPUs on it is noted: an emulated host, or one that others use, is often out of them
-    before that.
+    before that. Where clients put the load on the host, its CPUs are the server's: that they are busy
+    is a result, and noted.
     """
 
     name = "cpu-bound"
@@ -44,20 +45,21 @@ class CpuBoundGate:
             )
             return
         if facts.host_busy is not None:
-            if facts.host_busy >= SATURATED_CPU:
+            if facts.host_busy >= SATURATED_CPU and not facts.clients:
                 yield suspect(
                     "cpu-bound",
                     f"host CPU-bound: its CPUs were {100 * facts.host_busy:.0f} % busy",
                     cpu_share=facts.host_busy,
                 )
             elif facts.host_busy >= BUSY_CPU:
+                whose = "server" if facts.clients else "host"
                 yield note(
                     "cpu-busy",
-                    f"the host's CPUs were {100 * facts.host_busy:.0f} % busy",
+                    f"the {whose}'s CPUs were {100 * facts.host_busy:.0f} % busy",
                     cpu_share=facts.host_busy,
                 )
             return
-        cpus = facts.host.get("cpus")
+        cpus = None if facts.clients else facts.host.get("cpus")
         if long_enough and cpus and facts.jobs and facts.cpu * facts.jobs >= SATURATED_CPU * cpus:
             share = facts.cpu * facts.jobs / cpus
             yield suspect(

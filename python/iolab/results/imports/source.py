@@ -25,6 +25,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from ...errors import FormatError, UsageError
+from ...files import EVIDENCE
+from ...units import format_quantity
 from ...untrusted_text import writable
 
 MAX_BYTES = 64 << 30
@@ -38,6 +40,9 @@ RATIO_FROM = 256 << 20
 """Bytes unpacked below which the ratio doesn't matter."""
 
 MAX_MEMBERS = 1_000_000
+
+MAX_FILE = EVIDENCE
+"""Bytes of an archived file above which it is left out: no reader takes a larger one."""
 
 _CHUNK = 1 << 20
 
@@ -217,8 +222,9 @@ class _Unpacking:
                 elif member.islnk():
                     self._link(path, member.linkname)
                 elif member.isfile():
-                    stream.seek(member.offset_data)
-                    self._write(path, stream, member.mtime, member.size)
+                    if self._is_admitted(path, member.size):
+                        stream.seek(member.offset_data)
+                        self._write(path, stream, member.mtime, member.size)
                 else:
                     self.source.skip(
                         "links" if member.issym() else "devices, FIFOs and the like", str(path)
@@ -238,7 +244,7 @@ class _Unpacking:
                     )
                 elif member.flag_bits & 1:
                     self.source.skip("encrypted files", str(path))
-                else:
+                elif self._is_admitted(path, member.file_size):
                     with archive.open(member) as content:
                         self._write(path, content, _zip_time(member))
 
@@ -262,6 +268,20 @@ class _Unpacking:
             self.source.skip("names outside of the archive", name)
             return None
         return path if path.parts else None
+
+    def _is_admitted(self, path: PurePosixPath, size: int) -> bool:
+        """Whether a member of this declared size is unpacked; decided before any of it is read.
+        Raises FormatError if the archive exceeds its bounds with it."""
+        self._check_bounds(self.unpacked + size)
+        if size <= MAX_FILE:
+            return True
+        # a compressed tar is decompressed up to the next member
+        self.unpacked += size
+        self._skip_large(path)
+        return False
+
+    def _skip_large(self, path: PurePosixPath) -> None:
+        self.source.skip(f"files larger than {format_quantity(MAX_FILE, 'B', digits=1)}", str(path))
 
     def _write(
         self, path: PurePosixPath, content: IO[bytes], time: float, size: int | None = None
@@ -288,7 +308,12 @@ class _Unpacking:
         with file:
             while chunk := content.read(_CHUNK if size is None else min(_CHUNK, size - written)):
                 written += len(chunk)
-                self._bound(len(chunk))
+                self.unpacked += len(chunk)
+                self._check_bounds(self.unpacked)
+                if written > MAX_FILE:
+                    place.unlink()
+                    self._skip_large(path)
+                    return
                 file.write(chunk)
             if size is not None and written < size:
                 raise EOFError("unexpected end of data")
@@ -308,15 +333,15 @@ class _Unpacking:
         os.link(target.place, self.directory / path)
         self.source.files.append(SourceFile(path.as_posix(), self.directory / path, target.size))
 
-    def _bound(self, more: int) -> None:
-        self.unpacked += more
-        if self.unpacked > self.max_bytes:
+    def _check_bounds(self, unpacked: int) -> None:
+        """Raise FormatError if this many unpacked bytes exceed the size or the ratio."""
+        if unpacked > self.max_bytes:
             raise FormatError(
                 f"holds more than {self.max_bytes} bytes unpacked",
                 where=self.place,
                 hint="--max-size allows more",
             )
-        if self.unpacked > RATIO_FROM and self.unpacked > self.packed * MAX_RATIO:
+        if unpacked > RATIO_FROM and unpacked > self.packed * MAX_RATIO:
             raise FormatError(
                 f"grows more than {MAX_RATIO} times when it is unpacked: no archive of results does",
                 where=self.place,

@@ -215,6 +215,20 @@ class Results:
             )
         return found
 
+    def client_runs(self) -> list[Run]:
+        """Each client's part of every run, as runs with the factor `client` (see
+        `derive.clients`). ResultsError if no run's load came from several hosts."""
+        from ..derive.clients import client_runs
+
+        parts = [part for run in self.runs for part in client_runs(run)]
+        if not parts:
+            raise ResultsError(
+                "no run's load came from several clients",
+                where=self.path,
+                hint="a study's [load] names client hosts",
+            )
+        return parts
+
     def home(self, run: Run) -> Path:
         """The results directory of a run: that of its host, where results are of several hosts."""
         return self.path / run.id.rpartition("/")[0]

@@ -37,9 +37,8 @@ class Ranges:
         return self.columns * self.interval_ns
 
     def within(self, question: Question) -> Span | None:
-        """What of a question's range lies between the recording's ends, empty where nothing does:
-        beyond them nothing is known where nobody knows when it recorded, as of traces and what was
-        imported. None where that is known."""
+        """The part of a question's range between the ends of the recording; empty where they do not
+        meet. None where it is known when it recorded: traces and imports do not say that."""
         opened, first = question.opened, question.from_ns
         assert first is not None
         if not isinstance(opened, Trace) and opened.facts.sessions:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers that were given before, as long as nothing that they depend on has changed.
 
-An answer depends on its question and on what is recorded. Of time that is over, because all that is
-not sealed yet came later, what is being recorded meanwhile changes nothing until it is sealed; of
-what is at rest any answer holds.
+An answer depends on its question and on the recording. An answer about a past time stays valid
+until the recorder seals a segment, since all unsealed events are later. An answer about a recording
+at rest stays valid.
 """
 
 from __future__ import annotations
