@@ -97,7 +97,8 @@ function Reasons({ detail }: { detail: RunDetail }) {
 	);
 }
 
-function Series({ all, detail }: { all: Details; detail: RunDetail }) {
+/** A run's per-second series, drawn on request. */
+export function Series({ all, detail }: { all: Details; detail: RunDetail }) {
 	const [shown, setShown] = useState(false);
 	const spec = useMemo(() => (shown ? seriesSpec(detail, all.times) : undefined), [shown, detail, all]);
 	if (detail.strips.length === 0) return <p class="quiet">No per-second series was recorded.</p>;
