@@ -28,6 +28,9 @@ the change contains any trend over that time."""
 SYNCS_APART = "syncs-apart"
 """Code of the warning that a latency of writes leaves out the time in fsync and fdatasync."""
 
+WITHOUT_METRIC = "without-metric"
+"""Code of the warning that levels at which no run has the metric are left out."""
+
 Key = tuple[object, ...]
 """Levels of the factors of one axis, in the order of the axis's names."""
 

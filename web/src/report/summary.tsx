@@ -65,7 +65,7 @@ export function Verdicts() {
 						<button
 							type="button"
 							disabled={one.runs === 0}
-							aria-label={`${one.runs} of ${total} runs ${one.level}: show them`}
+							title={`${one.runs} of ${total} runs ${one.level}: show them`}
 							onClick={() => showRuns(`verdict:${one.level}`)}
 						>
 							<strong>{one.runs}</strong>
