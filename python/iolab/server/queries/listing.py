@@ -93,12 +93,10 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
     starts = [each.first_ns for each in segments]
     events: Counter[str] = Counter()
     samples: Counter[str] = Counter()
-    for counter, segments in (
-        (events, segments),
-        (samples, recording.sample_segments()),
-    ):
-        for segment in segments:
-            counter.update(segment.sources)
+    for segment in segments:
+        events.update(segment.sources)
+    for segment in recording.sample_segments():
+        samples.update(segment.sources)
     return RecordingFacts(
         name=name,
         kind="recording",
