@@ -68,6 +68,7 @@ def test_documented_commands_do_what_the_page_says(page: Path, tmp_path: Path) -
 
 
 @pytest.mark.fio
+@pytest.mark.exclusive
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if MEASURES in page.read_text()], ids=lambda page: page.name
 )

@@ -504,3 +504,31 @@ def test_memory_of_a_burst_is_returned(place: Path) -> None:
     assert probe.of("end")[0]["events"]["syscall"] > 1_000_000
     assert max(resident()) > resident()[-1] + (2 << 20), "the burst needs memory"
     assert resident()[-1] < resident()[0] + (8 << 20), [rss >> 20 for rss in resident()]
+
+
+@pytest.mark.tracing
+@pytest.mark.slow
+def test_names_begin_again_before_there_are_too_many(place: Path) -> None:
+    code = """
+import time
+for number in range(3 * (1 << 15)):
+    path = f'{sys.argv[1]}/{number}'
+    file = os.open(path, os.O_WRONLY | os.O_CREAT)
+    os.pwrite(file, b'x', number)
+    os.close(file)
+    os.unlink(path)
+    if number % 8192 == 0:
+        time.sleep(0.5)
+"""
+    events, probe = recorded(lambda: python(code, place))
+    restarts = sum(frame["file_restarted"] for frame in probe.of("events"))
+    assert restarts >= 1
+    names = events["file"]
+    own = [
+        (int(events["offset_bytes"][row]), str(names[row]))
+        for row in rows(events, op="write", size_bytes=1)
+        if str(names[row]).startswith(f"{place}/")
+    ]
+    assert len(own) > 90_000
+    assert all(name == f"{place}/{offset}" for offset, name in own)
+    assert "(other)" not in names

@@ -19,7 +19,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ def frame(kind: str, payload: bytes) -> bytes:
     """Head and payload."""
     return (
         b"ioLb"
-        + struct.pack("<BBHII", 1, KINDS.index(kind) + 1, 0, len(payload), zlib.crc32(payload))
+        + struct.pack("<BBHII", 2, KINDS.index(kind) + 1, 0, len(payload), zlib.crc32(payload))
         + payload
     )
 
@@ -72,12 +72,15 @@ def events(
     source: str,
     columns: Mapping[str, Sequence[int | None]],
     names: Mapping[str, Sequence[str]] | None = None,
+    restarted: Collection[str] = (),
 ) -> bytes:
-    """A frame of events. `names`: those that are new, by column."""
+    """A frame of events. `names`: those that are new, by column. `restarted`: columns whose names
+    are numbered from 0 again."""
     rows = len(columns["time_ns"])
     out = struct.pack("<B", len(source)) + source.encode() + struct.pack("<I", rows)
     for name, values in sorted(columns.items(), key=lambda item: COLUMNS[item[0]][0]):
         number, code = COLUMNS[name]
+        flags = 4 if name in restarted else 0
         out += struct.pack("<B", number)
         if None in values:
             bits = [
@@ -88,9 +91,9 @@ def events(
                 )
                 for start in range(0, rows, 8)
             ]
-            out += b"\2" + bytes(bits)
+            out += bytes([2 | flags, *bits])
         else:
-            out += b"\1"
+            out += bytes([1 | flags])
         out += struct.pack(f"<{rows}{code}", *(value or 0 for value in values))
         if number >= FIRST_NAMED:
             out += _names((names or {}).get(name, ()))

@@ -50,7 +50,9 @@ QUESTIONS = (
     ["heatmap"],
 )
 SECONDS = 120.0
-"""How long all questions of a changed recording may take."""
+"""CPU time that all questions of a changed recording may take. A busy machine does not count."""
+WAIT = 1800.0
+"""How long they may wait."""
 TOLD = (
     "damaged",
     "missing",
@@ -233,19 +235,22 @@ def _difference(before: str, after: str) -> str:
 
 
 @contextlib.contextmanager
-def _bounded(seconds: float) -> Iterator[None]:
-    """TimeoutError in what takes longer."""
+def _bounded() -> Iterator[None]:
+    """TimeoutError in what computes or waits for too long."""
+    limits = (
+        (signal.ITIMER_PROF, signal.SIGPROF, SECONDS, "of CPU time"),
+        (signal.ITIMER_REAL, signal.SIGALRM, WAIT, "of waiting"),
+    )
+    with contextlib.ExitStack() as stack:
+        for timer, number, seconds, kind in limits:
 
-    def end(*_: object) -> None:
-        raise TimeoutError(f"longer than {seconds} s")
+            def end(*_: object, text: str = f"longer than {seconds:g} s {kind}") -> None:
+                raise TimeoutError(text)
 
-    before = signal.signal(signal.SIGALRM, end)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
+            stack.callback(signal.signal, number, signal.signal(number, end))
+            stack.callback(signal.setitimer, timer, 0)
+            signal.setitimer(timer, seconds)
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _repair(recording: Path) -> list[str]:
@@ -282,7 +287,7 @@ def run_sets(
             mutation.apply(place)
         words: list[str] = []
         try:
-            with _bounded(SECONDS):
+            with _bounded():
                 kind, words = outcome(before, answers(place))
                 if repair:
                     words += _repair(place)

@@ -162,6 +162,8 @@ def events_of(probe: Probe, source: str = "block") -> Events:
             np.array(_core.trace_ops(), dtype=object)[np.frombuffer(frame["op"], "u1")]
         )
         for name in _NAMES:
+            if frame[f"{name}_restarted"]:
+                names[name] = []
             names[name].extend(frame[f"{name}_names"])
             known = np.array([*names[name], None], dtype=object)
             ids = np.frombuffer(frame[name], "<u4").astype(np.int64)

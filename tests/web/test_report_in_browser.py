@@ -313,6 +313,83 @@ def test_without_scripts_the_summary_can_be_read(browser: Any, report: Path) -> 
     context.close()
 
 
+def test_a_cell_of_the_cover_shows_its_numbers_and_opens(visit: Any) -> None:
+    page = visit()
+    cell = page.locator(".matrix td[data-i='0']")
+    cell.hover()
+    tip = page.locator(".tip")
+    expect(tip).to_contain_text("change")
+    expect(tip).to_contain_text("q < 0.001; n = 6")
+    expect(tip.locator("svg.curves g path").first).to_be_attached()
+    cell.click()
+    panel = page.locator("dialog.panel[open]")
+    expect(panel.locator("h2")).to_contain_text("numjobs 1")
+    expect(panel.locator("tbody tr").first).to_contain_text("write.iops")
+    expect(page).to_have_url(re.compile("cell=0"))
+    panel.get_by_role("button", name=re.compile("Show 2 series")).first.click()
+    panel.locator(".drawing svg").first.wait_for()
+    panel.locator(".evidence button").first.click()
+    expect(page.locator("dialog.panel[open] h2")).to_contain_text("Run 00")
+    page.keyboard.press("Escape")
+    expect(panel.locator("h2")).to_contain_text("numjobs 1")
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("cell="))
+
+
+def test_arrow_keys_walk_a_matrix(visit: Any) -> None:
+    page = visit()
+    page.locator(".matrix td[tabindex='0']").first.focus()
+    expect(page.locator(".tip")).to_contain_text("numjobs 1,")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".matrix td:focus")).to_have_attribute("tabindex", "0")
+    expect(page.locator(".tip")).to_contain_text("numjobs 4,")
+    page.keyboard.press("ArrowRight")
+    place = page.locator(".matrix td:focus").get_attribute("data-i")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"cell={place}"))
+    page.keyboard.press("Escape")
+    expect(page.locator(f".matrix td[data-i='{place}']")).to_be_focused()
+
+
+def test_the_cover_can_be_read_without_scripts(browser: Any, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    matrix = page.locator(".matrix").first
+    expect(matrix.locator("tbody tr")).to_have_count(3)
+    expect(matrix.locator("td[data-i]").first).to_have_text(re.compile(r"^!?[+−]\d"))
+    expect(page.get_by_text("cells changed significantly").first).to_be_visible()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_is_found_by_axe(
+    browser: Any, report: Path, root: Path, scheme: str
+) -> None:
+    axe = root / "web" / "node_modules" / "axe-core" / "axe.min.js"
+    if not axe.exists():
+        pytest.skip("axe-core is not installed (scripts/with-node npm --prefix web ci)")
+    context = browser.new_context(bypass_csp=True, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    page.locator(".chart svg").first.wait_for()
+    page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
+    page.evaluate(axe.read_text(encoding="utf-8"))
+    for cell in (None, "0"):
+        if cell is not None:
+            page.evaluate(f"location.hash = '#cell={cell}'")
+            page.locator("dialog.panel[open] .evidence").wait_for()
+        violations = page.evaluate("async () => (await axe.run()).violations")
+        serious = [
+            (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
+            for each in violations
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+    context.close()
+
+
 def test_links_to_parts_of_the_page_keep_the_address(visit: Any) -> None:
     page = visit("#metric=write.lat.mean")
     page.locator("nav a", has_text="Method").click()

@@ -121,7 +121,7 @@ def test_numbers_are_those_of_the_command_line(open_page: Any, home: Path, tmp_p
         button = frame(page, statistic).get_by_role("button", name="CSV")
         file = saved_file(page, button.click, tmp_path)
         assert file.suffix == ".csv"
-        words = ["query", str(home / "rec"), statistic, "--format", "csv", "--interval", "1s"]
+        words = ["query", str(home / "rec"), statistic, "--format", "csv", "--interval", "200ms"]
         said = subprocess.run(
             [sys.executable, "-m", "iolab.cli", *words], check=True, capture_output=True, timeout=60
         ).stdout

@@ -3,7 +3,8 @@ import { h, render } from "preact";
 import type { Payload } from "./generated/report";
 import { embedded } from "./lib/decode";
 import { followTheme } from "./lib/theme";
-import { followAddress, followAnchors, report } from "./report/state";
+import { keepCover } from "./report/cover";
+import { followAddress, followAnchors, report, unfold, unfoldPrinted } from "./report/state";
 import "./report.css";
 import "./heatmap.css";
 import { enter } from "./lib/entry";
@@ -14,11 +15,16 @@ async function start(home: HTMLElement): Promise<void> {
 	report.value = await embedded<Payload>("iolab-report");
 	followAddress();
 	followAnchors();
+	keepCover();
+	unfoldPrinted();
 	home.replaceChildren();
 	render(h(App, {}), home);
 	// An address that names a part of the page could not be followed before the part was there.
 	const anchor = location.hash.slice(1);
-	if (anchor && !anchor.includes("=")) document.getElementById(anchor)?.scrollIntoView();
+	const target = anchor && !anchor.includes("=") ? document.getElementById(anchor) : null;
+	if (!target) return;
+	unfold(target);
+	target.scrollIntoView();
 }
 
 enter(start);

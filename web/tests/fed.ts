@@ -15,6 +15,7 @@ export const served = {
 	first_ns: START,
 	last_ns: START + 600 * SECOND,
 	events: { block: 5 },
+	events_from_ns: null,
 	samples: {},
 	problem: "",
 };

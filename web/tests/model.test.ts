@@ -69,15 +69,15 @@ describe("datasets", () => {
 
 describe("the address", () => {
 	it("keeps a place and gives it back", () => {
-		const place = { metric: "write.clat.p99.9", run: "0001-aa", filter: "disks:8 a&b=c#d" };
+		const place = { metric: "write.clat.p99.9", run: "0001-aa", filter: "disks:8 a&b=c#d", cell: "12" };
 		expect(parsePlace(formatPlace(place))).toEqual(place);
-		expect(formatPlace({ metric: "", run: "", filter: "" })).toBe("");
+		expect(formatPlace({ metric: "", run: "", filter: "", cell: "" })).toBe("");
 	});
 
 	it("tells an anchor from a place", () => {
 		expect(parsePlace("#runs")).toBeNull();
-		expect(parsePlace("")).toEqual({ metric: "", run: "", filter: "" });
-		expect(parsePlace("#metric=x&unknown=1")).toEqual({ metric: "x", run: "", filter: "" });
+		expect(parsePlace("")).toEqual({ metric: "", run: "", filter: "", cell: "" });
+		expect(parsePlace("#metric=x&unknown=1")).toEqual({ metric: "x", run: "", filter: "", cell: "" });
 	});
 });
 

@@ -34,6 +34,7 @@ const served = (name: string, live: boolean) => ({
 	first_ns: START,
 	last_ns: START + SECOND,
 	events: {},
+	events_from_ns: null,
 	samples: {},
 	problem: "",
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { intervalOf, snapped } from "../src/api/columns";
+import { FEW, intervalOf, MANY, snapped } from "../src/api/columns";
 import { SECOND } from "../src/api/worksheet";
 import {
 	around,
@@ -45,6 +45,36 @@ describe("columns", () => {
 			);
 		expect(intervalOf({ from: 0, until: 6e8 })).toBe(1e6);
 		expect(intervalOf({ from: 0, until: 1 })).toBe(1);
+	});
+	it("are at most 3 pixels wide where there are enough I/Os, and never longer than without", () => {
+		fc.assert(
+			fc.property(
+				fc.integer({ min: 1, max: 40 * 86_400 }),
+				fc.integer({ min: 200, max: 3400 }),
+				fc.double({ min: 0.001, max: 1e6, noNaN: true }),
+				(seconds, pixels, perSecond) => {
+					const span = { from: START, until: START + seconds * SECOND };
+					const interval = intervalOf(span, { pixels, perSecond, enough: FEW });
+					const columns = (seconds * SECOND) / interval;
+					expect(interval).toBeLessThanOrEqual(intervalOf(span));
+					expect(columns).toBeLessThanOrEqual(4000);
+					if (interval < intervalOf(span)) {
+						expect((perSecond * interval) / SECOND > FEW / 3 || pixels / columns > 1).toBe(true);
+						if ((perSecond * interval) / (2.5 * SECOND) >= FEW) expect(pixels / columns).toBeLessThanOrEqual(3.001);
+					}
+				},
+			),
+		);
+		const minutes = { from: START, until: START + 154 * SECOND };
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 4800, enough: FEW })).toBe(2e8);
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 50, enough: FEW })).toBe(5e8);
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 2, enough: FEW })).toBe(SECOND);
+	});
+	it("of percentiles hold many I/Os", () => {
+		const minutes = { from: START, until: START + 154 * SECOND };
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 4800, enough: MANY })).toBe(5e8);
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 600, enough: MANY })).toBe(2 * SECOND);
+		expect(intervalOf(minutes, { pixels: 990, perSecond: 1, enough: MANY })).toBe(5 * SECOND);
 	});
 	it("hold the whole span", () => {
 		fc.assert(

@@ -23,6 +23,7 @@ import { place, resize, shift } from "../src/worksheet/arrangement";
 import { choicesOf, search, suggestions } from "../src/worksheet/choices";
 import { readGraph, readWorksheet, unselected } from "../src/worksheet/document-reader";
 import { dragged } from "../src/worksheet/pages/overview";
+import { pathOf } from "../src/worksheet/pages/strip-chart";
 import { compare, move, moveCompared } from "../src/worksheet/time-navigation";
 import { formatPlace, parsePlace, parseSelected } from "../src/worksheet/worksheet-url";
 
@@ -189,6 +190,18 @@ describe("a drag over the strip", () => {
 		expect(dragged({ from: 0, until: 990 }, all, 300, 600)).toEqual({ from: 300, until: 600 });
 		expect(dragged({ from: -50, until: 1200 }, all, 300, 2000)).toEqual({ from: 300, until: 1000 });
 		expect(dragged(all, all, 300, 301)).toBeNull();
+	});
+});
+
+describe("the strip of the whole recording", () => {
+	it("is as high as its largest column, and blank where nothing was recorded", () => {
+		const answer = { t0_ns: 1000, interval_ns: 100, values: [10, null, 20, 0] };
+		expect(pathOf(answer, 1000, 1400)).toBe(
+			"M0.0 100V52.5H250.0V100ZM500.0 100V5.0H750.0V100ZM750.0 100V100.0H1000.0V100Z",
+		);
+		expect(pathOf(answer, 1050, 1250)).toContain("M0.0 100V52.5H250.0");
+		expect(pathOf({ ...answer, values: [0, null] }, 1000, 1400)).toBe("");
+		expect(pathOf({ ...answer, values: [] }, 1000, 1400)).toBe("");
 	});
 });
 

@@ -130,6 +130,11 @@ impl Table {
         self.beyond
     }
 
+    /// Those times since the last call.
+    pub fn take_beyond(&mut self) -> u64 {
+        std::mem::take(&mut self.beyond)
+    }
+
     /// Take over another table; gives this table's number for each of its numbers.
     pub fn absorb(&mut self, other: &Table) -> Vec<u32> {
         let merged = other.names.iter().map(|name| self.intern(name)).collect();

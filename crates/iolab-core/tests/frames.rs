@@ -147,7 +147,7 @@ fn what_does_not_fit_is_refused_in_words() {
 fn heads_that_are_wrong_are_refused_at_once() {
     let good = frame(Kind::Tick, b"{}");
     for (at, byte, words) in
-        [(0, b'x', "no frame begins"), (4, 2, "version 2"), (5, 9, "unknown kind"), (6, 1, "unknown kind")]
+        [(0, b'x', "no frame begins"), (4, 9, "version 9"), (5, 9, "unknown kind"), (6, 1, "unknown kind")]
     {
         let mut bad = good.clone();
         bad[at] = byte;
@@ -161,6 +161,56 @@ fn heads_that_are_wrong_are_refused_at_once() {
     let mut reader = Reader::default();
     assert!(reader.feed(&torn).unwrap_err().0.contains("CRC"));
     assert!(reader.feed(&good).unwrap_err().0.contains("ended before"), "nothing after damage is trusted");
+}
+
+#[test]
+fn names_of_a_column_can_begin_again() {
+    let (mut rows, mut reader, mut names) = (Rows::default(), Reader::default(), Vec::new());
+    let mut send = |rows: &mut Rows, files: &[&str]| {
+        for file in files {
+            let mut row = Row::at(5, Op::Read);
+            row.keys[Key::Device as usize] = Some(rows.intern(Key::Device, b"sda"));
+            row.keys[Key::File as usize] = Some(rows.intern(Key::File, file.as_bytes()));
+            rows.push(&row);
+        }
+        let frames = reader.feed(&frame(Kind::Events, &rows.payload("syscall"))).unwrap();
+        let [Frame::Events(events)] = &frames[..] else { panic!("{frames:?}") };
+        let (device, file) = (&events.columns[9], &events.columns[11]);
+        if file.restarted {
+            names.clear();
+        }
+        names.extend(file.names.clone());
+        let ids = file.values.chunks_exact(4).map(|id| u32::from_le_bytes(id.try_into().unwrap()));
+        let read: Vec<String> = ids.map(|id| names[id as usize].clone()).collect();
+        assert_eq!(read, files);
+        (file.restarted, file.names.len(), device.names.len())
+    };
+    assert_eq!(send(&mut rows, &["a", "b", "a"]), (false, 2, 1));
+    rows.restart(Key::File);
+    assert_eq!(rows.names(Key::File), 0);
+    assert_eq!(send(&mut rows, &["b", "c"]), (true, 2, 0), "the device keeps its number");
+    assert_eq!(send(&mut rows, &["c", "d"]), (false, 1, 0));
+}
+
+#[test]
+fn after_a_restart_old_numbers_stand_for_no_name() {
+    let (mut rows, mut reader) = (Rows::default(), Reader::default());
+    let mut row = Row::at(5, Op::Read);
+    rows.intern(Key::File, b"a");
+    let old = rows.intern(Key::File, b"b");
+    reader.feed(&frame(Kind::Events, &rows.payload("syscall"))).unwrap();
+    rows.restart(Key::File);
+    rows.intern(Key::File, b"c");
+    row.keys[Key::File as usize] = Some(old);
+    rows.push(&row);
+    let refused = reader.feed(&frame(Kind::Events, &rows.payload("syscall"))).unwrap_err();
+    assert!(refused.0.contains("stands for no name"), "{}", refused.0);
+}
+
+#[test]
+fn a_column_without_names_can_not_begin_again() {
+    let time = [&[1, b'x', 1, 0, 0, 0, 0, 5][..], &[0; 8]].concat();
+    assert!(refused(Kind::Events, &time).contains("which rows have time_ns"));
 }
 
 proptest! {

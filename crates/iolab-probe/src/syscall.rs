@@ -20,6 +20,8 @@ use std::collections::HashMap;
 
 /// What this layer cannot see: said on every page that shows it.
 const UNSEEN: &str = "I/O by io_uring, libaio, mmap, nfsd and 32-bit programs makes no such calls and is not in here";
+/// Names of files that are kept at once; with more, they are sent anew as they are used.
+const FILES: usize = 1 << 15;
 
 /// Calls on files.
 pub struct SyscallSource {
@@ -70,6 +72,10 @@ impl SyscallSource {
     }
 
     fn work(&mut self, rows: &mut Rows) {
+        // numbers of files are kept nowhere else
+        if rows.is_empty() && rows.names(Key::File) > FILES {
+            rows.restart(Key::File);
+        }
         if let Some(watch) = &self.watch {
             watch.take().into_iter().for_each(|notice| self.tracker.notice(notice));
             self.files.set_all_watched(watch.is_complete());

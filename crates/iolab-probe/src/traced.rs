@@ -166,6 +166,11 @@ impl Traced {
         if !self.rows.is_empty() {
             output.columns(Kind::Events, &self.rows.payload(self.source.name()));
         }
+        let beyond = self.rows.take_beyond();
+        if beyond > 0 {
+            let words = "I/Os with a name beyond those that are kept at once: it is (other)";
+            self.loss(output, "unknown-name", span_ns, beyond, words);
+        }
         for (kind, count, words) in self.source.losses().lost {
             self.loss(output, kind, span_ns, count, words);
         }

@@ -58,6 +58,7 @@ fn of_events<'py>(py: Python<'py>, events: &Events) -> PyResult<Bound<'py, PyDic
         }
         if column.named {
             out.set_item(format!("{}_names", column.name), &read.names)?;
+            out.set_item(format!("{}_restarted", column.name), read.restarted)?;
         }
     }
     let buckets: Vec<u8> = events.latency_bucket.iter().flat_map(|bucket| bucket.to_le_bytes()).collect();

@@ -69,7 +69,7 @@ def before_after(comparison: Comparison) -> Chart:
         if len(others) == 1
         else f"{comparison.baseline} → variant"
     )
-    title = f"{words.capital(metric.title)}{unit}: {against if others else comparison.baseline}"
+    title = f"{words.capital(comparison.title)}{unit}: {against if others else comparison.baseline}"
     marks = [*words.fixed(comparison), *_marks(comparison, others)]
     extent = most if most > 0 else 1.0
     colour = alt.Color(

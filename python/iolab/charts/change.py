@@ -60,7 +60,7 @@ def change(comparison: Comparison) -> Chart:
         if len(others) == 1
         else f"against {comparison.baseline}"
     )
-    title = f"{words.capital(metric.title)}: change, {who}"
+    title = f"{words.capital(comparison.title)}: change, {who}"
     marks = [*words.fixed(comparison), *_marks(comparison, changes), *y.notes]
     vertical = y.encode_y(division.height)
     lines = layers(x.encode(division.width), vertical, names, drawn, ordinal=x.kind == "ordinal")

@@ -61,7 +61,7 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
         if factor is None
         else list(dict.fromkeys(place.group for place in places))
     )
-    title = words.capital(metric.title) + (
+    title = words.capital(comparison.title) + (
         f", over {', '.join(comparison.rows)}" if comparison.rows else ""
     )
     marks = [*words.fixed(comparison), *_marks(comparison), *y.notes]

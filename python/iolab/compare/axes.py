@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import UsageError
+from ..metrics import Metric
 from ..results.evidence.model import Run
 from ..units import parse_fio_size
+from ..verdict import Level
 from .achieved import AchievedLevel
-from .model import Key
+from .model import WITHOUT_METRIC, Key, Warning
 
 Where = Mapping[str, Sequence[str]]
 """Factor (or `variant`, `host`, `block`) to the levels to keep, as typed."""
@@ -20,6 +22,9 @@ Where = Mapping[str, Sequence[str]]
 LOADS = ("numjobs", "iodepth", "threads", "jobs", "rate_iops", "procs")
 """Factors that are a load: the first choice for rows, and the x axis of charts."""
 
+
+MOST_LEVELS = 4
+"""Levels without a metric that are listed."""
 
 BLOCK_SIZES = {"bs", "blocksize", "block_size", "recordsize"}
 """Rates at different block sizes are different quantities: tables of their own, and no mean over
@@ -167,6 +172,30 @@ def _text_order(appearance: dict[object, float], foreign: bool) -> dict[object, 
         if foreign
         else appearance | {text: float(rank) for rank, text in enumerate(_natural(texts))}
     )
+
+
+def with_metric(runs: Sequence[Run], metric: Metric, axes: Axes) -> tuple[list[Run], list[Warning]]:
+    """The runs at levels of each axis at which some run has the metric, and what was left out: reads
+    of a sweep over operations have nothing at the levels that only write. A level of which all runs
+    are INVALID stays: nothing is known of it."""
+    selected, warnings = list(runs), []
+    for names in (axes.tables, axes.cols, axes.rows):
+        by_level: dict[Key, list[Run]] = {}
+        for run in selected:
+            by_level.setdefault(key_of(run, names), []).append(run)
+        empty = [
+            key
+            for key, at_level in by_level.items()
+            if all(run.value(metric.name) is None for run in at_level)
+            and any(run.verdict.level is not Level.INVALID for run in at_level)
+        ]
+        if empty:
+            listed = "; ".join(axis_text(names, key) for key in empty[:MOST_LEVELS])
+            more = f" and {len(empty) - MOST_LEVELS} more" if len(empty) > MOST_LEVELS else ""
+            text = f"no run has {metric.name} at {listed}{more}: left out"
+            warnings.append(Warning(WITHOUT_METRIC, text))
+            selected = [run for run in selected if key_of(run, names) not in empty]
+    return selected, warnings
 
 
 def key_of(run: Run, names: Sequence[str]) -> Key:

@@ -18,7 +18,7 @@ from ..stats.sessions import session_interval
 from ..units import BASE, unit
 from . import planning
 from .achieved import with_achieved
-from .axes import Grid, Where, choose, levels, select
+from .axes import Grid, Where, choose, levels, select, with_metric
 from .cells import Pairing, collect, estimate, pair, scale_of
 from .changes import change_of
 from .model import AGAIN, Cell, Change, Comparison, Key, Warning
@@ -77,6 +77,7 @@ def compare(
     differences = differences_of(selected) if has_several else ()
     unmatched = unmatched_of(selected) if has_several else ()
     axes = choose(selected, rows, cols, tables, ignore)
+    selected, without_metric = with_metric(selected, metric, axes)
     arms = collect(selected, metric, axes)
     others = [variant for variant in variants if variant != base]
     grid = Grid(
@@ -123,6 +124,7 @@ def compare(
         fixed=axes.fixed,
         warnings=(
             *warnings_of(selected, metric, axes, base, others, pairings, changes, differences),
+            *without_metric,
             *notes,
         ),
         footnotes=footnotes,

@@ -25,6 +25,12 @@ NOT_ALTERNATING = "not-alternating"
 """Reason of a change without a test: all sessions of one arm were before those of the other, so that
 the change contains any trend over that time."""
 
+SYNCS_APART = "syncs-apart"
+"""Code of the warning that a latency of writes leaves out the time in fsync and fdatasync."""
+
+WITHOUT_METRIC = "without-metric"
+"""Code of the warning that levels at which no run has the metric are left out."""
+
 Key = tuple[object, ...]
 """Levels of the factors of one axis, in the order of the axis's names."""
 
@@ -211,6 +217,12 @@ class Comparison:
 
     def _repr_markdown_(self) -> str:
         return str(load("renderer", "markdown")().render(self))
+
+    @property
+    def title(self) -> str:
+        """The metric's title; a latency of writes that leaves out their syncs says so."""
+        is_without_syncs = any(warning.code == SYNCS_APART for warning in self.warnings)
+        return f"{self.metric.title} (without syncs)" if is_without_syncs else self.metric.title
 
     @property
     def again(self) -> tuple[int, int]:

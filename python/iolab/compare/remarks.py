@@ -13,7 +13,7 @@ from ..results.evidence.model import Run
 from ..verdict import Level
 from .axes import Axes, level_text
 from .cells import ArmCell, Pairing
-from .model import CONFOUNDED, NOT_ALTERNATING, Change, Difference, Key, Warning
+from .model import CONFOUNDED, NOT_ALTERNATING, SYNCS_APART, Change, Difference, Key, Warning
 
 Place = tuple[Key, Key, Key]
 
@@ -99,7 +99,7 @@ def warnings_of(
     ):
         found.append(
             Warning(
-                "syncs-apart",
+                SYNCS_APART,
                 "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
                 "which sync.lat.mean has",
             )

@@ -37,7 +37,7 @@ from .base.loss_log import Noted, damage, is_time
 from .base.metadata import Facts, read_facts
 from .ledger import Numbered
 from .read.damage import Damage, Ledgers, damaged_lists, is_written, read_ledgers, told_by_lock
-from .segments.segment_list import find_lost_files, is_list_whole
+from .segments.segment_list import find_lost_files, find_unlisted_maps, is_list_whole
 from .segments.segments import (
     MAP_NAMES,
     SealedFile,
@@ -250,11 +250,16 @@ class Catalogue:
     def _unlisted_losses(self) -> Mapping[int, Mapping[Kind, Mapping[str, Any]]]:
         """Sealed files that are missing, where the list of segments is damaged and has no line of
         them, by number and kind, with what is known of their content."""
-        through = self.facts.dropped_through
-        segments = self.ledgers[SEGMENTS]
-        if is_list_whole(self.path, segments, self.lock, through, is_signed=self.facts.is_signed):
+        if self._is_list_whole:
             return {}
-        return find_lost_files(self.path, through)
+        return find_lost_files(self.path, self.facts.dropped_through)
+
+    @cached_property
+    def _is_list_whole(self) -> bool:
+        segments, through = self.ledgers[SEGMENTS], self.facts.dropped_through
+        return is_list_whole(
+            self.path, segments, self.lock, through, is_signed=self.facts.is_signed
+        )
 
     @cached_property
     def _missing(self) -> Mapping[Kind, list[tuple[int, Path, Mapping[str, Any]]]]:
@@ -289,6 +294,8 @@ class Catalogue:
 
     @cached_property
     def _lost_maps(self) -> list[LostFile]:
+        """Default maps of deleted segments that are damaged or missing, or that a damaged list of
+        segments does not have: no answer uses these."""
         until = (self.facts.dropped or {}).get("maps_until_ns") or -(2**62)
         found: list[LostFile] = []
         for number, line in self.segments.lines.items():
@@ -302,11 +309,16 @@ class Catalogue:
             ):
                 parts = maps_of_line(self.path, line, number)
                 found += [(number, path, words, line) for path, words in _wrong_sizes(parts)]
+        if not self._is_list_whole:
+            found += [
+                (number, path, "no line lists it", facts)
+                for number, path, facts in find_unlisted_maps(self.path, self.facts.dropped_through)
+            ]
         if not found:
             return []
         # retention may have deleted them since
         until = (read_facts(self.path).dropped or {}).get("maps_until_ns") or -(2**62)
-        return [lost for lost in found if lost[3]["last_ns"] > until]
+        return [lost for lost in found if lost[3]["last_ns"] is None or lost[3]["last_ns"] > until]
 
     def damaged_maps(self) -> list[tuple[Path, str]]:
         """Default maps that are damaged or missing, with what is wrong. Where the events of such a

@@ -16,7 +16,8 @@ from ..compare.model import Comparison
 from ..compare.published import Published
 from ..errors import UsageError
 from ..results.evidence.completeness import unreadable_runs
-from ..results.evidence.model import Run
+from ..results.evidence.model import Run, Series
+from ..results.gates.stall import stalls
 from ..verdict import Level
 from .model.datasets import Datasets
 from .model.metric_selection import chosen_metrics
@@ -24,6 +25,7 @@ from .model.payload import Details, LevelCount, Payload, Section, VariantInfo
 from .model.source import Progress, Shown, Source
 from .model.variant_selection import select
 from .sections import environment
+from .sections.cover import cover, cover_cautions
 from .sections.metric_sections import metric_section
 from .sections.published_comparison import beside_sections
 from .sections.runs import Texts, reason_groups, run_detail, run_table
@@ -33,6 +35,7 @@ from .sections.target import target_part
 from .sections.views import view_sections
 from .sections.windows_and_steps import step_sections, window_sections
 from .words import summary
+from .words.credibility import trust
 from .words.method import METHOD
 
 MOST_COLUMNS = 6
@@ -97,6 +100,17 @@ def assemble(
     ]
     begin("describing the runs")
     manifest = results.manifest
+    missing = [
+        *([] if selection is None else selection.words()),
+        *([] if results.standing is None else results.standing.words()),
+        *unreadable_runs(runs),
+    ]
+    spoken = told(comparisons)
+    compared = [item for item in spoken if any(cell.change for cell in item.cells)] or spoken
+    sessions = sessions_part(runs, comparisons)
+    cautions = cover_cautions(
+        runs, [] if sessions is None else sessions.sentences, trust(compared, runs, missing)
+    )
     payload = Payload(
         generator=f"iolab {__version__}",
         title=manifest.name,
@@ -108,16 +122,9 @@ def assemble(
             for variant in _variants(results, comparisons)
             if selection is None or variant.name in selection.variants
         ],
-        sessions=sessions_part(runs, comparisons),
-        summary=summary.summarise(
-            told(comparisons),
-            runs,
-            [
-                *([] if selection is None else selection.words()),
-                *([] if results.standing is None else results.standing.words()),
-                *unreadable_runs(runs),
-            ],
-        ),
+        cover=cover(spoken, runs, cautions),
+        sessions=sessions,
+        summary=summary.summarise(spoken, runs, missing),
         levels=level_counts(runs),
         reasons=reason_groups(runs),
         sections=sections,
@@ -217,7 +224,11 @@ def _details(results: Source, base: Path | None) -> Details:
     """Observations and series of every run; single devices' series leave where the file would grow
     too large."""
     texts, bases = Texts(), TimeBases()
-    drawn = [strips(results.series(run.id), bases) for run in results.runs]
+    drawn, spans = [], []
+    for run in results.runs:
+        series = results.series(run.id)
+        drawn.append(strips(series, bases))
+        spans.append(stall_spans(run, series))
     left_out = ""
     if (
         sum(len(line.values) for found in drawn for strip in found for line in strip.lines)
@@ -226,14 +237,18 @@ def _details(results: Source, base: Path | None) -> Details:
         drawn = [without_devices(found) for found in drawn]
         left_out = "Series of single devices are left out, they would make this file too large; the evidence has them."
     found = [
-        run_detail(run, texts, of_run, stall_spans(run), results=results.path, base=base)
-        for run, of_run in zip(results.runs, drawn, strict=True)
+        run_detail(run, texts, of_run, of_stalls, results=results.path, base=base)
+        for run, of_run, of_stalls in zip(results.runs, drawn, spans, strict=True)
     ]
     return Details(texts=texts.texts, times=bases.times, runs=found, left_out=left_out)
 
 
-def stall_spans(run: Run) -> list[tuple[float, float]]:
-    """Seconds [from, to] of the longest stall, where the gate named one."""
+def stall_spans(run: Run, series: Sequence[Series]) -> list[tuple[float, float]]:
+    """Seconds [from, to] of each stall of a run; of the longest alone where its series is missing."""
+    by_name = {line.name: line for line in series}
+    moved = by_name.get("device.bw", by_name.get("load.bw"))
+    if moved is not None and any(moved.values > 0):
+        return [(start, start + length) for start, length in stalls(moved)]
     spans = []
     for reason in run.verdict.reasons:
         start, length = reason.data.get("start_seconds"), reason.data.get("longest_seconds")

@@ -24,6 +24,7 @@ from iolab.stats.power import blocks_needed, detectable
 from iolab.verdict import Level, Reason, Verdict
 from support.golden import Golden
 from support.narrow import present
+from support.report_data import run as hand_made
 from support.runs import run, study
 
 
@@ -464,4 +465,28 @@ def test_what_holds_for_one_metric_of_a_matrix_bears_its_name() -> None:
             "note: 4 blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)"
         )
         == 1
+    )
+
+
+def test_levels_without_the_metric_are_left_out_and_named() -> None:
+    runs = [
+        hand_made(number, variant, {"rw": rw, "iodepth": depth}, values)
+        for number, (depth, rw, variant) in enumerate(
+            (depth, rw, variant)
+            for depth in (1, 4)
+            for rw in ("read", "write")
+            for variant in ("a", "b")
+        )
+        for values in ({f"{rw}.iops": 100.0 + number},)
+    ]
+    comparison = compare(runs, "read.iops")
+    assert [cell.col for cell in comparison.cells] == [("read",)] * 4
+    assert comparison.col_levels == (("read",),)
+    warnings = {warning.code: warning.text for warning in comparison.warnings}
+    assert warnings["without-metric"] == "no run has read.iops at rw=write: left out"
+    assert not comparison.footnotes
+    assert all(
+        cell.change is not None and cell.change.dropped == 0
+        for cell in comparison.cells
+        if cell.variant == "b"
     )

@@ -167,6 +167,23 @@ def test_columns_at_the_borders_of_a_loss_are_right_or_lost(name: str, tmp_path:
     assert (counted["told"], wrong) == (1, [])
 
 
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_damaged_line_of_deleted_events_is_a_loss_of_their_time(
+    line: int, tmp_path: Path
+) -> None:
+    """Retention deleted the events of the first two segments; their default maps remain."""
+    whole = written(tmp_path)
+    start = sum(map(len, (whole / SEGMENTS).read_bytes().splitlines(keepends=True)[:line]))
+    sets = [[Mutation(SEGMENTS, "flip", start + 350)]]
+    counted, wrong = run_sets(tmp_path, sets, repair=True)
+    assert (wrong, counted["told"]) == ([], 1)
+    recording = Recording(shutil.copytree(whole, tmp_path / "copy"))
+    sets[0][0].apply(recording.path)
+    [loss] = recording.unreadable("events")
+    assert (loss["until_ns"] - loss["from_ns"]) / SECOND == pytest.approx(20, abs=0.2)
+    assert loss["count"] == 800
+
+
 @pytest.mark.slow
 def test_a_sample_of_damage_changes_no_answer_silently(tmp_path: Path) -> None:
     original = written(tmp_path)

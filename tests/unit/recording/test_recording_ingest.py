@@ -24,6 +24,7 @@ from iolab.recording.segments.columns import NameTables, events_of, samples_of
 from iolab.recording.write import ingest as ingesting
 from iolab.recording.write.ingest import ingest, ingest_into, ingest_run
 from iolab.recording.write.writer import RecordingWriter
+from support import frames
 
 HEAD = "time:us,latency:us,offset:bytes,size:bytes,op,device,process,file,job\n"
 
@@ -373,6 +374,32 @@ def test_names_of_a_stream_go_on_over_its_batches() -> None:
     ):
         with pytest.raises(ValueError, match=r"stands for no name|a column has"):
             events_of({**raw([0, 0], [], [1, 1]), **spoiled}, names, "block")
+
+
+def test_a_frame_restarts_the_names_of_a_column() -> None:
+    reader, tables = _core.FrameReader(), NameTables()
+
+    def files(ids: list[int], new: list[str], *restarted: str) -> list[dict[str, str]]:
+        columns = {"time_ns": [1, 2], "op": [0, 0], "device": [0, 0], "file": ids}
+        devices = ["sda"] if not tables._names else []
+        [frame] = reader.feed(
+            frames.events("syscall", columns, {"device": devices, "file": new}, restarted)
+        )
+        table = events_of(frame, tables, "syscall").select(["device", "file"])
+        rows: list[dict[str, str]] = table.to_pylist()
+        return rows
+
+    assert files([0, 1], ["a", "b"]) == [
+        {"device": "sda", "file": "a"},
+        {"device": "sda", "file": "b"},
+    ]
+    assert files([1, 0], ["c", "b"], "file") == [
+        {"device": "sda", "file": "b"},
+        {"device": "sda", "file": "c"},
+    ]
+    assert [row["file"] for row in files([2, 0], ["d"])] == ["d", "c"]
+    with pytest.raises(ValueError, match="stands for no name"):
+        files([1, 0], ["e"], "file")
 
 
 def test_samples_of_a_frame() -> None:

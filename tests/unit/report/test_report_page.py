@@ -19,13 +19,13 @@ import pytest
 
 from iolab.compare.model import Comparison
 from iolab.errors import IolabError
-from iolab.report.assemble import assemble, told
+from iolab.report.assemble import assemble, stall_spans, told
 from iolab.report.build import build_report
 from iolab.report.model.metric_selection import chosen_metrics
 from iolab.report.model.payload import Details, Payload
 from iolab.report.model.schema import SCHEMA_FILE, TYPES_FILE, write
 from iolab.report.page import html
-from iolab.results.evidence.model import Histogram, Run
+from iolab.results.evidence.model import Histogram, Run, Series
 from iolab.verdict import Level, Reason
 from support.report_data import HandMade, invalid, run, seconds, suspect, sweep
 
@@ -183,7 +183,8 @@ def test_a_page_holds_no_control_character_of_names(bundle: None) -> None:
     )
     assert all(line.isprintable() for line in page.split("\n"))
     for name in ("iolab-report", "iolab-details"):
-        texts = json.dumps(embedded(page, name), ensure_ascii=False, indent=1)
+        # a no-break space is the page's own, between a number and its unit
+        texts = json.dumps(embedded(page, name), ensure_ascii=False, indent=1).replace("\xa0", " ")
         assert all(line.isprintable() for line in texts.split("\n")), name
         assert "bl\\\\x1b[32mock\\\\x9b2J\\\\u202e" in texts
 
@@ -251,6 +252,16 @@ def test_evidence_is_linked_relative_to_the_report(tmp_path: Path, bundle: None)
     assert elsewhere.runs[0].links[0].href == "../results/runs/0001-00000000/fio.json"
     _, unknown = assemble(HandMade(runs, path=tmp_path / "results"), None)
     assert unknown.runs[0].links[0].href is None
+
+
+def test_every_stall_of_a_run_is_a_span() -> None:
+    time = np.arange(1.0, 31)
+    moved = np.full(30, 1e6)
+    moved[4:8] = moved[20:29] = 0
+    one = run(1, "a", {}, {"write.iops": 1.0}, reasons=[suspect()])
+    assert stall_spans(one, [Series("device.bw", "B/s", time, moved)]) == [(4.0, 8.0), (20.0, 29.0)]
+    assert stall_spans(one, [Series("load.bw", "B/s", time, moved)]) == [(4.0, 8.0), (20.0, 29.0)]
+    assert stall_spans(one, []) == [(20.0, 24.0)]
 
 
 def test_stalls_are_spans_and_environment_names_what_differs(bundle: None) -> None:

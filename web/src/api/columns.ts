@@ -11,8 +11,45 @@ const LONG = [1, 2, 5, 10, 15, MINUTE, 2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 *
 const MOST = 3600;
 const FINE = 600;
 
-/** The length of a column, in ns: a second from a minute's span on, a round longer or shorter one where that fits better. */
-export function intervalOf(span: Span): number {
+/** What a graph has room for: its plot in pixels, and the I/Os a second that fill it. `enough`: I/Os of a column, on average. */
+export interface Room {
+	pixels: number;
+	perSecond: number;
+	enough: number;
+}
+
+/** Pixels of a column at most. */
+const WIDEST = 3;
+/** Columns at least, where a column needs many I/Os. */
+const FEWEST = 30;
+
+/**
+ * The length of a column, in ns. Without `room`: a second from a minute's span on, a round longer or shorter one where that fits better.
+ * With it: so short that a column is at most 3 pixels wide, as far as there are enough I/Os, and never longer than without.
+ */
+export function intervalOf(span: Span, room: Room | null = null): number {
+	const usual = usualOf(span);
+	if (!room) return usual;
+	const length = span.until - span.from;
+	const seen = roundDown((WIDEST * length) / room.pixels);
+	const filled = roundUp((room.enough * SECOND) / room.perSecond);
+	const longest = room.enough > FEW ? Math.max(usual, roundDown(length / FEWEST)) : usual;
+	return Math.min(longest, Math.max(seen, filled));
+}
+
+/** I/Os of a column that are enough to count them, and to tell percentiles. */
+export const FEW = 20;
+export const MANY = 1000;
+
+const SHORT = Array.from({ length: 9 }, (_, decade) => [1, 2, 5].map((step) => step * 10 ** decade)).flat();
+const ROUND = [...SHORT, ...LONG];
+const roundDown = (length: number): number => ROUND.findLast((each) => each <= length) ?? 1;
+const roundUp = (length: number): number => ROUND.find((each) => each >= length) ?? 365 * DAY * SECOND;
+
+/** The shortest usual column of whole seconds that is not shorter, in ns. */
+export const usualInterval = (least: number): number => LONG.find((each) => each >= least) ?? 365 * DAY * SECOND;
+
+function usualOf(span: Span): number {
 	const length = span.until - span.from;
 	if (length >= MINUTE * SECOND) return LONG.find((each) => length <= MOST * each) ?? 365 * DAY * SECOND;
 	for (let decade = 1; ; decade *= 10)

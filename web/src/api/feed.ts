@@ -2,9 +2,10 @@
 import { effect, type Signal, untracked } from "@preact/signals";
 import { forgetAsked, type Held, heldOf, keepOnly, show, unreachable } from "./answer-cache";
 import { AGAIN, ask } from "./client";
-import { intervalOf, snapped } from "./columns";
+import { snapped } from "./columns";
 import { askedOf, drawnOf } from "./painters";
 import { type Drawable, question, Refusal, type Words } from "./question";
+import { columnLength } from "./resolution";
 import { following, streamedSeconds, TOP } from "./stream-params";
 import { type GraphSpec, sheet, spanOf } from "./worksheet";
 
@@ -26,7 +27,7 @@ export const waitsOf = (spec: GraphSpec): Signal<boolean> => heldOf(spec.id).wai
 /** What a graph asks for: the parameters of /query. */
 export function wordsOf(spec: GraphSpec): Words {
 	const span = spanOf(spec);
-	const interval = intervalOf(span);
+	const interval = columnLength(spec, span);
 	const { from, until } = snapped(span, interval);
 	const { source } = spec;
 	const statistic = askedOf(spec);
@@ -109,7 +110,7 @@ function tooSoon(spec: GraphSpec, held: Held): boolean {
 	return (
 		held.answer.peek() !== null &&
 		held.asked.startsWith("query") &&
-		Date.now() - held.at < Math.max(intervalOf(span), (span.until - span.from) / PIXELS) / 1e6
+		Date.now() - held.at < Math.max(columnLength(spec, span), (span.until - span.from) / PIXELS) / 1e6
 	);
 }
 

@@ -35,6 +35,16 @@ export function answerHeld<T>(path: string, words: Words): T {
 	return found as T;
 }
 
+/** The length of the columns in which this page holds a statistic, in ns; 0 where it holds none. */
+export function heldInterval(statistic: string): number {
+	for (const name of Object.keys(inlined()?.answers ?? {})) {
+		const words = new URLSearchParams(name.split("?")[1] ?? "");
+		if (name.startsWith("query?") && words.get("drawn") && words.get("statistic") === statistic)
+			return Number.parseInt(words.get("interval") ?? "", 10) || 0;
+	}
+	return 0;
+}
+
 const OTHER_TIME = "The file holds this for the time that was shared only.";
 
 /** The name under which a file holds an answer: maps are in it with their percentiles, whether or not these are shown now. */

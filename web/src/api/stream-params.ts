@@ -2,12 +2,12 @@
 import { computed, effect, untracked } from "@preact/signals";
 import { forgetAsked, heldOf, refusal, show, unreachable } from "./answer-cache";
 import { follow, type Heard } from "./client";
-import { intervalOf } from "./columns";
 import { inlined } from "./offline";
 import { hasPercentiles } from "./painters";
 import type { Words } from "./question";
+import { columnLength } from "./resolution";
 import { heardTick } from "./served";
-import { type GraphSpec, MOST, recordings, SECOND, sheet } from "./worksheet";
+import { type GraphSpec, MOST, recordings, SECOND, sheet, whole } from "./worksheet";
 
 /** Keys of a breakdown that an answer names; the rest is added up. */
 export const TOP = 30;
@@ -34,7 +34,10 @@ const wanted = computed(() => {
 	const followed = graphs.filter((each) => streamedSeconds(each) > 0);
 	const names = new Set(followed.map((each) => heldOf(each.id).name.value).filter(Boolean));
 	const seconds = followed[0] ? streamedSeconds(followed[0]) : 1;
-	const interval = `${intervalOf({ from: 0, until: seconds * SECOND })}ns`;
+	const until = whole.peek().until;
+	const span = { from: until - seconds * SECOND, until };
+	// one stream has one length of columns
+	const interval = `${followed.length > 0 ? Math.max(...followed.map((each) => columnLength(each, span))) : SECOND}ns`;
 	const lines = followed.some((each) => each.overlays) ? "" : "false";
 	return JSON.stringify({ recording, statistic: [...names].sort().slice(0, MOST), seconds, interval, lines });
 });

@@ -52,6 +52,8 @@ export function chosenLayers(look: Pick<NumbersLook, "answer" | "highlights" | "
 }
 
 const MOST_WORDS = 12;
+/** Areas have a line between them where columns are so many pixels wide: between narrow ones it would hide the areas. */
+const APART = 5;
 
 /** Numbers over time: lines, or areas that stand on each other. */
 export class Numbers implements Content {
@@ -118,6 +120,7 @@ export class Numbers implements Content {
 		const plot = { frame, interval: this.interval, y: (value: number) => yPixel(frame.box, this.axis, value) };
 		const all = [...this.layers, ...this.#behind];
 		const edges = this.#edges;
+		const wide = (frame.box.width * this.interval) / (frame.span.to - frame.span.from) >= APART;
 		// the highest first, so that what stands below is painted over it; of lines, what is behind first
 		for (let i = all.length - 1; i >= 0; i--) {
 			const layer = all[i];
@@ -125,7 +128,12 @@ export class Numbers implements Content {
 			const single = this.layers.length === 1 && i === 0;
 			// a line of the paper's colour tells neighbours apart; what is grey is one area
 			const look = this.look.stacked
-				? { colour: layer.colour, width: layer.colour === REST ? 0 : 0.8, tint: 1, line: frame.colours.background }
+				? {
+						colour: layer.colour,
+						width: layer.colour === REST || !wide ? 0 : 0.8,
+						tint: 1,
+						line: frame.colours.background,
+					}
 				: { colour: layer.colour, width: i < this.layers.length ? 1.6 : 1, tint: single ? 0.18 : 0 };
 			paintLayer(context, plot, edges[i] ?? [], look);
 		}

@@ -45,3 +45,16 @@ export function specOf(chart: ChartItem, datasets: Record<string, Dataset>): Top
 	const data = chart.data.map((name) => [name, rows(datasets[name] ?? EMPTY)] as const);
 	return { ...rest, datasets: Object.fromEntries(data) } as unknown as TopLevelSpec;
 }
+
+/** Whether a chart has panels for a quantity, which share its scale. */
+export function hasPanels(chart: ChartItem): boolean {
+	const facet = chart.spec.facet;
+	const y = JSON.stringify(chart.spec.spec ?? {}).includes('"y":{');
+	return facet !== undefined && y && JSON.stringify(chart.spec.spec).includes('"quantitative"');
+}
+
+/** The specification with a scale of its own for the quantity in each panel: small ones fill their panel, none can be compared. */
+export function ownScales(spec: TopLevelSpec): TopLevelSpec {
+	const { resolve } = spec as { resolve?: { scale?: object; axis?: object } };
+	return { ...spec, resolve: { ...resolve, scale: { ...resolve?.scale, y: "independent" } } } as TopLevelSpec;
+}

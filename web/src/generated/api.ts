@@ -539,8 +539,8 @@ export interface Problem {
  *
  * first_ns: of what is kept where that goes back further than events. last_ns: of the latest
  * event; of what is being recorded how far that is, though no I/O came lately. `live`: whether it
- * is still being recorded. events, samples: by source. `problem`: why it can't be read, else
- * empty.
+ * is still being recorded. events, samples: by source. events_from_ns: of the first event that is
+ * still there, null where there is none. `problem`: why it can't be read, else empty.
  */
 export interface RecordingFacts {
 	name: string;
@@ -551,6 +551,7 @@ export interface RecordingFacts {
 	first_ns: number | null;
 	last_ns: number | null;
 	events: Record<string, number>;
+	events_from_ns: number | null;
 	samples: Record<string, number>;
 	problem: string;
 }

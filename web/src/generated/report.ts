@@ -31,6 +31,79 @@ export interface ChartItem {
 	table_columns: string[];
 }
 
+/** What the page shows first. `cautions` are what a reader must know before the numbers. */
+export interface Cover {
+	cautions: Sentence[];
+	cards: CoverCard[];
+	legend: CoverStep[];
+	legend_note: string;
+}
+
+/**
+ * The matrices about one quantity, or about all of them (`sentences` has one for each).
+ *
+ * `note` states what is not drawn and how shades are to be read where they differ from the legend.
+ */
+export interface CoverCard {
+	title: string;
+	unit: string;
+	is_open: boolean;
+	sentences: Sentence[];
+	note: string;
+	matrices: CoverMatrix[];
+}
+
+/**
+ * A cell of a matrix.
+ *
+ * `change` is the change in `CoverMatrix.unit`, unrounded, and null where there is none. `shade`
+ * is -5 (much worse, or much less) to 5 (much better, or much more), or 0 to 5 for plain values. `has_direction`: more or less is better.
+ * `cell` names the combination of factor levels as heat maps and profiles do. `facts` are names
+ * and texts for the details. `quantity` names what the values of `sides` are, with their unit. `runs` are places in `Payload.runs.ids`.
+ */
+export interface CoverCell {
+	text: string;
+	change: number | null;
+	shade: number;
+	has_direction: boolean;
+	certainty: "significant" | "insignificant" | "untested" | "value" | "none";
+	level: "OK" | "UNJUDGED" | "SUSPECT" | "INVALID";
+	metric: string;
+	title: string;
+	cell: string;
+	facts: [string, string][];
+	sides: CoverSide[];
+	quantity: string;
+	runs: number[];
+}
+
+/**
+ * Cells by row and column; null where nothing was measured. `row_title` and `column_title` name
+ * the factors of the heads.
+ */
+export interface CoverMatrix {
+	title: string;
+	row_title: string;
+	column_title: string;
+	rows: string[];
+	columns: string[];
+	cells: ((CoverCell | null)[])[];
+}
+
+/** The value of one arm in one cell, in the unit of its matrix, with its interval. */
+export interface CoverSide {
+	arm: string;
+	value: number | null;
+	low: number | null;
+	high: number | null;
+}
+
+/** A step of the legend: a shade and the changes that it covers. */
+export interface CoverStep {
+	shade: number;
+	text: string;
+}
+
 /** Rows by column. A column that never changes is a single value in `constants`. */
 export interface Dataset {
 	length: number;
@@ -123,6 +196,7 @@ export interface Payload {
 	origin: string;
 	created: string;
 	variants: VariantInfo[];
+	cover: Cover;
 	sessions: SessionsPart | null;
 	summary: SummaryPart[];
 	levels: LevelCount[];
@@ -289,8 +363,8 @@ export interface Section {
 }
 
 /**
- * One statement of the summary; `section` is what it is about, `under` whether it goes on about
- * the one before.
+ * One statement of the summary. `section` is the section that it is about. `under`: it
+ * continues the one before.
  */
 export interface Sentence {
 	text: string;
@@ -340,13 +414,14 @@ export interface Table {
  *
  * `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the
  * table's footnotes, `runs` what the number stands on. `level` is the worst verdict among them;
- * `decided` is null where no test was made.
+ * `decided` is null where no test was made. `shade` is that of the cover's matrix.
  */
 export interface TableCell {
 	text: string;
 	sub: string;
 	tone: "better" | "worse" | "plain" | "caution";
 	decided: boolean | null;
+	shade: number;
 	level: "OK" | "UNJUDGED" | "SUSPECT" | "INVALID";
 	saturated: boolean;
 	marks: number[];

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { theme, toggleTheme } from "../lib/theme";
 import { Background } from "./background";
+import { CellPanel } from "./cell-panel";
 import { Comparison } from "./comparison";
+import { Cover } from "./cover";
 import { hasMaps } from "./map-data";
 import { RunMaps } from "./maps";
 import { hasProfiles } from "./profile-data";
@@ -18,8 +20,8 @@ export function App() {
 	const { title, description, created, generator, variants } = report.value;
 	return (
 		<>
-			<a class="skip" href="#summary">
-				Skip to the summary
+			<a class="skip" href="#cover">
+				Skip to the answer
 			</a>
 			<header class="masthead">
 				<div class="names">
@@ -52,29 +54,32 @@ export function App() {
 			</header>
 			<Contents />
 			<main>
+				<Cover />
 				<Sessions />
-				<Summary />
-				<Verdicts />
 				<Comparison />
 				{hasMaps() && <RunMaps />}
 				{hasProfiles() && <ProfileGraphs />}
+				<Summary />
+				<Verdicts />
 				<Runs />
 				<Background />
 			</main>
+			<CellPanel />
 			<Panel />
 		</>
 	);
 }
 
 function Contents() {
-	const { sessions, sections, environment, assumptions, jobs, reproduce } = report.value;
+	const { cover, sessions, sections, environment, assumptions, jobs, reproduce } = report.value;
 	const parts: [string, string, boolean][] = [
+		["cover", "Answer", cover.cards.length > 0],
 		["sessions", sessions?.title ?? "", sessions !== null],
-		["summary", "Summary", true],
-		["verdicts", "Verdicts", true],
 		["comparison", "Numbers", sections.length > 0],
 		["maps", "Maps", hasMaps()],
 		["profiles", "Profiles", hasProfiles()],
+		["summary", "Summary", true],
+		["verdicts", "Verdicts", true],
 		["runs", "Runs", true],
 		["target", "Target", hasTarget()],
 		["environment", "Environment", environment.length > 0],

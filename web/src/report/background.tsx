@@ -10,7 +10,7 @@ export function Background() {
 		<>
 			{hasTarget() && <Target />}
 			{environment.length > 0 && (
-				<Part id="environment" title="Environment">
+				<Part id="environment" title="Environment" folded>
 					<div class="table">
 						<table class="facts">
 							<tbody>
@@ -34,7 +34,7 @@ export function Background() {
 				</Part>
 			)}
 			{assumptions.length > 0 && (
-				<Part id="assumptions" title="Assumptions">
+				<Part id="assumptions" title="Assumptions" folded>
 					<ul>
 						{assumptions.map((one) => (
 							<li key={one.text}>
@@ -45,20 +45,20 @@ export function Background() {
 				</Part>
 			)}
 			{jobs.length > 0 && (
-				<Part id="job" title="Exact job">
+				<Part id="job" title="Exact job" folded>
 					{jobs.map((block) => (
 						<Verbatim key={block.title} {...block} />
 					))}
 				</Part>
 			)}
 			{reproduce.length > 0 && (
-				<Part id="reproduce" title="Reproduce">
+				<Part id="reproduce" title="Reproduce" folded>
 					{reproduce.map((block) => (
 						<Verbatim key={block.title} {...block} />
 					))}
 				</Part>
 			)}
-			<Part id="method" title="How numbers are judged">
+			<Part id="method" title="How numbers are judged" folded>
 				{method.map((part) => (
 					<section key={part.id} id={`method-${part.id}`} class="method">
 						<h3>{part.title}</h3>

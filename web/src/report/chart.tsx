@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useMemo } from "preact/hooks";
-import { specOf } from "../canvas/vega";
+import { useMemo, useState } from "preact/hooks";
+import { hasPanels, ownScales, specOf } from "../canvas/vega";
 import type { ChartItem } from "../generated/report";
 import { csv } from "../lib/datasets";
 import { Drawing } from "./drawing";
@@ -10,12 +10,22 @@ import { report } from "./state";
 /** A chart with its title, what its marks mean, and its numbers as a file. */
 export function Chart({ chart }: { chart: ChartItem }) {
 	const datasets = report.value.datasets;
-	const spec = useMemo(() => specOf(chart, datasets), [chart, datasets]);
+	const [isOwn, setOwn] = useState(false);
+	const spec = useMemo(() => {
+		const shared = specOf(chart, datasets);
+		return isOwn ? ownScales(shared) : shared;
+	}, [chart, datasets, isOwn]);
 	const table = datasets[chart.table];
 	return (
 		<figure class="chart" id={`chart-${chart.name}`}>
 			<header>
 				<h4>{chart.title}</h4>
+				{hasPanels(chart) && (
+					<label class="own-scales no-print">
+						<input type="checkbox" checked={isOwn} onChange={(event) => setOwn(event.currentTarget.checked)} /> each
+						panel has its own scale
+					</label>
+				)}
 				{table && (
 					<button
 						type="button"

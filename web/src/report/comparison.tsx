@@ -96,7 +96,7 @@ function SectionView({ section }: { section: Section }) {
 				))}
 			</div>
 			{section.tables.map((table, i) => (
-				<Tables key={`${section.name}-${i}`} table={table} unit={section.unit} />
+				<Tables key={`${section.name}-${i}`} table={table} unit={section.unit} hasDirection={section.better !== null} />
 			))}
 			{section.footnotes.length > 0 && (
 				<ol class="footnotes">
@@ -110,7 +110,7 @@ function SectionView({ section }: { section: Section }) {
 }
 
 /** A table, continued below where it has more column groups than fit beside each other. */
-function Tables({ table, unit }: { table: Table; unit: string }) {
+function Tables({ table, unit, hasDirection }: { table: Table; unit: string; hasDirection: boolean }) {
 	const parts: [TableGroup[], number][] = [];
 	let column = 0;
 	for (let i = 0; i < table.groups.length; i += GROUPS_ABREAST) {
@@ -121,13 +121,14 @@ function Tables({ table, unit }: { table: Table; unit: string }) {
 	return (
 		<>
 			{parts.map(([groups, first]) => (
-				<OneTable key={first} table={table} groups={groups} first={first} unit={unit} />
+				<OneTable key={first} table={table} groups={groups} first={first} unit={unit} hasDirection={hasDirection} />
 			))}
 		</>
 	);
 }
 
-function OneTable({ table, groups, first, unit }: { table: Table; groups: TableGroup[]; first: number; unit: string }) {
+function OneTable(props: { table: Table; groups: TableGroup[]; first: number; unit: string; hasDirection: boolean }) {
+	const { table, groups, first, unit, hasDirection } = props;
 	const columns = groups.flatMap((group) => group.columns.map((column, i) => ({ column, starts: i === 0 })));
 	const titled = groups.some((group) => group.title !== "");
 	const rows = table.rows.filter((row) => row.cells.slice(first, first + columns.length).some((cell) => cell !== null));
@@ -166,6 +167,7 @@ function OneTable({ table, groups, first, unit }: { table: Table; groups: TableG
 									cell={row.cells[first + i] ?? null}
 									column={column}
 									starts={starts}
+									hasDirection={hasDirection}
 								/>
 							))}
 						</tr>
@@ -176,10 +178,19 @@ function OneTable({ table, groups, first, unit }: { table: Table; groups: TableG
 	);
 }
 
-function Cell({ cell, column, starts }: { cell: TableCell | null; column: TableColumn; starts: boolean }) {
+function Cell(props: { cell: TableCell | null; column: TableColumn; starts: boolean; hasDirection: boolean }) {
+	const { cell, column, starts, hasDirection } = props;
 	if (!cell) return <td class={classes(starts && "starts")} />;
 	const certainty = column.kind === "change" && (cell.decided === null ? "single" : !cell.decided && "undecided");
-	const kind = classes(column.kind, starts && "starts", `tone-${cell.tone}`, certainty, cell.level.toLowerCase());
+	const shade = column.kind === "change" && shadeClass(cell, hasDirection);
+	const kind = classes(
+		column.kind,
+		starts && "starts",
+		`tone-${cell.tone}`,
+		certainty,
+		shade,
+		cell.level.toLowerCase(),
+	);
 	return (
 		<td class={kind}>
 			<CellText cell={cell} />
@@ -187,6 +198,13 @@ function Cell({ cell, column, starts }: { cell: TableCell | null; column: TableC
 			{cell.sub && <small>{cell.sub}</small>}
 		</td>
 	);
+}
+
+/** The shade of the cover's matrix: by how much it changed, paler where that is not sure. */
+export function shadeClass(cell: TableCell, hasDirection: boolean): string {
+	const way = hasDirection ? (cell.shade > 0 ? "b" : "w") : "g";
+	const step = cell.shade === 0 ? "s0" : `${way}${Math.abs(cell.shade)}`;
+	return `${step} ${cell.decided === null ? "unt" : cell.decided ? "sig" : "ins"}`;
 }
 
 /** The number; where it stands on runs, a way to them. */

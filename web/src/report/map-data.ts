@@ -10,6 +10,9 @@ export const maps = signal<Maps | Error | undefined>(undefined);
 /** Whether the report has maps of any run. */
 export const hasMaps = () => document.getElementById("iolab-maps") !== null;
 
+/** The cell that is shown, by its place. */
+export const mapPlace = signal(0);
+
 let loading = false;
 
 /** Unpack the maps, once. */

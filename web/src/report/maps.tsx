@@ -5,7 +5,7 @@ import type { MapCell, Maps } from "../generated/report";
 import { Group, MapControls } from "../heatmap/app";
 import { firstChoice, kind, page, span } from "../heatmap/state";
 import { CellChoice, Unpacked } from "./lazy-section";
-import { groupOf, loadMaps, maps, repetitions } from "./map-data";
+import { groupOf, loadMaps, mapPlace, maps, repetitions } from "./map-data";
 import { RunButton } from "./parts";
 import { report } from "./state";
 
@@ -15,12 +15,6 @@ export const RunMaps = () => (
 );
 
 function Chosen({ all }: { all: Maps }) {
-	const [place, setPlace] = useState(0);
-	const [asked, setRepetition] = useState(1);
-	const [y, setY] = useState("latency");
-	const cell = all.cells[place];
-	const known = cell ? repetitions(cell) : [];
-	const repetition = known.includes(asked) ? asked : (known[0] ?? 1);
 	return (
 		<>
 			<p class="quiet">
@@ -32,15 +26,39 @@ function Chosen({ all }: { all: Maps }) {
 					{note}
 				</p>
 			))}
+			<CellMaps all={all} place={mapPlace.value} id="map" isChoice />
+		</>
+	);
+}
+
+/** The maps of a cell with their controls; `isChoice`: other cells can be chosen. */
+export function CellMaps(props: { all: Maps; place: number; id: string; isChoice?: boolean }) {
+	const { all, place, id, isChoice = false } = props;
+	const [asked, setRepetition] = useState(1);
+	const [y, setY] = useState("latency");
+	const cell = all.cells[place];
+	const known = cell ? repetitions(cell) : [];
+	const repetition = known.includes(asked) ? asked : (known[0] ?? 1);
+	return (
+		<>
 			{cell && (
 				<>
 					<div class="chooser no-print">
-						<CellChoice id="map-cell" cells={all.cells} place={place} onPlace={setPlace} />
+						{isChoice && (
+							<CellChoice
+								id={`${id}-cell`}
+								cells={all.cells}
+								place={place}
+								onPlace={(at) => {
+									mapPlace.value = at;
+								}}
+							/>
+						)}
 						{known.length > 1 && (
 							<label>
 								repetition{" "}
 								<select
-									id="map-repetition"
+									id={`${id}-repetition`}
 									value={String(repetition)}
 									onChange={(event) => setRepetition(Number(event.currentTarget.value))}
 								>
@@ -52,7 +70,7 @@ function Chosen({ all }: { all: Maps }) {
 						)}
 						<label>
 							map{" "}
-							<select id="map-y" value={y} onChange={(event) => setY(event.currentTarget.value)}>
+							<select id={`${id}-y`} value={y} onChange={(event) => setY(event.currentTarget.value)}>
 								{["latency", "offset", "size", "all"].map((each) => (
 									<option key={each}>{each}</option>
 								))}

@@ -17,8 +17,20 @@ export function Badge({ level }: { level: Level | RunReason["level"] }) {
 	);
 }
 
-/** A part of the page with its heading; `id` is its anchor. */
-export function Part({ id, title, children }: { id: string; title: string; children: ComponentChildren }) {
+/** A part of the page with its heading; `id` is its anchor. A `folded` part is opened by its heading. */
+export function Part(props: { id: string; title: string; folded?: boolean; children: ComponentChildren }) {
+	const { id, title, folded = false, children } = props;
+	if (folded)
+		return (
+			<section id={id} aria-labelledby={`${id}-title`}>
+				<details class="fold">
+					<summary>
+						<h2 id={`${id}-title`}>{title}</h2>
+					</summary>
+					<div>{children}</div>
+				</details>
+			</section>
+		);
 	return (
 		<section id={id} aria-labelledby={`${id}-title`}>
 			<h2 id={`${id}-title`}>{title}</h2>

@@ -11,6 +11,9 @@ export const profiles = signal<Profiles | Error | undefined>(undefined);
 /** Whether the report has profiles. */
 export const hasProfiles = () => document.getElementById("iolab-profiles") !== null;
 
+/** The cell that is shown, by its place. */
+export const profilePlace = signal(0);
+
 let loading = false;
 
 /** Unpack the profiles, once. */

@@ -12,6 +12,7 @@ import {
 	nameOf,
 	percent,
 	points,
+	profilePlace,
 	profiles,
 	STEPS,
 	shareWithin,
@@ -30,7 +31,7 @@ export const ProfileGraphs = () => (
 );
 
 function Chosen({ all }: { all: Profiles }) {
-	const [place, setPlace] = useState(0);
+	const place = profilePlace.value;
 	const [look, setLook] = useState<Look>("flame");
 	const [words, setWords] = useState("");
 	const cell = all.cells[place];
@@ -45,7 +46,14 @@ function Chosen({ all }: { all: Profiles }) {
 			{cell && (
 				<>
 					<div class="chooser no-print">
-						<CellChoice id="profile-cell" cells={all.cells} place={place} onPlace={setPlace} />
+						<CellChoice
+							id="profile-cell"
+							cells={all.cells}
+							place={place}
+							onPlace={(at) => {
+								profilePlace.value = at;
+							}}
+						/>
 						<label>
 							graph{" "}
 							<select id="profile-look" value={look} onChange={(event) => setLook(event.currentTarget.value as Look)}>

@@ -4,16 +4,19 @@ export interface Place {
 	metric: string;
 	run: string;
 	filter: string;
+	/** The opened cell of the cover, by its number. */
+	cell: string;
 }
 
-const KEYS = ["metric", "run", "filter"] as const;
+const KEYS = ["metric", "run", "filter", "cell"] as const;
 
 /** The place in a URL's hash; unknown keys are ignored. An anchor of the page (`#runs`) holds no place: null. */
 export function parsePlace(hash: string): Place | null {
 	const text = hash.replace(/^#/, "");
 	if (text !== "" && !text.includes("=")) return null;
 	const values = new URLSearchParams(text);
-	return { metric: values.get("metric") ?? "", run: values.get("run") ?? "", filter: values.get("filter") ?? "" };
+	const [metric = "", run = "", filter = "", cell = ""] = KEYS.map((key) => values.get(key) ?? "");
+	return { metric, run, filter, cell };
 }
 
 /** The hash of a place; empty values are left out, so that the plain page has none. */

@@ -98,7 +98,8 @@ function Reasons({ detail }: { detail: RunDetail }) {
 	);
 }
 
-function Series({ all, detail }: { all: Details; detail: RunDetail }) {
+/** A run's per-second series, drawn on request. */
+export function Series({ all, detail }: { all: Details; detail: RunDetail }) {
 	const [shown, setShown] = useState(false);
 	const dark = theme.value === "dark" && !printing.value;
 	const spec = useMemo(() => (shown ? seriesSpec(detail, all.times, dark) : undefined), [shown, detail, all, dark]);

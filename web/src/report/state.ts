@@ -5,7 +5,7 @@ import { embedded } from "../lib/decode";
 import { formatPlace, type Place, parsePlace } from "./report-url";
 
 /** What the address says; every view follows it. */
-export const place = signal<Place>({ metric: "", run: "", filter: "" });
+export const place = signal<Place>({ metric: "", run: "", filter: "", cell: "" });
 
 /** The report, set once before anything is drawn. */
 export const report = signal<Payload>({} as Payload);
@@ -55,9 +55,28 @@ export function followAnchors(): void {
 		const target = document.getElementById(link.hash.slice(1));
 		if (!target) return;
 		event.preventDefault();
+		unfold(target);
 		target.scrollIntoView();
 		target.tabIndex = -1;
 		target.focus({ preventScroll: true });
+	});
+}
+
+/** Open what is folded around or in a part of the page. */
+export function unfold(target: Element): void {
+	for (const fold of [target.closest("details"), target.querySelector<HTMLDetailsElement>(":scope > details.fold")])
+		if (fold) fold.open = true;
+}
+
+/** Paper has everything: what is folded is open while it is printed. */
+export function unfoldPrinted(): void {
+	let folded: HTMLDetailsElement[] = [];
+	addEventListener("beforeprint", () => {
+		folded = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+		for (const each of folded) each.open = true;
+	});
+	addEventListener("afterprint", () => {
+		for (const each of folded) each.open = false;
 	});
 }
 

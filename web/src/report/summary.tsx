@@ -11,7 +11,7 @@ const NAMED = 4;
 /** What the numbers say, in words. */
 export function Summary() {
 	return (
-		<Part id="summary" title="Summary">
+		<Part id="summary" title="Summary in words" folded>
 			{report.value.summary.map((part) => (
 				<div class="statement" key={part.title}>
 					<h3>{part.title}</h3>
@@ -33,7 +33,7 @@ export function Statement({ sentence }: { sentence: Sentence }) {
 		<li class={`tone-${sentence.tone}${sentence.under ? " under" : ""}`}>
 			{target && sentence.text.startsWith(target.title) ? (
 				<>
-					<a href={`#metric=${encodeURIComponent(target.name)}`} onClick={(event) => show(event, target.name)}>
+					<a href={`#metric=${encodeURIComponent(target.name)}`} onClick={(event) => showNumbers(event, target.name)}>
 						{target.title}
 					</a>
 					{sentence.text.slice(target.title.length)}
@@ -45,7 +45,8 @@ export function Statement({ sentence }: { sentence: Sentence }) {
 	);
 }
 
-function show(event: Event, metric: string): void {
+/** Lead to the tables and charts of a metric. */
+export function showNumbers(event: Event, metric: string): void {
 	event.preventDefault();
 	go({ metric, run: "" });
 	document.getElementById("comparison")?.scrollIntoView();
@@ -64,7 +65,7 @@ export function Verdicts() {
 						<button
 							type="button"
 							disabled={one.runs === 0}
-							aria-label={`${one.runs} of ${total} runs ${one.level}: show them`}
+							title={`${one.runs} of ${total} runs ${one.level}: show them`}
 							onClick={() => showRuns(`verdict:${one.level}`)}
 						>
 							<strong>{one.runs}</strong>

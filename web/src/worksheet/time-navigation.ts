@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ask } from "../api/client";
+import { intervalOf } from "../api/columns";
 import { wordsOf } from "../api/feed";
 import { question } from "../api/question";
 import {
@@ -13,6 +14,7 @@ import {
 	type Span,
 	setSpan,
 	sheet,
+	spanOf,
 	time,
 	type Worksheet,
 	whole,
@@ -105,9 +107,10 @@ let visited = { question: "", moments: Promise.resolve<Span[]>([]), next: 0 };
 /** Select the moment of the least or largest value that a graph shows; asked again, the next one. */
 export async function jump(spec: GraphSpec, kind: "max" | "min"): Promise<void> {
 	if ("live" in sheet.value.time && spec.synced) sheet.value = { ...sheet.value, time: standing() };
-	const { recording, statistic, source, from, to, interval } = wordsOf(
-		sheet.value.graphs.find((each) => each.id === spec.id) ?? spec,
-	);
+	const shown = sheet.value.graphs.find((each) => each.id === spec.id) ?? spec;
+	const { recording, statistic, source, from, to } = wordsOf(shown);
+	// a second is selected, however fine the columns are
+	const interval = `${intervalOf(spanOf(shown))}ns`;
 	const words = { recording, statistic, source, from, to, interval, kind, count: MOMENTS };
 	const name = question("extremes", words);
 	if (visited.question !== name) {

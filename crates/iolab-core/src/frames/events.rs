@@ -3,7 +3,7 @@
 //!
 //! Payload: the source's name (length in a byte), the number of rows (u32), then the columns that hold anything, each
 //! with its number, a byte that says whether every row has a value (1) or bits follow that say which (2), its values, and
-//! in columns of names the names that are new. A column that is left out has no values; `count` left out is 1.
+//! in columns of names the names that are new. That byte is 4 higher where the numbers of names begin with 0 again. A column that is left out has no values; `count` left out is 1.
 
 use super::bytes::{put_names, put_source, Bytes};
 use crate::error::TraceError;
@@ -58,6 +58,8 @@ const LATENCY: usize = 3;
 const FIRST_NAMED: usize = 9;
 /// Rows for which room is kept between frames; the room of a burst is released.
 const KEPT_ROWS: usize = 1 << 12;
+/// Added to the byte before the values of a column whose names are numbered from 0 again.
+const RESTARTED: u8 = 4;
 /// Columns of names.
 pub const NAMED: usize = COLUMNS.len() - FIRST_NAMED;
 
@@ -144,12 +146,12 @@ impl<T: Copy + Default> Values<T> {
         self.present = 0;
     }
 
-    fn put<const N: usize>(&self, out: &mut Vec<u8>, number: usize, little: impl Fn(T) -> [u8; N]) {
+    fn put<const N: usize>(&self, out: &mut Vec<u8>, number: usize, flags: u8, little: impl Fn(T) -> [u8; N]) {
         out.push(number as u8);
         if self.present == self.values.len() {
-            out.push(1);
+            out.push(flags | 1);
         } else {
-            out.push(2);
+            out.push(flags | 2);
             out.extend(
                 self.valid.chunks(8).map(|bits| bits.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit))),
             );
@@ -181,6 +183,8 @@ pub struct Rows {
     keys: [Values<u32>; NAMED],
     tables: [Table; NAMED],
     given: [usize; NAMED],
+    restarted: [bool; NAMED],
+    beyond: u64,
 }
 
 impl Rows {
@@ -192,6 +196,28 @@ impl Rows {
     /// The name of a number that `intern` gave.
     pub fn name(&self, key: Key, id: u32) -> &[u8] {
         self.tables[key as usize].name(id)
+    }
+
+    /// How many names a column has.
+    pub fn names(&self, key: Key) -> usize {
+        self.tables[key as usize].len()
+    }
+
+    /// Forget the names of a column, so that memory stays flat. The caller keeps no number of them.
+    ///
+    /// # Panics
+    /// When rows wait: they refer to the names.
+    pub fn restart(&mut self, key: Key) {
+        assert!(self.is_empty(), "rows that wait refer to names");
+        self.beyond += self.tables[key as usize].take_beyond();
+        self.tables[key as usize] = Table::default();
+        self.given[key as usize] = 0;
+        self.restarted[key as usize] = true;
+    }
+
+    /// I/Os since the last call whose name is beyond the limit of its column.
+    pub fn take_beyond(&mut self) -> u64 {
+        std::mem::take(&mut self.beyond) + self.tables.iter_mut().map(Table::take_beyond).sum::<u64>()
     }
 
     /// How many rows wait.
@@ -224,15 +250,16 @@ impl Rows {
         out.extend([1, 1]);
         out.extend_from_slice(&self.op);
         for (number, column) in self.wide.iter().enumerate().filter(|(_, column)| column.present > 0) {
-            column.put(&mut out, LATENCY + number, u64::to_le_bytes);
+            column.put(&mut out, LATENCY + number, 0, u64::to_le_bytes);
         }
         for (number, column) in self.narrow.iter().enumerate().filter(|(_, column)| column.present > 0) {
-            column.put(&mut out, LATENCY + self.wide.len() + number, u32::to_le_bytes);
+            column.put(&mut out, LATENCY + self.wide.len() + number, 0, u32::to_le_bytes);
         }
         for (number, column) in self.keys.iter().enumerate() {
             let (table, given) = (&self.tables[number], &mut self.given[number]);
             if column.present > 0 || table.len() > *given {
-                column.put(&mut out, FIRST_NAMED + number, u32::to_le_bytes);
+                let flags = if std::mem::take(&mut self.restarted[number]) { RESTARTED } else { 0 };
+                column.put(&mut out, FIRST_NAMED + number, flags, u32::to_le_bytes);
                 put_names(&mut out, (*given..table.len()).map(|id| table.name(id as u32)));
                 *given = table.len();
             }
@@ -259,6 +286,8 @@ pub struct Read {
     pub valid: Vec<u8>,
     /// Names that are new.
     pub names: Vec<String>,
+    /// Whether names are numbered from 0 again, with these.
+    pub restarted: bool,
 }
 
 /// A frame of events as it was read.
@@ -296,6 +325,9 @@ pub fn read(payload: &[u8], known: &mut impl FnMut(&str) -> Known) -> Result<(Ev
         let read = read_column(&mut bytes, column, rows)?;
         if column.named {
             let names = &mut known[number - FIRST_NAMED];
+            if read.restarted {
+                *names = 0;
+            }
             *names += read.names.len();
             check_names(&read, *names, column.name)?;
         }
@@ -319,13 +351,18 @@ pub fn read(payload: &[u8], known: &mut impl FnMut(&str) -> Known) -> Result<(Ev
 
 fn absent(column: &Column, rows: usize) -> Read {
     if column.name == COLUMNS[COUNT].name {
-        return Read { values: 1u64.to_le_bytes().repeat(rows), valid: vec![1; rows], names: Vec::new() };
+        return Read { values: 1u64.to_le_bytes().repeat(rows), valid: vec![1; rows], ..Read::default() };
     }
-    Read { values: vec![0; rows * column.width], valid: vec![0; rows], names: Vec::new() }
+    Read { values: vec![0; rows * column.width], valid: vec![0; rows], ..Read::default() }
 }
 
 fn read_column(bytes: &mut Bytes<'_>, column: &Column, rows: usize) -> Result<Read, TraceError> {
-    let valid = match bytes.u8()? {
+    let mut kind = bytes.u8()?;
+    let restarted = column.named && kind & RESTARTED != 0;
+    if restarted {
+        kind &= !RESTARTED;
+    }
+    let valid = match kind {
         1 => vec![1; rows],
         2 if column.nullable => {
             let bits = bytes.take(rows.div_ceil(8))?;
@@ -340,7 +377,7 @@ fn read_column(bytes: &mut Bytes<'_>, column: &Column, rows: usize) -> Result<Re
         value.fill(0);
     }
     let names = if column.named { bytes.names()? } else { Vec::new() };
-    Ok(Read { values, valid, names })
+    Ok(Read { values, valid, names, restarted })
 }
 
 /// Every number stands for a name.

@@ -4,7 +4,7 @@
 //! A frame is a head of 16 bytes (`ioLb`, version, kind, two zero bytes, length and CRC-32 of the payload; little-endian)
 //! and its payload. Events and samples are columns; all else is JSON. Names go over the pipe once: a column of names
 //! holds numbers, and each frame brings the names that are new in it, numbered on from those of the same source and
-//! column before it. A reader trusts nothing: what does not fit exactly ends the reading.
+//! column before it, or from 0 where the frame says so. A reader trusts nothing: what does not fit exactly ends the reading.
 
 mod bytes;
 pub mod events;
@@ -14,7 +14,7 @@ pub mod samples;
 /// What a frame begins with.
 pub const MAGIC: [u8; 4] = *b"ioLb";
 /// Version of the frames, changed with every change of them.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes before the payload.
 pub const HEAD: usize = 16;
 /// Bytes of a payload at most.

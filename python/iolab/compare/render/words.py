@@ -225,8 +225,8 @@ def title_text(comparison: Comparison, scale: Scale) -> str:
     metric = comparison.metric
     symbol = f" ({scale.symbol})" if scale.symbol else ""
     title = (
-        f"{metric.name}: {metric.title}{symbol}"
-        if metric.title != metric.name
+        f"{metric.name}: {comparison.title}{symbol}"
+        if comparison.title != metric.name
         else f"{metric.name}{symbol}"
     )
     fixed = axis_text(comparison.fixed.keys(), tuple(comparison.fixed.values()))

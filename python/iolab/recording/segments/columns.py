@@ -19,14 +19,16 @@ _OPS = _core.trace_ops()
 
 
 class NameTables:
-    """Names by their numbers, of one stream of batches: each batch tells the names that are new,
-    numbers go on."""
+    """Names by their numbers, of one stream of batches: each batch has the names that are new.
+    Numbers continue, unless the batch restarts them."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = {}
 
     def learn(self, raw: Mapping[str, Any], column: str) -> list[str]:
         """All names of a column so far, those new in this batch included."""
+        if raw.get(f"{column}_restarted"):
+            self._names[column] = []
         names = self._names.setdefault(column, [])
         names.extend(raw.get(f"{column}_names", ()))
         return names

@@ -107,12 +107,37 @@ def find_lost_files(directory: Path, after: int) -> dict[int, dict[Kind, Mapping
     return lost
 
 
+def find_unlisted_maps(directory: Path, through: int) -> list[tuple[int, Path, Mapping[str, Any]]]:
+    """Segments that retention deleted, that have default maps, and that no line lists: number, a
+    map, and what is known of the events. `through`: the number of the last deleted segment."""
+    return [
+        (number, next(iter(paths.values())), _facts_of_maps(paths) or UNKNOWN)
+        for number, paths in _unlisted_maps(directory, through).items()
+    ]
+
+
+def _unlisted_maps(directory: Path, through: int) -> dict[int, dict[str, Path]]:
+    """Default maps of deleted segments without a line, by number and name."""
+    listed = noted_segments(directory)
+    mapped = {name: set(sealed_numbers(directory / MAPS / name)) for name in MAP_NAMES}
+    return {
+        number: {
+            name: map_file(directory, number, name) for name in MAP_NAMES if number in mapped[name]
+        }
+        for number in sorted(set().union(*mapped.values()) - listed.keys())
+        if number <= through
+    }
+
+
+def _facts_of_maps(paths: Mapping[str, Path]) -> Mapping[str, Any] | None:
+    return next(filter(None, map(_map_facts, paths.values())), None)
+
+
 def _events_of(maps: Iterable[Path], samples: Path) -> Mapping[str, Any] | None:
     """What is known of a missing file of events; None where the segment had none."""
-    for path in maps:
-        facts = _map_facts(path)
-        if facts is not None:
-            return facts
+    facts = next(filter(None, map(_map_facts, maps)), None)
+    if facts is not None:
+        return facts
     own = own_facts(samples)
     return None if own.get("has_events") is False else UNKNOWN
 
@@ -221,15 +246,8 @@ def rebuild_list(directory: Path) -> None:
 def _note_maps(directory: Path, through: int) -> None:
     """Add lines of default maps where retention removed the segment; `lost` names the maps that are
     missing of these."""
-    listed = noted_segments(directory)
-    mapped = {name: set(sealed_numbers(directory / MAPS / name)) for name in MAP_NAMES}
-    for number in sorted(set().union(*mapped.values()) - listed.keys()):
-        if number > through:
-            continue
-        paths = {
-            name: map_file(directory, number, name) for name in MAP_NAMES if number in mapped[name]
-        }
-        facts = next(filter(None, map(_map_facts, paths.values())), None)
+    for number, paths in _unlisted_maps(directory, through).items():
+        facts = _facts_of_maps(paths)
         if facts is None:
             continue
         line = {

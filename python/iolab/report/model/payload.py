@@ -17,23 +17,15 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ...documents import Model
+from .cover_payload import Cover
+from .statements import LevelName as LevelName
+from .statements import Sentence as Sentence
+from .statements import Tone as Tone
 
 SCHEMA = 1
 
-LevelName = Literal["OK", "UNJUDGED", "SUSPECT", "INVALID"]
 ReasonLevel = Literal["NOTE", "UNJUDGED", "SUSPECT", "INVALID"]
-Tone = Literal["better", "worse", "plain", "caution"]
 Scalar = str | float | int | bool | None
-
-
-class Sentence(Model):
-    """One statement of the summary; `section` is what it is about, `under` whether it goes on about
-    the one before."""
-
-    text: str
-    tone: Tone = "plain"
-    section: str | None = None
-    under: bool = False
 
 
 class SummaryPart(Model):
@@ -73,13 +65,14 @@ class TableCell(Model):
 
     `text` is the number in the column's unit and `sub` its interval; `marks` are numbers of the
     table's footnotes, `runs` what the number stands on. `level` is the worst verdict among them;
-    `decided` is null where no test was made.
+    `decided` is null where no test was made. `shade` is that of the cover's matrix.
     """
 
     text: str
     sub: str = ""
     tone: Tone = "plain"
     decided: bool | None = None
+    shade: int = 0
     level: LevelName = "OK"
     saturated: bool = False
     marks: list[int] = Field(default_factory=list)
@@ -244,6 +237,7 @@ class Payload(Model):
     origin: str
     created: str
     variants: list[VariantInfo]
+    cover: Cover
     sessions: SessionsPart | None
     summary: list[SummaryPart]
     levels: list[LevelCount]

@@ -19,6 +19,7 @@ from ..model.map_payload import Maps, RunMap
 from ..model.payload import Details, Payload
 from ..model.profile_payload import Profiles
 from ..words.phrases import SPACE
+from .cover_html import cover_html
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
@@ -42,25 +43,39 @@ def render(
         payload.generator,
         documents,
         _without_script(payload, maps, profiles),
+        first=f"{_masthead(payload)}<main>{cover_html(payload.cover)}</main>",
     )
 
 
 def page(
-    bundle: str, title: str, generator: str, documents: Mapping[str, Model], without_script: str
+    bundle: str,
+    title: str,
+    generator: str,
+    documents: Mapping[str, Model],
+    without_script: str,
+    *,
+    first: str = "",
 ) -> str:
-    """A page of one of the built bundles ("report", "heatmap") with its documents, and what stands
-    there without scripts."""
+    """A page of one of the built bundles ("report", "heatmap") with its documents and the text for
+    browsers without scripts. `first`: what is shown until the script has begun."""
     return standing(
         bundle,
         title,
         generator,
         [_embedded(name, document) for name, document in documents.items()],
         without_script,
+        first=first,
     )
 
 
 def standing(
-    bundle: str, title: str, generator: str, elements: Sequence[str], without_script: str
+    bundle: str,
+    title: str,
+    generator: str,
+    elements: Sequence[str],
+    without_script: str,
+    *,
+    first: str = "",
 ) -> str:
     """A page of a built bundle with elements that hold its documents. Raises IolabError where it
     has not been built."""
@@ -93,7 +108,7 @@ def standing(
             f"<style>{style}</style>",
             "</head>",
             "<body>",
-            '<div id="app"></div>',
+            f'<div id="app">{first}</div>',
             f"<noscript>{without_script}</noscript>",
             *elements,
             f"<script>{script}</script>",
@@ -135,10 +150,25 @@ def _embedded(name: str, document: Model) -> str:
     return f'<script type="application/gzip;base64" id="{name}">{packed(document)}</script>'
 
 
+def _masthead(payload: Payload) -> str:
+    """Title and variants, as the page's script draws them."""
+    variants = "".join(
+        f'<span class="variant">{html(variant.name)}<small> '
+        f"{'baseline, ' if variant.baseline else ''}{variant.runs} "
+        f"{'run' if variant.runs == 1 else 'runs'}</small></span>"
+        for variant in payload.variants
+    )
+    return (
+        f'<header class="masthead"><div class="names"><h1>{html(payload.title)}</h1>'
+        f'<p class="about">{variants}<span class="quiet">{html(payload.created)} · '
+        f"{html(payload.generator)}</span></p></div></header>"
+    )
+
+
 def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | None) -> str:
-    """Title and summary for readers whose browser runs no scripts."""
+    """The summary for readers whose browser runs no scripts; the cover is above it."""
     parts = [
-        f"<main><h1>{html(payload.title)}</h1><p>Tables and charts need JavaScript; this is the summary.</p>"
+        '<div class="plain"><p>Charts, details and further tables need JavaScript; this is the summary.</p>'
     ]
     statements = [(part.title, part.sentences) for part in payload.summary]
     if payload.sessions is not None:
@@ -167,7 +197,7 @@ def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | No
         parts.append(
             f"<h2>Profiles</h2><p>Flame graphs need JavaScript; sampled were:</p><ul>{said}</ul>"
         )
-    return "".join([*parts, "</main>"])
+    return "".join([*parts, "</div>"])
 
 
 def _map_line(payload: Payload, cell: str, one: RunMap, events: int) -> str:

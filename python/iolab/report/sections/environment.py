@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...compare.render.grids import grid
 from ...results.evidence.model import Run
 from ...results.facts.target_metrics import read_target
 from ..model.payload import Assumption, Fact, TextBlock
@@ -19,7 +20,9 @@ from .runs import environment_groups, job_text
 from .target import FACTS
 
 MOST_JOBS = 12
-"""Distinct jobs shown in full; every run's own stands in its panel."""
+"""Jobs with different options that are shown; the panel of a run has its own."""
+MOST_ROWS = 60
+"""Jobs in the table of what differs."""
 
 
 def environment(results: Source) -> list[Fact]:
@@ -97,28 +100,61 @@ def assumptions(runs: Sequence[Run]) -> list[Assumption]:
 
 
 def jobs(runs: Sequence[Run]) -> list[TextBlock]:
-    """The distinct jobs, each titled by the variants and how many runs used it."""
-    found: dict[str, list[Run]] = {}
+    """The distinct jobs. Jobs with the same options are one block with a table of the values that
+    differ; each block is titled by the variants and how many runs used it."""
+    users: dict[str, list[Run]] = {}
     for run in runs:
         if text := job_text(run).strip():
-            found.setdefault(text, []).append(run)
-    blocks = [
-        TextBlock(
-            title=f"{list_text(list(dict.fromkeys(run.variant for run in users)))}: {count_text(len(users), 'run')}"
-            + (f" ({users[0].id})" if len(users) == 1 else ""),
-            text=text,
+            users.setdefault(text, []).append(run)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for text in users:
+        alike.setdefault(tuple(line.partition("=")[0] for line in text.splitlines()), []).append(
+            text
         )
-        for text, users in found.items()
+    groups = list(alike.values())
+    blocks = [
+        _job_block(texts, {text: users[text] for text in texts}) for texts in groups[:MOST_JOBS]
     ]
-    if len(blocks) > MOST_JOBS:
-        rest = len(blocks) - MOST_JOBS
-        blocks = [
-            *blocks[:MOST_JOBS],
+    if len(groups) > MOST_JOBS:
+        rest = sum(map(len, groups[MOST_JOBS:]))
+        blocks.append(
             TextBlock(
                 title="more", text=f"{count_text(rest, 'further job')}: open a run to see its own"
-            ),
-        ]
+            )
+        )
     return blocks
+
+
+def _job_block(texts: Sequence[str], users: Mapping[str, Sequence[Run]]) -> TextBlock:
+    """Jobs with the same options in the same order, once, and what differs between them."""
+    every = [run for runs in users.values() for run in runs]
+    title = f"{list_text(_variants(every))}: {count_text(len(every), 'run')}"
+    if len(every) == 1:
+        title += f" ({every[0].id})"
+    if len(texts) == 1:
+        return TextBlock(title=title, text=texts[0])
+    lines = list(zip(*(text.splitlines() for text in texts), strict=True))
+    differing = [versions for versions in lines if len(set(versions)) > 1]
+    names = [versions[0].partition("=")[0].strip() for versions in differing]
+    common = "\n".join(
+        versions[0] if len(set(versions)) == 1 else f"{versions[0].partition('=')[0]}=(see below)"
+        for versions in lines
+    )
+    rows = [["runs", "variants", *names]]
+    for place, text in enumerate(texts[:MOST_ROWS]):
+        values = [versions[place].partition("=")[2] for versions in differing]
+        rows.append([str(len(users[text])), list_text(_variants(users[text])), *values])
+    left = len(texts) - MOST_ROWS
+    more = [f"and {left} more: open a run to see its own"] if left > 0 else []
+    table = "\n".join([*grid(rows, left=(1,)), *more])
+    return TextBlock(
+        title=f"{title}, {count_text(len(texts), 'job')} that differ in {list_text(names)}",
+        text=f"{common}\n\n; values that differ\n{table}",
+    )
+
+
+def _variants(runs: Sequence[Run]) -> list[str]:
+    return list(dict.fromkeys(run.variant for run in runs))
 
 
 def reproduce(results: Source) -> list[TextBlock]:

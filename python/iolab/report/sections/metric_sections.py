@@ -29,7 +29,7 @@ def metric_section(
     made, footnotes, unit = tables(comparison, run_places)
     return Section(
         name=metric.name,
-        title=metric.title,
+        title=comparison.title,
         kind="metric",
         headline=metric.headline,
         unit=metric_unit_words(metric, unit),

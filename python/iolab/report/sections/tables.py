@@ -18,6 +18,7 @@ from ..words.phrases import (
     probability_text,
     value_interval_text,
 )
+from .shades import change_shade
 
 
 def tables(
@@ -134,6 +135,7 @@ class _Maker:
             text=change_text(change.value, self.comparison),
             sub=change_interval_text(change, self.comparison),
             tone=change_tone(change),
+            shade=change_shade(change, self.comparison),
             decided=None if change.q is None else change.decided,
         )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...compare.model import CONFOUNDED, Comparison
+from ...compare.model import CONFOUNDED, WITHOUT_METRIC, Comparison
 from ...results.evidence.model import Run
 from ...verdict import Level
 from ..model.payload import Sentence
@@ -15,7 +15,7 @@ from .phrases import change_text, count_text, list_text
 MOST_RUNS = 3
 """Runs named in one sentence; more are counted."""
 
-SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped", CONFOUNDED}
+SAID_HERE = {"one-variant", "unjudged", "one-block", "dropped", CONFOUNDED, WITHOUT_METRIC}
 """Warnings of the comparison that the report states in its own words."""
 
 

@@ -28,6 +28,26 @@ def signed(number: float) -> str:
     return text if not text.strip("0.") else f"{'+' if number > 0 else MINUS}{text}"
 
 
+def brief(number: float) -> str:
+    """A number without a sign for a crowded place: one digit after the point below 10, else none.
+
+    From 10,000 on it is grouped.
+    """
+    size = abs(number)
+    if size >= 9_999.5:
+        return format_number(size)
+    return f"{size:.1f}" if size < 9.95 else f"{size:.0f}"
+
+
+def brief_signed(number: float) -> str:
+    """`+62`, `−8.4`, `0.0`: a change in a cell of a matrix. What rounds to zero has no sign.
+
+    A fall of nearly everything keeps a digit: `−99.6`, for -100 % is impossible for a ratio.
+    """
+    text = f"{min(-number, 99.9):.1f}" if -100 < number <= -99.5 else brief(number)
+    return text if not text.strip("0.") else f"{'+' if number > 0 else MINUS}{text}"
+
+
 def change_text(value: float, comparison: Comparison) -> str:
     """`+62.3 %`, `−3.1 points`."""
     return f"{signed(change_number(value, comparison))}{SPACE}{change_unit(comparison)}".rstrip()
@@ -57,7 +77,7 @@ def probability_text(value: float | None) -> str:
         if value < 0.001
         else f"= {value:.2g}"
         if value < 0.01
-        else f"= {value:.3f}".rstrip("0")
+        else f"= {value:.3f}".rstrip("0").rstrip(".")
     )
 
 

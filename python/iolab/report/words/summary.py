@@ -83,7 +83,7 @@ def against_baseline(
     ]
     if not cells:
         return []
-    title, section = comparison.metric.title, comparison.metric.name
+    title, section = comparison.title, comparison.metric.name
     tables = [
         level for level in comparison.table_levels if any(cell.table == level for cell in cells)
     ]
@@ -270,7 +270,7 @@ def level_alone(comparison: Comparison) -> list[Sentence]:
     span = low if low == high else f"from {low} to {high}"
     return [
         Sentence(
-            text=f"{comparison.metric.title}: {span} over {count_text(len(values), 'cell')}.",
+            text=f"{comparison.title}: {span} over {count_text(len(values), 'cell')}.",
             section=comparison.metric.name,
         )
     ]

@@ -34,8 +34,8 @@ class RecordingFacts(Model):
 
     first_ns: of what is kept where that goes back further than events. last_ns: of the latest
     event; of what is being recorded how far that is, though no I/O came lately. `live`: whether it
-    is still being recorded. events, samples: by source. `problem`: why it can't be read, else
-    empty.
+    is still being recorded. events, samples: by source. events_from_ns: of the first event that is
+    still there, null where there is none. `problem`: why it can't be read, else empty.
     """
 
     name: str
@@ -46,6 +46,7 @@ class RecordingFacts(Model):
     first_ns: int | None
     last_ns: int | None
     events: dict[str, int]
+    events_from_ns: int | None
     samples: dict[str, int]
     problem: str
 

@@ -59,6 +59,7 @@ def facts_of(store: Store, name: str) -> RecordingFacts:
             first_ns=None,
             last_ns=None,
             events={},
+            events_from_ns=None,
             samples={},
             problem=error.message,
         )
@@ -77,6 +78,7 @@ def _of_trace(store: Store, name: str) -> RecordingFacts:
         first_ns=first if held else None,
         last_ns=last if held else None,
         events={source_of(summary.format): summary.events},
+        events_from_ns=first if held else None,
         samples={},
         problem="",
     )
@@ -87,14 +89,14 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
     assert recording is not None
     facts, span = recording.facts, store.ends(name)
     held = span != (0, 0)
+    segments = recording.segments()
+    starts = [each.first_ns for each in segments]
     events: Counter[str] = Counter()
     samples: Counter[str] = Counter()
-    for counter, segments in (
-        (events, recording.segments()),
-        (samples, recording.sample_segments()),
-    ):
-        for segment in segments:
-            counter.update(segment.sources)
+    for segment in segments:
+        events.update(segment.sources)
+    for segment in recording.sample_segments():
+        samples.update(segment.sources)
     return RecordingFacts(
         name=name,
         kind="recording",
@@ -104,6 +106,7 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
         first_ns=span[0] if held else None,
         last_ns=span[1] if held else None,
         events=dict(events),
+        events_from_ns=min(starts, default=None),
         samples=dict(samples),
         problem="",
     )

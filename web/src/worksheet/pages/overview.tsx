@@ -6,6 +6,7 @@ import { markSpan, marks } from "../marks";
 import { showSpan } from "../time-navigation";
 import { lengthOf, moved, spanWords } from "../times";
 import { follow } from "./drag";
+import { StripChart } from "./strip-chart";
 
 /** The part that is shown can be taken hold of where it is less than so much of the strip: what is live has grown since all was shown. */
 const HANDLE = 0.95;
@@ -50,6 +51,7 @@ export function Overview() {
 			onPointerDown={drag}
 			title={`${spanWords(all, all.from)}: drag to choose a part of it`}
 		>
+			<StripChart />
 			{marks.value.gaps.map((gap) => (
 				<span key={gap.from} class="gap" style={place(gap)} title="nothing was recorded" />
 			))}

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cover as plain HTML: readable before and without scripts, which add details and keys to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+from ...untrusted_text import html
+from ..model.cover_payload import Cover, CoverCard, CoverCell, CoverMatrix
+from ..model.statements import Sentence
+from ..words.phrases import SPACE
+
+SIGNS = {"SUSPECT": "!", "INVALID": "✕"}
+"""Before a number, so that hatches and crosses are not the only sign of a verdict."""
+
+
+def cover_html(cover: Cover) -> str:
+    """The section of the cover; empty where no quantity was measured."""
+    if not cover.cards:
+        return ""
+    number = count()
+    cards = "".join(_card(card, place, number) for place, card in enumerate(cover.cards))
+    return (
+        '<section id="cover" class="cover" aria-labelledby="cover-title">'
+        '<h2 id="cover-title" class="hidden">Answer</h2>'
+        f"{_cautions(cover.cautions)}{_legend(cover)}"
+        f'<div class="cards">{cards}</div></section>'
+    )
+
+
+def _text(text: str) -> str:
+    """Text of others; a no-break space stays, as it is the page's own."""
+    return SPACE.join(html(part) for part in text.split(SPACE))
+
+
+def _cautions(sentences: Sequence[Sentence]) -> str:
+    items = "".join(
+        f'<li class="tone-{sentence.tone}">{_text(sentence.text)}</li>' for sentence in sentences
+    )
+    return f'<ul class="cautions">{items}</ul>' if items else ""
+
+
+def _legend(cover: Cover) -> str:
+    cells = [cell for card in cover.cards for matrix in card.matrices for cell in _all(matrix)]
+    if not cells:
+        return ""
+    used = {cell.certainty for cell in cells}
+    levels = {cell.level for cell in cells}
+    parts = []
+    if cover.legend and used & {"significant", "insignificant", "untested"}:
+        state = "sig" if "significant" in used else "unt"
+        steps = "".join(
+            f'<span class="{_shade(step.shade)} {state}">{_text(step.text)}</span>'
+            for step in cover.legend
+        )
+        parts.append(f'<span class="steps">{steps}</span> % {_text(cover.legend_note)}')
+    if "value" in used:
+        parts.append("darker: higher")
+    if "insignificant" in used:
+        parts.append('<span class="key b4 ins">~</span> not significant')
+    if "untested" in used:
+        key = '<span class="key b4 unt">±</span> ' if "significant" in used else ""
+        parts.append(f"{key}no test")
+    if "SUSPECT" in levels:
+        parts.append('<span class="key suspect">!</span> SUSPECT')
+    if "INVALID" in levels:
+        parts.append('<span class="key invalid">✕</span> INVALID')
+    return f'<p class="legend">{" · ".join(parts)}</p>' if parts else ""
+
+
+def _all(matrix: CoverMatrix) -> list[CoverCell]:
+    return [cell for row in matrix.cells for cell in row if cell is not None]
+
+
+def _card(card: CoverCard, place: int, number: Iterator[int]) -> str:
+    sentences = [_sentence(sentence) for sentence in card.sentences]
+    matrices = "".join(_matrix(matrix, card, number) for matrix in card.matrices)
+    note = f'<p class="quiet">{_text(card.note)}</p>' if card.note else ""
+    body = f'<div class="matrices">{matrices}</div>{note}'
+    if len(sentences) > 1:
+        items = "".join(f"<li{tone}>{text}</li>" for tone, text in sentences)
+        return f'<div class="card joint"><ul class="answers">{items}</ul><div>{body}</div></div>'
+    tone, text = sentences[0]
+    opened = " open" if card.is_open else ""
+    heading = f"<summary><h3{tone}>{text}</h3></summary>"
+    return f'<details class="card"{opened} data-card="{place}">{heading}{body}</details>'
+
+
+def _sentence(sentence: Sentence) -> tuple[str, str]:
+    """The tone as an attribute, and the text with its quantity set off."""
+    title, colon, rest = sentence.text.partition(":")
+    text = f"<strong>{_text(title)}</strong>{colon}{_text(rest)}"
+    return f' class="tone-{sentence.tone}"', text
+
+
+def _matrix(matrix: CoverMatrix, card: CoverCard, number: Iterator[int]) -> str:
+    unit = f" ({card.unit})" if card.unit else ""
+    caption = f"{matrix.title}{unit}" if matrix.title else f"{card.title}{unit}"
+    corner = [
+        f"{matrix.column_title} →" if matrix.column_title else "",
+        f"{matrix.row_title} ↓" if matrix.row_title else "",
+    ]
+    columns = "".join(f'<th scope="col">{_text(text)}</th>' for text in matrix.columns)
+    head = f"<tr><td>{'<br>'.join(map(_text, filter(None, corner)))}</td>{columns}</tr>"
+    has_columns = any(matrix.columns)
+    if not has_columns:
+        head = ""
+    rows = "".join(
+        f'<tr><th scope="row">{_text(text or "all")}</th>{"".join(_cell(cell, number) for cell in row)}</tr>'
+        for text, row in zip(matrix.rows, matrix.cells, strict=True)
+    )
+    if not has_columns and matrix.row_title:
+        caption = f"{caption}, by {matrix.row_title}"
+    return (
+        f'<div class="matrix"><table><caption>{_text(caption)}</caption>'
+        f"<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _cell(cell: CoverCell | None, number: Iterator[int]) -> str:
+    if cell is None:
+        return "<td></td>"
+    place = next(number)
+    state = {
+        "significant": "sig",
+        "insignificant": "ins",
+        "untested": "unt",
+        "value": "val",
+        "none": "non",
+    }[cell.certainty]
+    shade = _shade(cell.shade) if cell.has_direction else f"g{abs(cell.shade)}"
+    classes = [f"v{cell.shade}" if state == "val" else shade, state]
+    if cell.level in SIGNS:
+        classes.append(cell.level.lower())
+    sign = SIGNS.get(cell.level, "") + ("~" if state == "ins" else "")
+    mark = f"<small>{sign}</small>" if sign else ""
+    return f'<td class="{" ".join(filter(None, classes))}" data-i="{place}">{mark}{_text(cell.text)}</td>'
+
+
+def _shade(shade: int) -> str:
+    """The class of a shade: `b` better, `w` worse."""
+    return f"{'b' if shade > 0 else 'w'}{abs(shade)}" if shade else "s0"

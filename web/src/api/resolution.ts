@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+import { rootOf } from "../lib/names";
+import { FEW, intervalOf, MANY, type Room } from "./columns";
+import { heldInterval, inlined } from "./offline";
+import { askedOf, hasPercentiles } from "./painters";
+import { catalogue, facts, type GraphSpec, SECOND, type Span, tick, whole } from "./worksheet";
+
+/** The length of a graph's columns over a span, in ns. A page without a service keeps those that it holds. */
+export const columnLength = (spec: GraphSpec, span: Span): number =>
+	(inlined() && heldInterval(askedOf(spec))) || intervalOf(span, roomOf(spec, span));
+
+/** What a graph has room for; null where only whole seconds are known: of counters, and before the first event that is still there. */
+function roomOf(spec: GraphSpec, span: Span): Room | null {
+	const here = facts.value;
+	const entry = catalogue.value.find((each) => each.name === rootOf(spec.statistic));
+	const source = spec.source || (entry?.source ?? "");
+	const events = (tick.peek() ?? here)?.events[source] ?? 0;
+	if (!here || events === 0 || here.events_from_ns === null || span.from < here.events_from_ns - SECOND) return null;
+	const { from, until } = whole.peek();
+	const perSecond = (events * SECOND) / (until - from);
+	return { pixels: pixelsOf(spec), perSecond, enough: hasPercentiles(spec) ? MANY : FEW };
+}
+
+/** About how wide a plot is; without its list of values and its axes. */
+function pixelsOf({ width }: GraphSpec): number {
+	const page = typeof innerWidth === "number" ? innerWidth : 1440;
+	if (page < 800) return Math.max(200, page - 200);
+	return Math.max(200, (width === 2 ? page : page / 2) - 450);
+}
