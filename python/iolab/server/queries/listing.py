@@ -90,7 +90,7 @@ def _of_recording(store: Store, name: str) -> RecordingFacts:
     facts, span = recording.facts, store.ends(name)
     held = span != (0, 0)
     segments = recording.segments()
-    starts = [each.first_ns for each in segments]
+    starts = [segment.first_ns for segment in segments]
     events: Counter[str] = Counter()
     samples: Counter[str] = Counter()
     for segment in segments:
