@@ -17,6 +17,8 @@ export function draw(element: HTMLElement, spec: TopLevelSpec, config: Config, l
 		.description(label)
 		.initialize(element)
 		.run();
+	// Vega gives containers of panel headings a role without a name: they are only layout.
+	for (const part of element.querySelectorAll("g[role]:not([aria-label])")) part.removeAttribute("role");
 	return () => {
 		view.finalize();
 		element.replaceChildren();
