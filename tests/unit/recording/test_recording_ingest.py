@@ -385,7 +385,9 @@ def test_a_frame_restarts_the_names_of_a_column() -> None:
         [frame] = reader.feed(
             frames.events("syscall", columns, {"device": devices, "file": new}, restarted)
         )
-        return events_of(frame, tables, "syscall").select(["device", "file"]).to_pylist()
+        batch = events_of(frame, tables, "syscall").select(["device", "file"])
+        read: list[dict[str, str]] = batch.to_pylist()
+        return read
 
     assert files([0, 1], ["a", "b"]) == [
         {"device": "sda", "file": "a"},
