@@ -184,7 +184,7 @@ def outcome(
             wrong.append(f"{name}: {words[-300:]}")
         elif code:
             kinds.add("refused")
-        elif (found, words) == (whole, said):
+        elif (found, words) == (whole, said) or _has_equal_numbers(whole, found):
             kinds.add("harmless")
         elif uncovered := _uncovered(whole, found):
             wrong.append(f"{name}: {uncovered}")
@@ -198,6 +198,18 @@ def outcome(
     return "silent" if wrong else next(
         each for each in ("refused", "told", "harmless") if each in kinds
     ), wrong
+
+
+def _has_equal_numbers(before: str, after: str) -> bool:
+    """Whether two answers in JSON differ in nothing but their notes: such as by which tier
+    answered."""
+    try:
+        whole, found = json.loads(before), json.loads(after)
+    except ValueError:
+        return False
+    return (
+        isinstance(whole, dict) and "notes" in whole and whole == {**found, "notes": whole["notes"]}
+    )
 
 
 def _uncovered(before: str, after: str) -> str:

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 /// What this layer cannot see: said on every page that shows it.
 const UNSEEN: &str = "I/O by io_uring, libaio, mmap, nfsd and 32-bit programs makes no such calls and is not in here";
-/// Names of files that are kept at once; with more, they are sent anew as they are used.
+/// Names of files that are kept at once; with more, they are dropped and sent again.
 const FILES: usize = 1 << 15;
 
 /// Calls on files.
