@@ -60,6 +60,7 @@ def sheet(name: str = "one", **changes: Any) -> dict[str, Any]:
         "recording": "rec",
         "time": {"live": 60},
         "compare": {"from": START, "until": START + 5},
+        "colours": {"device=sda": 3},
         "graphs": [GRAPH],
         **changes,
     }
