@@ -17,9 +17,15 @@ export function draw(element: HTMLElement, spec: TopLevelSpec, config: Config, l
 		.description(label)
 		.initialize(element)
 		.run();
-	// Vega gives containers of panel headings a role without a name: they are only layout.
-	for (const part of element.querySelectorAll("g[role]:not([aria-label])")) part.removeAttribute("role");
+	// Vega gives containers of panel headings and of marks a role without a name, and does so at each redraw: they are only layout.
+	const strip = () => {
+		for (const part of element.querySelectorAll("g[role]:not([aria-label])")) part.removeAttribute("role");
+	};
+	const watch = new MutationObserver(strip);
+	watch.observe(element, { attributeFilter: ["role"], childList: true, subtree: true });
+	strip();
 	return () => {
+		watch.disconnect();
 		view.finalize();
 		element.replaceChildren();
 	};
