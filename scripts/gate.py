@@ -266,6 +266,8 @@ class Runner:
             prefix=f"iolab-{step.name}-", dir=MEMORY, ignore_cleanup_errors=True
         )
         path = self._directories.enter_context(directory)
+        # some tests become another user, who must reach their files
+        Path(path).chmod(0o711)
         return {"TMPDIR": path, "PYTEST_DEBUG_TEMPROOT": path}
 
     def _start(self) -> None:
