@@ -26,7 +26,7 @@ BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 FILE = re.compile(r"^<!-- file: ([\w.-]+) -->\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MEASURES = "<!-- needs: fio; numbers vary -->"
-VARYING = re.compile(r"q=[\d.]+|~|[-+]?\d[\d.:]*(?:[ \u00a0\u202f]\d{3}(?!\d))*")
+VARYING = re.compile(r"q[=<][\d.]+|~|[-+]?\d[\d.:]*(?:[ \u00a0\u202f]\d{3}(?!\d))*")
 
 
 def commands(page: Path) -> list[tuple[str, list[str]]]:
@@ -91,6 +91,7 @@ def test_documented_measurements_have_the_form_that_the_page_shows(
     [
         ("    606.0¹  303.7¹  -49.9 %  [-72.0, +10.2]  q=0.029", "# # # % [#, #] #"),
         ("  1577  303.7  +0.1 %  [-7, +9]  ~", "# # # % [#, #] #"),
+        ("    966.3  785.9  -18.7 %  [-21.1, -16.2]  q<0.001", "# # # % [#, #] #"),
         ("  1 577  303.7  +0.1 %  [-7, +9]  ~", "# # # % [#, #] #"),
         ("fsync: 12 runs, about 0:17", "fsync: # runs, about #"),
     ],
