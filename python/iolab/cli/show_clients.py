@@ -39,9 +39,9 @@ def client_lines(runs: Sequence[Run]) -> list[str]:
         if not own:
             continue
         low, high = min(value for _, value in own), max(value for _, value in own)
-        sums = [(value, whole) for run, value in own if (whole := run.value(metric))]
+        sums = [(value, total) for run, value in own if (total := run.value(metric))]
         share = (
-            f", {100 * sum(value for value, _ in sums) / sum(whole for _, whole in sums):.1f} % of the sum"
+            f", {100 * sum(value for value, _ in sums) / sum(total for _, total in sums):.1f} % of the sum"
             if sums
             else ""
         )

@@ -85,28 +85,30 @@ class Changes:
 
     def arguments(self) -> list[str]:
         """As arguments of `iolab run`."""
-        found = [
+        options = [
             part
             for name, levels in self.only.items()
             for part in ("--only", f"{name}={','.join(levels)}")
         ]
-        found += [part for name in self.variants for part in ("--variant", name)]
+        options += [part for name in self.variants for part in ("--variant", name)]
         for flag, value in (
             ("--repetitions", self.repetitions),
             ("--runtime", self.runtime),
             ("--seed", self.seed),
         ):
-            found += [flag, str(value)] if value is not None else []
-        found += [
+            options += [flag, str(value)] if value is not None else []
+        options += [
             part for key, value in self.target.items() for part in ("--target", f"{key}={value}")
         ]
-        found += [
+        options += [
             part
             for key, value in self.workload.items()
             for part in ("--workload", f"{key}={value}")
         ]
-        found += [part for key, value in self.load.items() for part in ("--load", f"{key}={value}")]
-        return [*found, *(["--a-a"] if self.again else [])]
+        options += [
+            part for key, value in self.load.items() for part in ("--load", f"{key}={value}")
+        ]
+        return [*options, *(["--a-a"] if self.again else [])]
 
 
 def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:

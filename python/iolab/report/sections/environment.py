@@ -144,8 +144,8 @@ def _job_block(texts: Sequence[str], users: Mapping[str, Sequence[Run]]) -> Text
     for place, text in enumerate(texts[:MOST_ROWS]):
         values = [versions[place].partition("=")[2] for versions in differing]
         rows.append([str(len(users[text])), list_text(_variants(users[text])), *values])
-    left = len(texts) - MOST_ROWS
-    more = [f"and {left} more: open a run to see its own"] if left > 0 else []
+    hidden = len(texts) - MOST_ROWS
+    more = [f"and {hidden} more: open a run to see its own"] if hidden > 0 else []
     table = "\n".join([*grid(rows, left=(1,)), *more])
     return TextBlock(
         title=f"{title}, {count_text(len(texts), 'job')} that differ in {list_text(names)}",

@@ -62,9 +62,9 @@ def _overlap(clients: tuple[ClientRun, ...]) -> Iterable[Reason]:
         return
     first = min(windows, key=lambda name: windows[name][1])
     last = max(windows, key=lambda name: windows[name][0])
-    whole = max(end for _, end in windows.values()) - min(begin for begin, _ in windows.values())
+    span_ns = max(end for _, end in windows.values()) - min(begin for begin, _ in windows.values())
     common = windows[first][1] - windows[last][0]
-    share = 1 - max(common, 0) / whole if whole > 0 else 0.0
+    share = 1 - max(common, 0) / span_ns if span_ns > 0 else 0.0
     if share <= APART:
         return
     speak = invalid if share > FAR_APART else suspect
