@@ -263,7 +263,7 @@ def _agreed(study: Study, trust: bool) -> bool:
             say(f"  {line}")
         if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)
-        if not click.confirm("Run them?" if study.commands else "Do that?", err=True):
+        if not click.confirm("Run them?" if study.commands else "Use these hosts?", err=True):
             raise click.Abort
     if not remember(study):
         say(f"note: {trust_file()} can't be written, so the next run asks again")
