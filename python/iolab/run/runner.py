@@ -309,7 +309,7 @@ class StudyRunner:
             if failure and not interrupts.stop_now:
                 raise RunError(
                     failure,
-                    hint="hooks.jsonl in the results has its output; go on with --resume once it works",
+                    hint="hooks.jsonl in the results has its output; continue with --resume once it works",
                 )
             kernel_log = self._host.kernel_log()
             if kernel_log is not None:

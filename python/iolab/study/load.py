@@ -18,7 +18,7 @@ from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.facts.host_facts import host_facts
 from ..hosts.kinds.local import LocalHost
-from .adapt import Changes, adapted
+from .adapt import Changes, adapt
 from .cells import HOST, Cell, CellBuilder
 from .commands import Action, Command, Hooks
 from .factors import levels_of, sweeps
@@ -26,6 +26,7 @@ from .lines import key_lines
 from .model import StudyFile
 from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
+from .rig_tables import RigTable
 from .tables import parsed, read_text, validated
 
 
@@ -47,6 +48,7 @@ class Study:
         directory: what relative paths of the study's own files start from.
         changes: what differs from the text.
         profiling: what is profiled, in runs of their own; None for nothing.
+        rig: the disposable machine that the file describes; None where it describes none.
         hosts: other machines that the text itself names; they are reached only if the user agrees.
     """
 
@@ -72,6 +74,7 @@ class Study:
     changes: Changes = field(default_factory=Changes)
     profiling: Profiling | None = None
     hosts: tuple[str, ...] = ()
+    rig: RigTable | None = None
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -164,7 +167,7 @@ def target_host(path: Path, changes: Changes | None = None) -> str | None:
 
     Raises StudyError if the file cannot be read, is not TOML, or has something else there.
     """
-    target = adapted(parsed(read_text(path), path), changes or Changes()).get("target")
+    target = adapt(parsed(read_text(path), path), changes or Changes()).get("target")
     word = target.get(HOST) if isinstance(target, dict) else None
     if word is not None and not isinstance(word, str):
         raise StudyError("target.host is not a text", where=path, hint="write it as after --host")
@@ -191,7 +194,7 @@ def load_study(
     """
     wanted = changes or Changes()
     text = read_text(path)
-    data = adapted(parsed(text, path), wanted)
+    data = adapt(parsed(text, path), wanted)
     plain = not isinstance(data.get("factors"), list)
     if isinstance(data.get("factors"), dict):
         data["factors"] = [data["factors"]]
@@ -212,7 +215,8 @@ def load_study(
             )
         )
     sources = _sources(file, places, problems)
-    swept = sweeps(file.factors, {} if left_out else wanted.only, plain=plain)
+    kept = wanted.expand(data).only
+    swept = sweeps(file.factors, {} if left_out else kept, plain=plain)
     home = directory if directory is not None else path.parent.absolute()
     builder = CellBuilder(
         file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out
@@ -243,6 +247,7 @@ def load_study(
         wanted,
         profiling,
         _named_hosts(file, cells, wanted),
+        file.rig,
     )
 
 
