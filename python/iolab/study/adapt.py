@@ -33,6 +33,7 @@ class Changes:
         as typed; an empty value takes the key out. workload: keys of `[workload]` likewise, such as
         `options.size`.
         load: keys of `[load]` likewise, such as `hosts`.
+        until: rules that end the study once they are decided; at_most: blocks at which it ends then.
         again: add the arm `<baseline>-again`, the same as the baseline in everything.
     """
 
@@ -45,6 +46,8 @@ class Changes:
     again: bool = False
     workload: Mapping[str, str] = field(default_factory=dict)
     load: Mapping[str, str] = field(default_factory=dict)
+    until: Sequence[str] = ()
+    at_most: int | None = None
 
     def __bool__(self) -> bool:
         return self != Changes()
@@ -61,6 +64,8 @@ class Changes:
             "workload": dict(self.workload),
             "load": dict(self.load),
             "again": self.again,
+            "until": list(self.until),
+            "at_most": self.at_most,
         }
         return {
             key: value
@@ -81,6 +86,8 @@ class Changes:
             again=bool(data.get("again", False)),
             workload=dict(data.get("workload", {})),
             load=dict(data.get("load", {})),
+            until=tuple(data.get("until", ())),
+            at_most=data.get("at_most"),
         )
 
     def arguments(self) -> list[str]:
@@ -95,6 +102,7 @@ class Changes:
             ("--repetitions", self.repetitions),
             ("--runtime", self.runtime),
             ("--seed", self.seed),
+            ("--at-most", self.at_most),
         ):
             options += [flag, str(value)] if value is not None else []
         options += [
@@ -108,6 +116,7 @@ class Changes:
         options += [
             part for key, value in self.load.items() for part in ("--load", f"{key}={value}")
         ]
+        options += [part for rule in self.until for part in ("--until-decided", rule)]
         return [*options, *(["--a-a"] if self.again else [])]
 
 
@@ -160,6 +169,10 @@ def adapted(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
             study["repetitions"] = changes.repetitions
         if changes.seed is not None:
             study["seed"] = changes.seed
+    until = {"rules": list(changes.until), "at_most": changes.at_most}
+    given = {key: value for key, value in until.items() if value}
+    if given and isinstance(found.setdefault("until", {}), dict):
+        found["until"].update(given)
     if changes.runtime is not None:
         _set_runtime(found, changes.runtime)
     if changes.target:
