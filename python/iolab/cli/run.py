@@ -61,6 +61,20 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
     help="Number of blocks. Default: as in the study.",
 )
 @click.option(
+    "--until-decided",
+    "until",
+    metavar="RULE",
+    multiple=True,
+    help="Add blocks until iolab check decides this rule, such as 'write.iops 5 %' (within 5 %); "
+    "repeatable: all of them.",
+)
+@click.option(
+    "--at-most",
+    type=click.IntRange(2, 500),
+    metavar="N",
+    help="With --until-decided: blocks at which an undecided study ends. Default: 20.",
+)
+@click.option(
     "--runtime",
     type=Runtime(),
     metavar="TIME",
@@ -145,6 +159,8 @@ def command(
     only: tuple[str, ...],
     variants: tuple[str, ...],
     repetitions: int | None,
+    until: tuple[str, ...],
+    at_most: int | None,
     runtime: str | None,
     seed: int | None,
     target: tuple[str, ...],
@@ -186,6 +202,8 @@ def command(
         load=parse_target(load, "--load"),
         builds=builds,
         reduced=reduced,
+        until=until,
+        at_most=at_most,
     )
     if style != "text" and not dry_run:
         raise UsageError(

@@ -34,6 +34,7 @@ class Changes:
         as typed; an empty value takes the key out. workload: keys of `[workload]` likewise, such as
         `options.size`.
         load: keys of `[load]` likewise, such as `hosts`.
+        until: rules that end the study once they are decided; at_most: blocks at which it ends then.
         again: add the arm `<baseline>-again`, the same as the baseline in everything.
         builds: names of builds; each is a variant instead of the file's, the first the baseline.
         reduced: apply the file's `[reduced]` as well; the other changes override it.
@@ -50,6 +51,8 @@ class Changes:
     load: Mapping[str, str] = field(default_factory=dict)
     builds: Sequence[str] = ()
     reduced: bool = False
+    until: Sequence[str] = ()
+    at_most: int | None = None
 
     def __bool__(self) -> bool:
         return self != Changes()
@@ -68,6 +71,8 @@ class Changes:
             "again": self.again,
             "builds": list(self.builds),
             "reduced": self.reduced,
+            "until": list(self.until),
+            "at_most": self.at_most,
         }
         return {
             key: value
@@ -90,6 +95,8 @@ class Changes:
             load=dict(data.get("load", {})),
             builds=tuple(data.get("builds", ())),
             reduced=bool(data.get("reduced", False)),
+            until=tuple(data.get("until", ())),
+            at_most=data.get("at_most"),
         )
 
     def arguments(self) -> list[str]:
@@ -104,6 +111,7 @@ class Changes:
             ("--repetitions", self.repetitions),
             ("--runtime", self.runtime),
             ("--seed", self.seed),
+            ("--at-most", self.at_most),
         ):
             options += [flag, str(value)] if value is not None else []
         options += [
@@ -117,6 +125,7 @@ class Changes:
         options += [
             part for key, value in self.load.items() for part in ("--load", f"{key}={value}")
         ]
+        options += [part for rule in self.until for part in ("--until-decided", rule)]
         options += [part for name in self.builds for part in ("--build", name)]
         return [
             *options,
@@ -228,6 +237,10 @@ def adapt(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
             study["repetitions"] = changes.repetitions
         if changes.seed is not None:
             study["seed"] = changes.seed
+    until = {"rules": list(changes.until), "at_most": changes.at_most}
+    given = {key: value for key, value in until.items() if value}
+    if given and isinstance(tables.setdefault("until", {}), dict):
+        tables["until"].update(given)
     if changes.runtime is not None:
         _set_runtime(tables, changes.runtime)
     if changes.target:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
@@ -28,6 +28,9 @@ from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
 from .rig_tables import RigTable
 from .tables import parsed, read_text, validated
+
+if TYPE_CHECKING:
+    from ..compare.sequential import Until
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Study:
         profiling: what is profiled, in runs of their own; None for nothing.
         rig: the disposable machine that the file describes; None where it describes none.
         hosts: other machines that the text itself names; they are reached only if the user agrees.
+        until: what ends it before `repetitions` blocks; None where their number is fixed.
     """
 
     file: Path
@@ -75,6 +79,7 @@ class Study:
     profiling: Profiling | None = None
     hosts: tuple[str, ...] = ()
     rig: RigTable | None = None
+    until: Until | None = None
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -118,6 +123,7 @@ class Study:
                 for action in self.actions
             ],
             **({} if self.profiling is None else {"profile": self.profiling.as_data()}),
+            **({} if self.until is None else {"until": self.until.as_data()}),
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
             "cells": [
@@ -224,6 +230,7 @@ def load_study(
     cells = tuple(itertools.chain.from_iterable(builder.cells_of(variant) for variant in variants))
     _check_actions(file, cells, places, problems)
     profiling = _profiling(file, cells, places, problems)
+    until = None if file.until is None else _until(file, wanted, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
     return Study(
@@ -232,7 +239,7 @@ def load_study(
         name,
         file.study.description,
         baseline,
-        file.study.repetitions,
+        file.study.repetitions if until is None else until.at_most,
         file.study.seed,
         file.study.order,
         variants,
@@ -248,6 +255,7 @@ def load_study(
         profiling,
         _named_hosts(file, cells, wanted),
         file.rig,
+        until,
     )
 
 
@@ -307,6 +315,28 @@ def _profiling(
         path = ("profile", *each.key)
         problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
     return profiling
+
+
+def _until(
+    file: StudyFile, changes: Changes, places: Places, problems: list[Problem]
+) -> Until | None:
+    """The looks at which the study may end; what is wrong with them is added to `problems`."""
+    from ..compare.sequential import plan_until
+
+    table = file.until
+    assert table is not None
+    wrong, allowed = "", ""
+    if changes.repetitions is not None:
+        wrong, allowed = "decides the number of blocks", "leave --repetitions out, or --at-most N"
+    elif len(file.variants) < 2:
+        wrong, allowed = "needs a variant to compare with the baseline", "[variants.NAME]"
+    else:
+        try:
+            return plan_until(table.rules, table.at_most, table.alpha, table.spending)
+        except UsageError as error:
+            wrong, allowed = error.message, error.hint or ""
+    problems.append(Problem(places.line(("until",)), "until", wrong, allowed))
+    return None
 
 
 def _name_from(path: Path, problems: list[Problem]) -> str:
