@@ -16,7 +16,7 @@ from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Summary, Trace
 from ...results.open.multi_host import parts_of
 from ...statistics.engine.coverage import behind_ns
-from ...statistics.kept.answer import span_of
+from ...statistics.kept.recorded import span_of
 
 Opened: TypeAlias = "Trace | Recording"
 

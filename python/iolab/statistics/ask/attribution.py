@@ -22,10 +22,11 @@ from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
+from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
+from ..tiers.events import Events
 from .damage_notes import again, trouble
-from .query import Windows
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -142,8 +143,8 @@ def who(
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def whose() -> Who:
-        windows = Windows(events, question)
-        window = windows.kept
+        frame = plan(question, [Events(events)]).frame
+        window = frame.window
         with Engine(events.path) as engine:
             attach(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
@@ -154,7 +155,7 @@ def who(
             window.source,
             fields,
             found,
-            (*windows.notes(window), *trouble(events)),
+            (*frame.notes, *trouble(events)),
             top,
         )
 
