@@ -100,7 +100,7 @@ gate: export CARGO_TARGET_DIR ?= $(CACHE)/cargo-$(shell sha256sum crates.lock | 
 gate: export CARGO_PROFILE_RELEASE_LTO ?= off
 gate: export MYPY_CACHE_DIR ?= $(CACHE)/mypy
 gate: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run what a change must pass: check, test, wheel and rig in one table
-	$(GATE) check test wheel rig
+	$(GATE) check wheel test rig
 
 .PHONY: fast
 fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the tests that need no root, fio, browser or network and take little time

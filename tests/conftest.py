@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,24 @@ ROOT = Path(__file__).parent.parent
 
 NEEDS = ("browser", "fio", "loops", "tracing", "rig", "exclusive")
 """Markers of tests that use real programs, devices or time."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without searching for garbage, and leave what was imported out of later searches:
+    both took a third of the time of collecting and a tenth of the time of tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Modules are collected at the end, as without `pytest_collection`."""
+    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
