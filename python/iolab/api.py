@@ -109,10 +109,15 @@ class Opened(_Shown, Results):
 
     @property
     def notes(self) -> tuple[Warning, ...]:  # type: ignore[override]
-        """What is missing or damaged, as `remarks.study_notes` has it."""
+        """What is missing or damaged, as `remarks.study_notes` has it, and whether the number of
+        blocks depends on the results."""
         from .compare.remarks import study_notes
+        from .compare.sequential import sequential_notes
 
-        return study_notes(self.runs, self.standing, self.manifest.imported)
+        return (
+            *study_notes(self.runs, self.standing, self.manifest.imported),
+            *sequential_notes(self.path, self.manifest),
+        )
 
 
 class OpenedSeveral(_Shown, Several):
