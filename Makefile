@@ -103,7 +103,7 @@ gate: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run what a 
 	$(GATE) check wheel test rig
 
 .PHONY: fast
-fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the tests that need no root, fio, browser or network and take little time
+fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the first case of each test that needs no root, fio, browser or network and takes little time
 	$(GATE) fast
 
 # Two cores that emulate a CPU need their time: half an hour from nothing, a few minutes once the image is there.
