@@ -33,6 +33,7 @@ from .launch import Launcher
 from .probe_start import begun_by
 from .recorder import Recorder
 from .settings import SOURCES, Retention, Settings
+from .smb_sink import SmbSink
 from .status import FILE as STATUS_FILE
 from .zpool_sink import PoolSink
 
@@ -171,6 +172,7 @@ class Session:
         clock: Clock | None = None,
         connection: Callable[[], Mapping[str, Any]] | None = None,
         pools: Callable[[], Sequence[str]] | None = None,
+        samba: Callable[[], Sequence[str]] | None = None,
         is_shared: bool = False,
     ) -> None:
         """`is_shared`: see `open_writer`; names of files and command lines are nobody else's
@@ -179,12 +181,14 @@ class Session:
         `origin`: what `recording.json` says of where it comes from, besides `kind`.
 
         Where another machine is recorded, `clock` has its time of day, and `connection` says how it
-        is reached now. `pools`: see `pools.PoolSink.begin`; None where pools aren't asked for.
+        is reached now. `pools`: see `PoolSink`; None where pools are not recorded. `samba`: see
+        `SmbSink`; None where system calls are not recorded.
         """
         clock = clock or SystemClock()
         self._settings, self._heard = settings, heard
         self._writer: RecordingWriter | None = None
         self._connection, self._pools, self._is_shared = connection, pools, is_shared
+        self._samba = samba
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         facts = {
@@ -238,11 +242,11 @@ class Session:
         self._writer = writer
         self._note()
         sink = kept_beside(writer, self._settings, self._heard.noticed)
-        return (
-            sink
-            if self._pools is None
-            else PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
-        )
+        if self._pools is not None:
+            sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
+        if self._samba is not None:
+            sink = SmbSink(sink, self._samba, self._heard.noticed)
+        return sink
 
     def _again(self, hello: Mapping[str, Any]) -> None:
         if self._writer is not None:
