@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.depth import IS_FULL, depth
+from support.depth import IS_FAST, IS_FULL, depth
 from support.golden import Golden
 
 # The time of an example depends on the machine. The gate tries the same examples in every run;
@@ -26,7 +26,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=not IS_FULL,
-    max_examples=depth(40, 100),
+    max_examples=10 if IS_FAST else depth(40, 100),
 )
 settings.load_profile("iolab")
 # a shell has what it begins in the background ignore Ctrl-C, and so would the processes that tests
@@ -59,9 +59,10 @@ def pytest_unconfigure() -> None:
     gc.unfreeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Retry a test that uses the real thing once, since another process can be the cause of its
-    failure. The first failure is reported: a test that is retried is to be repaired.
+    failure. The first failure is reported: a test that is retried is to be repaired. `make fast`
+    runs the first case of each test.
 
     Raises:
         pytest.UsageError: a marker is not in the file of its test, where scripts/gate.py searches.
@@ -77,6 +78,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for name in markers:
             if f"mark.{name}" not in texts[item.path]:
                 raise pytest.UsageError(f"{item.nodeid}: mark it {name} in its own file")
+    if IS_FAST:
+        first = {
+            item.nodeid.partition("[")[0]: item
+            for item in reversed(items)
+            if not item.get_closest_marker("slow")
+        }
+        kept = set(first.values())
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
 
 
 def pytest_terminal_summary(

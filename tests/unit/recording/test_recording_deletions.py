@@ -166,6 +166,7 @@ def test_a_list_alone_is_rebuilt(recording: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [f"{MAPS}/io.latency/000001.parquet", "1s/io.bytes-device.276ed5b4/000006-000006.parquet"],
@@ -179,6 +180,7 @@ def test_columns_at_the_borders_of_a_loss_are_right_or_lost(
     assert (counted["told"], wrong) == (1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [0, 1])
 def test_a_damaged_line_of_deleted_events_is_a_loss_of_their_time(
     line: int, whole: Path, tmp_path: Path

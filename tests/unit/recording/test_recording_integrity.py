@@ -238,6 +238,7 @@ def unsign(path: Path) -> None:
     (path / FACTS).write_text(json.dumps(data))
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_cut_anywhere_is_told(recording: Path) -> None:
     until = START + 100 * SECOND
     with take_lock(recording) as lock:

@@ -142,7 +142,7 @@ class ToyTier:
             return "the toy tells operations apart"
         import duckdb
 
-        rows = duckdb.sql(f"SELECT min(second), max(second) FROM '{self.path}'").fetchall()
+        rows = duckdb.execute(f"SELECT min(second), max(second) FROM '{self.path}'").fetchall()
         first, last = (second * SECOND for second in rows[0])
         ends = (*question.span, question.interval_ns, question.columns)
         earlier = (first, last + SECOND - 1)
@@ -178,7 +178,7 @@ class ToyReading(Reading):
 
         window = self.frame.window
         key = "NULL" if self.frame.question.breakdown is None else "op"
-        rows = duckdb.sql(
+        rows = duckdb.execute(
             f"SELECT (second * {SECOND} - {window.base_ns}) // {window.interval_ns} AS c, "
             f"CAST({key} AS VARCHAR) AS k, CAST(sum(amount) AS BIGINT) AS n, 0 AS lacking "
             f"FROM '{self.path}' WHERE second * {SECOND} >= {window.first_ns // SECOND * SECOND} "
@@ -197,7 +197,7 @@ def test_a_tier_of_another_kind_takes_part_without_a_change_to_the_planner(
     old = grow(aged(make(tmp_path / "full", []).path, tmp_path / "old", 1).path)
     toy = tmp_path / "toy.parquet"
     files = [str(complete.path / f"events/00000{number}.parquet") for number in range(1, 6)]
-    duckdb.sql(
+    duckdb.execute(
         f"COPY (SELECT time_ns // {SECOND} AS second, op, sum(count) AS amount "
         f"FROM read_parquet({files}) GROUP BY ALL) TO '{toy}' (FORMAT parquet)"
     )
