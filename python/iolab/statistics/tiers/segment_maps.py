@@ -39,6 +39,8 @@ FIELDS = ("op", "device")
 NO_SEGMENT = "no sealed segment lies in this time"
 """Why no map answers."""
 
+_FINER = "events are scanned instead where finer buckets are due than the maps have"
+
 MOST_ROWS = 4_000_000
 """Rows of sums that are remembered, of all questions together."""
 
@@ -122,6 +124,8 @@ class SegmentMaps:
             window = replace(window, interval_ns=SECOND)
             notes = (*frame.notes, "columns of a second, as the recording's own maps have them")
             frame = replace(frame, recorded=window, notes=notes)
+        if question.y == "offset":
+            frame = replace(frame, undecided=(_FINER,))
         files = self.files(frame)
         return files if isinstance(files, str) else frame
 
