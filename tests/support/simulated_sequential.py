@@ -58,7 +58,8 @@ class World:
         walk = np.cumsum(random.normal(0, 1, noise.size)).reshape(shape)
         in_order = noise + self.drift * (places + walk)
         turns = np.array([variant_order((-1.0, 1.0), block) for block in range(1, blocks + 1)])
-        return (in_order * turns[:, None, :]).sum(axis=2).T + effect
+        differences: NDArray[np.float64] = (in_order * turns[:, None, :]).sum(axis=2).T + effect
+        return differences
 
 
 WORLDS = (
@@ -79,7 +80,7 @@ def decide(
         look = Look(design, number)
         values = [cell[:blocks] for cell in differences]
         intervals = t_intervals(values, confidence=1 - 2 * look.level)
-        cells = [
+        cells: list[tuple[tuple[dict[str, object], str], Evidence | str]] = [
             (
                 ({"cell": place}, "b"),
                 Evidence(interval, Pairing(cell, (), 0), metric.assumption != "normal"),
