@@ -100,10 +100,10 @@ gate: export CARGO_TARGET_DIR ?= $(CACHE)/cargo-$(shell sha256sum crates.lock | 
 gate: export CARGO_PROFILE_RELEASE_LTO ?= off
 gate: export MYPY_CACHE_DIR ?= $(CACHE)/mypy
 gate: setup $(STAMPS)/dev $(STAMPS)/browser $(STAMPS)/filesystems ## Run what a change must pass: check, test, wheel and rig in one table
-	$(GATE) check test wheel rig
+	$(GATE) check wheel test rig
 
 .PHONY: fast
-fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the tests that need no root, fio, browser or network and take little time
+fast: setup $(STAMPS)/dev ## The loop while writing: lint, types, and the first case of each test that needs no root, fio, browser or network and takes little time
 	$(GATE) fast
 
 # Two cores that emulate a CPU need their time: half an hour from nothing, a few minutes once the image is there.

@@ -46,6 +46,7 @@ def data(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_push_list_status_and_fetch(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +99,7 @@ def test_without_pyiceberg_the_extra_is_named(
     assert "iolab[archive]" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_program_of_the_guide_reads_an_archive(
     recording: Path, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

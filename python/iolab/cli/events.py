@@ -105,6 +105,6 @@ def _span(events: Trace | Recording) -> tuple[int, int]:
         from ..statistics.tiers.trace_tier import bounds
 
         return bounds(events)
-    from ..statistics.kept.answer import span_of as recorded
+    from ..statistics.kept.recorded import span_of as recorded
 
     return recorded(events) or (0, 0)

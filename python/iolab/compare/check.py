@@ -28,6 +28,7 @@ from ..stats.margins import (
     sign_margin,
     t_margin,
 )
+from ..stats.sequential import Look
 from ..stats.sessions import SessionInterval, session_interval
 from . import planning
 from .achieved import with_achieved
@@ -45,9 +46,10 @@ LEAST_SESSIONS = 3
 """Sessions of each arm that are advised where an arm has a single one."""
 
 MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
-SHORT_HISTORY = "short-history"
+SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
 """Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
-has no noise; a value of zero has no ratio; a history has too few results since its last change."""
+has no noise; a value of zero has no ratio; a history has too few results since its last change; a
+study whose blocks are decided sequentially has not come to its first look."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,12 @@ class CellOutcome:
     Attributes:
         factors: the cell.
         change: estimate as `model.Change` has it, None without one.
-        low, high: its two-sided interval at 1 - 2 alpha. Where normal noise is assumed, the rule
-        passes in this cell exactly where the interval is inside the bounds.
+        low, high: its two-sided interval at 1 - 2 alpha, or at twice the level of the look. Where
+        normal noise is assumed, the rule passes in this cell exactly where the interval is inside the
+        bounds.
         p_pass, p_fail: p values of the tests for "kept" and "not kept"; p_fail_adjusted: the latter
-        after Holm's correction over all cells of all rules. None where no test was made.
+        after Holm's correction over all cells of all rules. Of a sequential study, p values hold over
+        all looks (repeated p values). None where no test was made.
         count: blocks, or sessions of each arm (the smaller number) where `sessions` is not None.
         unit: of `count` and `more`: blocks, sessions of each arm, or results of the checked version
         (against a history). more: how many further ones, at which a change of the estimated size would
@@ -111,7 +115,8 @@ class Check:
         alpha: upper limit of the chance that the check passes although a rule is broken in a cell,
         and of the chance that it fails although none is.
         differences: of the environments of arms from several
-        results. notes: what else must be known.
+        results. notes: what else must be known. look: of a study whose number of blocks was decided
+        sequentially; runs after it are left out.
     """
 
     rules: tuple[RuleOutcome, ...]
@@ -120,6 +125,7 @@ class Check:
     alpha: float
     differences: tuple[Difference, ...] = ()
     notes: tuple[Warning, ...] = ()
+    look: Look | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -223,12 +229,14 @@ def check(
     where: Where | None = None,
     alpha: float = ALPHA,
     notes: Sequence[Warning] = (),
+    look: Look | None = None,
 ) -> Check:
     """Check the changes of every variant against the baseline.
 
     Args:
         runs: as `compare.compare` takes them; baseline, ignore, where: likewise.
-        alpha: of the check as a whole, see `Check`.
+        alpha: of the check as a whole, see `Check`; with a look, that of its design.
+        look: the last look of a sequential study. Only its blocks count, and tests have its level.
 
     A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond it"
     (both of two tests for `within`). The check passes where every cell of every rule does. Such an
@@ -259,13 +267,18 @@ def check(
             f"'{base}' is the only variant: there is nothing to check",
             hint="--against RESULTS names the baseline",
         )
+    level, counted = alpha, selected
+    if look is not None:
+        alpha, level = look.design.alpha, look.level
+        counted = [run for run in selected if not look.number or run.plan.block <= look.blocks]
     outcomes = judge(
         [
-            (rule, metric, _evidence(selected, metric, base, compared, ignore, alpha))
+            (rule, metric, _evidence(counted, metric, base, compared, ignore, level))
             for rule in rules
             for metric in (metric_of(rule.metric, selected),)
         ],
         alpha,
+        look,
     )
     has_several = len({run.results for run in selected}) > 1
     unmatched = (
@@ -289,16 +302,24 @@ def check(
         alpha,
         differences_of(selected) if has_several else (),
         tuple(notes),
+        look,
     )
 
 
 def judge(
-    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]], alpha: float
+    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]],
+    alpha: float,
+    look: Look | None = None,
 ) -> tuple[RuleOutcome, ...]:
-    """Decide rules by the evidence of their cells; a text is the reason for the lack of evidence."""
+    """Decide rules by the evidence of their cells; a text is the reason for the lack of evidence.
+
+    With a look, p values become repeated p values before they are corrected and compared with alpha:
+    a sequential test for each intersection of hypotheses (Maurer & Bretz 2013, "Multiple testing in
+    group sequential trials using graphical approaches").
+    """
     tested = [
         [
-            _test_cell(rule.bounds(metric), metric, factors, variant, evidence)
+            _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
             for (factors, variant), evidence in cells
         ]
         for rule, metric, cells in checked
@@ -387,8 +408,11 @@ def _test_cell(
     factors: dict[str, object],
     variant: str,
     evidence: Evidence | str,
+    look: Look | None,
 ) -> CellOutcome:
     """The cell with its p values, before the correction."""
+    if look is not None and not look.number:
+        return CellOutcome(factors, variant, "inconclusive", reason=NO_LOOK)
     if isinstance(evidence, str):
         return CellOutcome(factors, variant, "inconclusive", reason=evidence)
     interval, back = evidence.interval, scale_of(metric)
@@ -412,11 +436,10 @@ def _test_cell(
         *([] if low is None else [evidence.test(low)]),
         *([] if high is None else [_mirror(evidence.test(high))]),
     ]
-    return dataclasses.replace(
-        cell,
-        p_pass=max(test.above for test in tests),
-        p_fail=min(1.0, len(tests) * min(test.below for test in tests)),
-    )
+    p_pass, p_fail = max(test.above for test in tests), min(test.below for test in tests)
+    if look is not None:
+        p_pass, p_fail = look.repeated_p(p_pass), look.repeated_p(p_fail)
+    return dataclasses.replace(cell, p_pass=p_pass, p_fail=min(1.0, len(tests) * p_fail))
 
 
 def _mirror(test: MarginTest) -> MarginTest:

@@ -103,7 +103,7 @@ def begun_on(directory: Path, hosts: Hosts) -> list[str]:
         raise ResultsError(
             "holds results of no host: the study was begun on none",
             where=directory,
-            hint=f"of {', '.join(hosts.words)}; go on with --resume",
+            hint=f"of {', '.join(hosts.words)}; continue with --resume",
         )
     return begun
 

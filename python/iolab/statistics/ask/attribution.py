@@ -23,10 +23,11 @@ from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
+from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
+from ..tiers.events import Events
 from .damage_notes import again, trouble
-from .query import Windows
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -143,8 +144,8 @@ def who(
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def whose() -> Who:
-        windows = Windows(events, question)
-        window = windows.kept
+        frame = plan(question, [Events(events)]).frame
+        window = frame.window
         with Engine(events.path) as engine:
             _attach(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
@@ -155,7 +156,7 @@ def who(
             window.source,
             fields,
             found,
-            (*windows.notes(window), *trouble(events)),
+            (*frame.notes, *trouble(events)),
             top,
         )
 
@@ -165,11 +166,10 @@ def who(
 def _attach(engine: Engine, window: Window) -> None:
     from ...archive.recordings import ArchivedEvents
 
-    recording = window.snap.recording
-    if isinstance(recording, ArchivedEvents):
-        from ..tiers.archived import ArchiveTier
+    if isinstance(window.snap.recording, ArchivedEvents):
+        from ..tiers import archived
 
-        ArchiveTier(recording).attach(engine, window)
+        archived.attach(engine, window)
     else:
         attach(engine, window)
 
