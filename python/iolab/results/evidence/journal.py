@@ -39,7 +39,7 @@ ended. ended-leftover: a process that a killed iolab had left was ended. drift: 
 another one from here on."""
 
 _GO_ON = ("resumed", "aside", "ended-leftover", "closed")
-"""What is written first where a study goes on."""
+"""Events that are written first where a study continues."""
 
 _CHECKED = re.compile(rb', "line": (\d+), "crc32": "([0-9a-f]{8})"\}\Z')
 
@@ -53,7 +53,7 @@ def checked_line(event: Mapping[str, Any], number: int) -> bytes:
 
 def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
     """Events in order, and the numbers of lines that are none: torn by a crash, damaged, or missing
-    before one that is there.
+    before an existing line.
 
     ResultsError where there is no journal.
     """
@@ -75,7 +75,7 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
         raise ResultsError("has no journal: no study was run here", where=directory) from None
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
-    found: dict[int, dict[str, Any]] = {}
+    event_of_line: dict[int, dict[str, Any]] = {}
     torn: list[int] = []
     damaged: list[int] = []
     unchecked: list[int] = []
@@ -90,7 +90,7 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
             continue
         if torn and torn[-1] == number - 1 and event["event"] not in _GO_ON:
             damaged.append(torn.pop())  # a kill is followed by another attempt
-        found[number] = event
+        event_of_line[number] = event
         if stated is None:
             unchecked.append(number)
             continue
@@ -103,8 +103,8 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
         wrong = [number for number in unchecked if number not in older or first not in _GO_ON]
         damaged += wrong
         for number in wrong:
-            del found[number]
-    return list(found.values()), torn, sorted(damaged)
+            del event_of_line[number]
+    return list(event_of_line.values()), torn, sorted(damaged)
 
 
 def _event(line: bytes) -> tuple[dict[str, Any] | None, int | None]:
