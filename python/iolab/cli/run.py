@@ -183,8 +183,8 @@ def command(
         if not words:
             words = (target_host(study, changes) or "local",)
             if words != ("local",):  # no host is reached before the user agreed
-                trust = _agreed(load_study(study, changes), trust)
-        hosts = run_hosts.opened(words, stack)
+                trust = _is_trusted(load_study(study, changes), trust)
+        hosts = run_hosts.open_hosts(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
             host = next(iter(hosts.values()))
             return _on_one(study, output, host, how, dry_run, style, trust)
@@ -192,7 +192,7 @@ def command(
         if dry_run:
             return run_hosts.print_plans(studies, ends, place, style, hosts, how)
         return run_hosts.run_all(
-            study, studies, ends, place, hosts, how, lambda loaded: _agreed(loaded, trust)
+            study, studies, ends, place, hosts, how, lambda loaded: _is_trusted(loaded, trust)
         )
 
 
@@ -209,7 +209,7 @@ def _on_one(
         if loaded.hosts:
             require_trust(loaded, trust)
         return _print_plan(loaded, output, style, host, how)
-    trusted = _agreed(loaded, trust)
+    trusted = _is_trusted(loaded, trust)
 
     from .progress import Bar
 
@@ -250,16 +250,16 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
     return 1 if plan.problems else 0
 
 
-def _agreed(study: Study, trust: bool) -> bool:
+def _is_trusted(study: Study, trust: bool) -> bool:
     """Whether the study's commands may run: --trust, agreed to before, or agreed to now by whoever
     sits there."""
-    from ..study.trust import described, is_trusted, remember, require_trust, trust_file
+    from ..study.trust import describe_commands, is_trusted, remember, require_trust, trust_file
 
     if is_trusted(study):
         return True
     if not trust:
         say(f"{study.file} {_DOES[not study.commands]}:")
-        for line in described(study):
+        for line in describe_commands(study):
             say(f"  {line}")
         if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)

@@ -51,7 +51,7 @@ class Changes:
 
     def as_data(self) -> dict[str, Any]:
         """As plain data, for the manifest; what isn't changed is missing."""
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "only": {name: list(levels) for name, levels in self.only.items()},
             "variants": list(self.variants),
             "repetitions": self.repetitions,
@@ -64,7 +64,7 @@ class Changes:
         }
         return {
             key: value
-            for key, value in found.items()
+            for key, value in document.items()
             if value or (value is not None and type(value) is int)
         }
 
@@ -114,7 +114,7 @@ class Changes:
 def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """`numjobs=1,8` and `bs=4k` as a mapping; a factor named twice adds up. UsageError for what is
     no `factor=level`."""
-    found: dict[str, tuple[str, ...]] = {}
+    levels_by_factor: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, equals, levels = text.partition("=")
         parts = tuple(part.strip() for part in levels.split(","))
@@ -124,14 +124,14 @@ def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
                 where="--only",
                 hint="write factor=level or factor=level,level",
             )
-        found[name.strip()] = (*found.get(name.strip(), ()), *parts)
-    return found
+        levels_by_factor[name.strip()] = (*levels_by_factor.get(name.strip(), ()), *parts)
+    return levels_by_factor
 
 
 def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]:
     """`path=/mnt/x` and `loop.size=2g` as a mapping. UsageError for what is no `key=value`, or a
     key given twice."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not all(part.strip() for part in key.split(".")):
@@ -140,10 +140,10 @@ def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]
                 where=flag,
                 hint="such as path=/mnt/x; 'key=' takes a key out",
             )
-        if key.strip() in found:
+        if key.strip() in settings:
             raise UsageError(f"'{key.strip()}' is given twice", where=flag)
-        found[key.strip()] = value.strip()
-    return found
+        settings[key.strip()] = value.strip()
+    return settings
 
 
 def adapted(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
@@ -153,26 +153,26 @@ def adapted(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     Tables that aren't what they should be are left as they are: whoever checks the study says so.
     Raises UsageError where a change names what isn't there.
     """
-    found = copy.deepcopy(dict(data))
-    study = found.setdefault("study", {})
+    document = copy.deepcopy(dict(data))
+    study = document.setdefault("study", {})
     if isinstance(study, dict):
         if changes.repetitions is not None:
             study["repetitions"] = changes.repetitions
         if changes.seed is not None:
             study["seed"] = changes.seed
     if changes.runtime is not None:
-        _set_runtime(found, changes.runtime)
+        _set_runtime(document, changes.runtime)
     if changes.target:
-        _set_keys(found, "target", changes.target)
+        _set_keys(document, "target", changes.target)
     if changes.workload:
-        _set_keys(found, "workload", changes.workload)
+        _set_keys(document, "workload", changes.workload)
     if changes.load:
-        _set_keys(found, "load", changes.load)
+        _set_keys(document, "load", changes.load)
     if changes.variants:
-        _keep_variants(found, changes.variants)
+        _keep_variants(document, changes.variants)
     if changes.again:
-        _add_again(found)
-    return found
+        _add_again(document)
+    return document
 
 
 def _set_runtime(data: dict[str, Any], runtime: str) -> None:
@@ -192,11 +192,11 @@ def _set_runtime(data: dict[str, Any], runtime: str) -> None:
 
 def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> None:
     """Change keys of `[target]`, `[workload]` or `[load]`, `kind`."""
-    whole = data.get(kind, {})
-    if not isinstance(whole, dict):
+    tables = data.get(kind, {})
+    if not isinstance(tables, dict):
         return
-    if changes.get("kind", whole.get("kind")) != whole.get("kind", "directory"):
-        whole = {}  # another kind has other keys
+    if changes.get("kind", tables.get("kind")) != tables.get("kind", "directory"):
+        tables = {}  # another kind has other keys
     for key, text in changes.items():
         for variant, table in _variant_tables(data).items():
             if _value_at(table, (kind, *key.split("."))) is not None:
@@ -206,7 +206,7 @@ def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> No
                     hint="it is what the study compares; change the file instead",
                 )
         *above, last = key.split(".")
-        table = whole
+        table = tables
         for part in above:
             below = table.get(part)
             table[part] = below if isinstance(below, dict) else {}
@@ -215,7 +215,7 @@ def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> No
             table[last] = _value_of(text)
         else:
             table.pop(last, None)
-    data[kind] = whole
+    data[kind] = tables
 
 
 def _value_of(text: str) -> Any:
@@ -228,17 +228,17 @@ def _value_of(text: str) -> Any:
 
 
 def _keep_variants(data: dict[str, Any], names: Sequence[str]) -> None:
-    known = _variant_tables(data) or {"baseline": {}}
+    tables = _variant_tables(data) or {"baseline": {}}
     for name in names:
-        if name not in known:
+        if name not in tables:
             raise UsageError(
-                f"no variant is called '{name}'", where="--variant", hint=near(name, list(known))
+                f"no variant is called '{name}'", where="--variant", hint=near(name, list(tables))
             )
-    data["variants"] = {name: table for name, table in known.items() if name in names}
+    data["variants"] = {name: table for name, table in tables.items() if name in names}
     study = data["study"]
     if (
         isinstance(study, dict)
-        and study.get("baseline") in list(known)
+        and study.get("baseline") in list(tables)
         and study["baseline"] not in names
     ):
         del study["baseline"]

@@ -26,7 +26,7 @@ from .lines import key_lines
 from .model import StudyFile
 from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
-from .tables import parsed, read_text, validated
+from .tables import parse_tables, read_text, validate
 
 
 @dataclass(frozen=True)
@@ -126,24 +126,24 @@ class Study:
     @property
     def commands(self) -> tuple[tuple[str, Command], ...]:
         """Every command that the study would run, with its key, such as `hooks.block.before`."""
-        found = [
+        command_list = [
             (f"hooks.{level}.{when}", command)
             for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
             for level, commands in below.items()
             for command in commands
         ]
         for variant, parts in self.variant_hooks.items():
-            found += [
+            command_list += [
                 (f"variants.{variant}.{name}", command)
                 for name, commands in zip(("setup", "teardown"), parts, strict=True)
                 for command in commands
             ]
-        found += [
+        command_list += [
             (f"actions, at {action.at:g} s", action.command)
             for action in self.actions
             if action.command is not None
         ]
-        return tuple(found)
+        return tuple(command_list)
 
 
 def study_name(path: Path) -> str:
@@ -152,7 +152,7 @@ def study_name(path: Path) -> str:
 
     Raises StudyError if it cannot be read or is not TOML.
     """
-    table = parsed(read_text(path), path).get("study")
+    table = parse_tables(read_text(path), path).get("study")
     name = table.get("name") if isinstance(table, dict) else None
     if not name:
         return _name_from(path, [])
@@ -164,7 +164,7 @@ def target_host(path: Path, changes: Changes | None = None) -> str | None:
 
     Raises StudyError if the file cannot be read, is not TOML, or has something else there.
     """
-    target = adapted(parsed(read_text(path), path), changes or Changes()).get("target")
+    target = adapted(parse_tables(read_text(path), path), changes or Changes()).get("target")
     word = target.get(HOST) if isinstance(target, dict) else None
     if word is not None and not isinstance(word, str):
         raise StudyError("target.host is not a text", where=path, hint="write it as after --host")
@@ -189,16 +189,16 @@ def load_study(
     Raises StudyError where it can't be read or is no TOML, StudyProblems with everything that is
     wrong otherwise, UsageError where the changes name what isn't there.
     """
-    wanted = changes or Changes()
+    requested = changes or Changes()
     text = read_text(path)
-    data = adapted(parsed(text, path), wanted)
+    data = adapted(parse_tables(text, path), requested)
     plain = not isinstance(data.get("factors"), list)
     if isinstance(data.get("factors"), dict):
         data["factors"] = [data["factors"]]
     places = Places(key_lines(text))
     problems: list[Problem] = []
     left_out: set[str] = set()
-    file = validated(data, places, problems, left_out, path, plain=plain)
+    file = validate(data, places, problems, left_out, path, plain=plain)
     name = file.study.name or _name_from(path, problems)
     variants = tuple(file.variants)
     baseline = file.study.baseline or variants[0]
@@ -212,7 +212,7 @@ def load_study(
             )
         )
     sources = _sources(file, places, problems)
-    swept = sweeps(file.factors, {} if left_out else wanted.only, plain=plain)
+    swept = sweeps(file.factors, {} if left_out else requested.only, plain=plain)
     home = directory if directory is not None else path.parent.absolute()
     builder = CellBuilder(
         file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out
@@ -240,9 +240,9 @@ def load_study(
         tuple(sorted((table.action() for table in file.actions), key=lambda action: action.at)),
         file.study.revisions,
         home,
-        wanted,
+        requested,
         profiling,
-        _named_hosts(file, cells, wanted),
+        _named_hosts(file, cells, requested),
     )
 
 
@@ -298,9 +298,9 @@ def _profiling(
         if isinstance(runtime := getattr(cell.workload, "runtime", None), int | float)
         and profiling.takes(cell.factors)
     ]
-    for each in profile_problems(profiling, file.factors, runtimes):
-        path = ("profile", *each.key)
-        problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
+    for problem in profile_problems(profiling, file.factors, runtimes):
+        path = ("profile", *problem.key)
+        problems.append(Problem(places.line(path), ".".join(path), problem.wrong, problem.allowed))
     return profiling
 
 
@@ -319,11 +319,11 @@ def _name_from(path: Path, problems: list[Problem]) -> str:
 
 
 def _sources(file: StudyFile, places: Places, problems: list[Problem]) -> dict[str, Options]:
-    found: dict[str, Options] = {}
-    for name, given in file.sources.items():
+    sources: dict[str, Options] = {}
+    for name, table in file.sources.items():
         try:
             model = registry.load("source", name).options
-            found[name] = cast(Options, model.model_validate(given))
+            sources[name] = cast(Options, model.model_validate(table))
         except UsageError as error:
             problems.append(
                 Problem(
@@ -334,9 +334,9 @@ def _sources(file: StudyFile, places: Places, problems: list[Problem]) -> dict[s
                 )
             )
         except ValidationError as error:
-            for each in complaints(error, model):
-                path = ("sources", name, *each.path)
+            for complaint in complaints(error, model):
+                path = ("sources", name, *complaint.path)
                 problems.append(
-                    Problem(places.line(path), ".".join(path), each.wrong, each.allowed)
+                    Problem(places.line(path), ".".join(path), complaint.wrong, complaint.allowed)
                 )
-    return found
+    return sources
