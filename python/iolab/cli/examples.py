@@ -22,6 +22,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab run studies/quickstart.toml --resume -o results/quickstart",
         ),
     ),
+    "ab": (
+        (
+            "compare OpenZFS with and without a patch, in minutes",
+            "sudo iolab ab --study studies/openzfs-447-pools.toml --reduced --build old=2.3 "
+            "--build new=2.3+fix.patch",
+        ),
+        (
+            "continue where it was interrupted",
+            "sudo iolab ab --resume -o results/ab-openzfs-447-pools",
+        ),
+    ),
     "record": (
         ("record all disks until Ctrl-C", "sudo iolab record -o rec"),
         (

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from .events import name_of, open_path, span_of
+from .archives import split_hosts
+from .events import name_of, open_all, span_of
 from .options import PATH, names_option
 from .output import say, tell_drawn
 
@@ -147,8 +148,9 @@ def command(
     """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour
     says how many.
 
-    Each PATH is a recording, or a trace of any known format, found by content (gzip, xz and zstd
-    are unpacked); `-` is standard input. Several are added up, as the logs of several jobs are.
+    Each PATH is a recording, archive:URL (all its hosts, or those of --where host=NAME), or a trace
+    of any known format, found by content (gzip, xz and zstd are unpacked); `-` is standard input.
+    Several are added up, as the logs of several jobs are.
     """
     from ..errors import UsageError
     from ..recording.base.conditions import parse_where
@@ -164,9 +166,10 @@ def command(
             where="heatmap",
             hint="save the trace into a file first",
         )
-    conditions = parse_where(where)
-    traces = [open_path(path, kind, columns, conditions) for path in paths]
-    other = [] if against is None else [open_path(against, kind, columns, conditions)]
+    hosts, fields = split_hosts(where)
+    conditions = parse_where(fields)
+    traces = open_all(paths, kind, columns, conditions, hosts)
+    other = [] if against is None else open_all([against], kind, columns, conditions, hosts)
     spans = _spans(traces, other, start, end)
     read = partial(_read, conditions=conditions, source=source, weight=weight, spans=spans)
     unmatched = partial(_note_unknown_names, conditions=conditions, source=source, spans=spans)
@@ -183,7 +186,10 @@ def command(
             (
                 view,
                 _maps(
-                    [(label, traces), *((name_of(each.path) + whose, [each]) for each in other)],
+                    [
+                        (label, traces),
+                        *([(name_of(against) + whose, other)] if against is not None else []),
+                    ],
                     y,
                     view,
                     columns_wanted,

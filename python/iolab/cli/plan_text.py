@@ -31,6 +31,9 @@ def plan_lines(plan: Preview) -> Iterator[str]:
         f"{study.name}: {', '.join([blocks, *extra_runs])}, "
         f"about {clock_text(plan.plan.seconds)}{uncounted}, into {plan.directory}"
     )
+    if study.until is not None:
+        looks = ", ".join(map(str, study.until.design.looks))
+        yield f"ends once decided: {study.until.words()}; looks after blocks {looks}"
     if study.changes:
         yield f"changed: {' '.join(study.changes.arguments())}"
     for target in plan.targets:

@@ -67,6 +67,12 @@ def loaded_on(
             where="--host",
             hint="name one host, that of the target",
         )
+    if len(hosts) > 1 and any(loaded.until is not None for loaded in studies.values()):
+        raise UsageError(
+            "each of several hosts would end at another number of blocks",
+            where="--until-decided",
+            hint="name one host, or a number of blocks with --repetitions",
+        )
     return studies, ends
 
 

@@ -70,7 +70,7 @@ def list_json(history: History) -> str:
 def render(history: History, courses: Sequence[Course], style: str) -> str:
     """Series with their changes as `text`, `json` or `csv`."""
     if style == "json":
-        return _json(history, courses)
+        return _document(history_data(history, courses))
     return _csv(history, courses) if style == "csv" else _text(history, courses)
 
 
@@ -182,8 +182,9 @@ def _events(courses: Sequence[Course]) -> list[str]:
     return lines
 
 
-def _json(history: History, courses: Sequence[Course]) -> str:
-    document = {
+def history_data(history: History, courses: Sequence[Course]) -> dict[str, Any]:
+    """Entries and series with their changes, as JSON documents have them."""
+    return {
         "schema": 1,
         "kind": "history",
         "entries": [_entry_json(entry) for entry in history.entries],
@@ -203,7 +204,6 @@ def _json(history: History, courses: Sequence[Course]) -> str:
             for course in courses
         ],
     }
-    return _document(document)
 
 
 def _finding_json(course: Course, finding: Finding) -> dict[str, Any]:

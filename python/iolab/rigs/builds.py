@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError, UsageError
-from .build import BUILD_FILE, OWN_BUILDS, Builder
+from .build import BUILD_FILE, OWN_BUILDS, Builder, Done
 from .recipe import Rig
 
 SCHEMA = 1
@@ -139,6 +139,26 @@ def delete_build(home: Path, name: str) -> None:
             hint=f"there are: {names}" if names else "'iolab rig build --build' makes one",
         )
     shutil.rmtree(place)
+
+
+def build_rig(
+    rig: Rig,
+    requests: Sequence[BuildRequest],
+    said: Callable[[str], None],
+    built: Callable[[BuildRecord], None] = lambda _: None,
+) -> list[Done]:
+    """Build the missing stages of a rig and builds of the user, and put them into its image.
+
+    `built` is called with each build of the user. Returns the stages of the rig. Raises RunError
+    where a stage or a build fails; the next call continues there.
+    """
+    stages = Builder(rig, said).build()
+    for request in requests:
+        built(BuildMaker(rig, Builder(rig, said), said).make(request))
+    if requests:
+        stages = [stage for stage in stages if stage.seconds is not None and stage.name != "image"]
+        stages += Builder(rig, said).build()[-1:]
+    return stages
 
 
 class BuildMaker:

@@ -21,7 +21,6 @@ pytestmark = [
     pytest.mark.fio,
     pytest.mark.loops,
     pytest.mark.tracing,
-    pytest.mark.exclusive,
     pytest.mark.figures,
 ]
 

@@ -29,6 +29,7 @@ EVENTS = (
     "hook-ended",
     "ended-leftover",
     "drift",
+    "look",
     "stopped",
     "closed",
 )
@@ -36,9 +37,9 @@ EVENTS = (
 stopped: it ended early. planned, started, finished, failed, interrupted: of one run; aside: what is
 there of a run counts no more, for it is done again. hook, hook-ended: a command was started and
 ended. ended-leftover: a process that a killed iolab had left was ended. drift: the environment is
-another one from here on."""
+another one from here on. look: a study that ends once its rules are decided was looked at."""
 
-_GO_ON = ("resumed", "aside", "ended-leftover", "closed")
+_GO_ON = ("resumed", "aside", "ended-leftover", "look", "closed")
 """Events that are written first where a study continues."""
 
 _CHECKED = re.compile(rb', "line": (\d+), "crc32": "([0-9a-f]{8})"\}\Z')
@@ -75,7 +76,7 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
         raise ResultsError("has no journal: no study was run here", where=directory) from None
     except OSError as error:
         raise ResultsError(f"can't be read: {error.strerror or error}", where=path) from None
-    event_of_line: dict[int, dict[str, Any]] = {}
+    found: dict[int, dict[str, Any]] = {}
     torn: list[int] = []
     damaged: list[int] = []
     unchecked: list[int] = []
@@ -90,7 +91,7 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
             continue
         if torn and torn[-1] == number - 1 and event["event"] not in _GO_ON:
             damaged.append(torn.pop())  # a kill is followed by another attempt
-        event_of_line[number] = event
+        found[number] = event
         if stated is None:
             unchecked.append(number)
             continue
@@ -103,8 +104,8 @@ def examine_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int], l
         wrong = [number for number in unchecked if number not in older or first not in _GO_ON]
         damaged += wrong
         for number in wrong:
-            del event_of_line[number]
-    return list(event_of_line.values()), torn, sorted(damaged)
+            del found[number]
+    return list(found.values()), torn, sorted(damaged)
 
 
 def _event(line: bytes) -> tuple[dict[str, Any] | None, int | None]:
