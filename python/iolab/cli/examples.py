@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .installation import shipped
+from .installation import find_shipped
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (
@@ -253,7 +253,7 @@ def add_examples(command: click.Command, name: str) -> None:
     if lines:
         # a line of \b alone keeps click from joining the lines
         parts.append(_HEADING + "\n".join(lines))
-    document = shipped(Path(DOCUMENTS[name])) if name in DOCUMENTS else None
+    document = find_shipped(Path(DOCUMENTS[name])) if name in DOCUMENTS else None
     if document is not None:
         parts.append(f"\b\nDocumentation:\n  {document}")
     command.epilog = "\n\n".join(parts)
