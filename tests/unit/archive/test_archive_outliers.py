@@ -52,7 +52,9 @@ def test_hosts_without_a_common_value_have_distance_one() -> None:
     assert [item.distance for item in ranked] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("maps", [{}, {"a": counts({5: 1})}, {"a": counts({5: 1}), "b": counts({})}])
+@pytest.mark.parametrize(
+    "maps", [{}, {"a": counts({5: 1})}, {"a": counts({5: 1}), "b": counts({})}]
+)
 def test_fewer_than_two_hosts_can_not_be_ranked(maps: dict[str, HeatCounts]) -> None:
     with pytest.raises(UsageError):
         rank_hosts(maps)
