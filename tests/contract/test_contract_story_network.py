@@ -24,6 +24,7 @@ SECOND = 10**9
 
 
 @pytest.mark.tracing
+@pytest.mark.exclusive
 @pytest.mark.figures
 def test_the_slow_client_is_found_by_its_peer_and_explained_by_its_rate(tmp_path: Path) -> None:
     need_probe()

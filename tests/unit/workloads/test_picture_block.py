@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.fio,
     pytest.mark.loops,
     pytest.mark.tracing,
+    pytest.mark.exclusive,
     pytest.mark.figures,
 ]
 
