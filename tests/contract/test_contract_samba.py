@@ -134,6 +134,13 @@ def connected(lab: Network, client: Client, config: Path) -> subprocess.Popen[st
     )
 
 
+def send(process: subprocess.Popen[str], command: str) -> None:
+    """Send a command to smbclient."""
+    assert process.stdin is not None
+    process.stdin.write(f"{command}\n")
+    process.stdin.flush()
+
+
 def totals(recording: Recording, statistic: str) -> dict[str, float]:
     """Totals by key, of a series under ""; what is 0 is left out."""
     found = query(recording, statistic)
@@ -165,20 +172,22 @@ def test_bytes_by_client_user_and_share_are_those_that_clients_moved(tmp_path: P
         try:
             until((place / "recording.json").exists, "recording", PATIENCE)
             clients = {client: connected(lab, client, config) for client in CLIENTS}
-            # a first file of a byte, so that smbstatus is called before the other files
-            first = tmp_path / "byte"
-            first.write_bytes(b"1")
-            for text, seconds in (
-                ("put {first} {user}\n", 5),
-                ("put {file} file\nget file {file}.back\n", 0),
-            ):
+            # calls before the first answer of smbstatus have no user: files of a byte until it came
+            byte = tmp_path / "byte"
+            byte.write_bytes(b"1")
+
+            def has_users() -> bool:
                 for client, process in clients.items():
-                    assert process.stdin is not None
-                    process.stdin.write(
-                        text.format(first=first, user=client.user, file=files[client])
-                    )
-                    process.stdin.flush()
-                time.sleep(seconds)
+                    send(process, f"put {byte} {client.user}")
+                time.sleep(1)
+                return {client.user for client in CLIENTS} <= totals(
+                    Recording(place), "smb.ops[user]"
+                ).keys()
+
+            until(has_users, "users of both connections", 3 * PATIENCE)
+            for client, process in clients.items():
+                send(process, f"put {files[client]} file")
+                send(process, f"get file {files[client]}.back")
             for client, process in clients.items():
                 output, _ = process.communicate(timeout=PATIENCE)
                 assert process.returncode == 0, output
