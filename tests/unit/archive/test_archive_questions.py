@@ -155,7 +155,7 @@ def test_the_plan_names_what_is_read(
     recording = archived(fleet[1])[0]
     plan = explain(recording, text, interval_ns=SECOND)
     [part] = plan.as_data()["parts"]
-    assert plan.tier == tier
+    assert plan.tiers == (tier,)
     assert part["files"] >= 1
     assert part["rows"] > 0
 

@@ -168,9 +168,9 @@ def _attach(engine: Engine, window: Window) -> None:
 
     recording = window.snap.recording
     if isinstance(recording, ArchivedEvents):
-        from ..tiers.archived import ArchiveTier
+        from ..tiers.archived import ArchiveEvents
 
-        ArchiveTier(recording).attach(engine, window)
+        ArchiveEvents(recording).attach(engine, window)
     else:
         attach(engine, window)
 

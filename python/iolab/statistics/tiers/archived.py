@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tier of archived recordings: sums of a window from the data files of an archive, from segment
-maps where these answer exactly, otherwise from events."""
+"""Tiers of archived recordings: sums from the data files of an archive, from segment maps where
+these are exact, otherwise from events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,54 +16,57 @@ from ...archive import tables
 from ...archive.recordings import ArchivedEvents
 from ...archive.scan import DataFile, dataset, row_filter
 from ...archive.tables import Table
-from ...recording.base.counts import HeatCounts, merge
-from ...recording.base.grids import WITHOUT, Linear
-from ..engine.cells import Asked, cells_of, count, fitting, grid_of
+from ...recording.base.grids import WITHOUT, Grid
+from ...recording.read.trace import BITS
+from ...recording.segments.segments import MAP_NAMES
+from ..engine.cells import cells_of, count
 from ..engine.engine import Engine, single, whole
-from ..engine.snapshot import Span
+from ..engine.numbers import key_of
 from ..engine.windows import Window
 from ..language.conditions import sql_of
-from ..language.intervals import SECOND, columns_of
+from ..language.intervals import SECOND
+from ..plan import Cost, Frame, Part, Reading, Span
 from ..question import Question
-from . import over_time, segment_maps
-from .heat import in_seconds, with_facts
+from ..sums import Bounds, Numbers, Sums
+from .events import asked_of, bounds_of, frame_of, numbers_of
+from .segment_maps import NO_SEGMENT, aligned, in_seconds, refusal
 
 MAPS = ("latency", "size")
 """Maps that answer from segment maps. Offsets are scanned: their buckets differ by segment."""
 
 
-@dataclass(frozen=True)
-class ArchiveTier:
-    """Sums of an archived recording.
+class _Archived:
+    """Sums of an archived recording, for one question. recording: of the archive."""
 
-    Attributes:
-        recording: of the archive. A tier answers one question.
-    """
+    table: Table
+    name: str
 
-    recording: ArchivedEvents
-    _unmapped: dict[tuple[str, Span], frozenset[int]] = field(default_factory=dict, compare=False)
+    def __init__(self, recording: ArchivedEvents) -> None:
+        self.recording = recording
 
-    def refusal(self, window: Window, question: Question) -> str:
-        """Why segment maps can't answer; empty where they can."""
-        if question.y is None:
-            if question.weight != "count":
-                return "segment maps count I/Os, not bytes"
-            if question.breakdown not in (None, *segment_maps.FIELDS):
-                return f"segment maps do not tell the {question.breakdown}"
-        elif question.y not in MAPS or question.buckets is not None:
-            return f"segment maps of an archive have no such buckets of {question.y}"
-        elif question.weight == "bytes" or (question.weight == "time" and question.y != "latency"):
-            return f"segment maps do not tell the {question.weight} of this"
-        elif segment_maps.aligned(_asked(window, question)) is None:
-            return "the range begins or ends within a bucket"
-        refused = segment_maps.refusal(window, question.filters)
-        if not refused and len(self.unmapped(window, question)) == len(window.segments()):
-            return segment_maps.NO_SEGMENT
-        return refused
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`. Data files hold several segments, and those of maps all kinds of maps."""
+        if not _numbers_in(self.recording, [span]):
+            return Cost(0, 0)
+        files = self.files(self.table, frame.window)
+        kinds = len(MAP_NAMES) if self.table is tables.SEGMENT_MAPS else 1
+        return Cost(len(files), sum(file.bytes for file in files) // kinds + 1)
 
-    def mapped_window(self, window: Window, question: Question) -> Window:
-        """The window in columns that maps have, where a scan would take long."""
-        return in_seconds(window) if question.interval_ns is None and question.y else window
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        files = self.files(self.table, frame.window)
+        times = [file.times for file in files if file.times is not None]
+        is_known = bool(times) and len(times) == len(files)
+        return [
+            Part(
+                self.name,
+                min(first for first, _ in times) if is_known else None,
+                max(last for _, last in times) + 1 if is_known else None,
+                len(files),
+                sum(file.rows for file in files),
+                sum(file.bytes for file in files),
+            )
+        ]
 
     def files(self, table: Table, window: Window) -> list[DataFile]:
         """Data files with rows of a window."""
@@ -70,137 +74,11 @@ class ArchiveTier:
         first_ns = window.first_ns // SECOND * SECOND
         return self.recording.files(table, window.source, (first_ns, window.until_ns))
 
-    def unmapped(self, window: Window, question: Question) -> frozenset[int]:
-        """Numbers of the segments in a window that have no map."""
-        asked = window.source, window.span
-        if asked not in self._unmapped:
-            self._unmapped[asked] = self._find_unmapped(window, question)
-        return self._unmapped[asked]
-
-    def _find_unmapped(self, window: Window, question: Question) -> frozenset[int]:
-        with self._engine(tables.SEGMENT_MAPS, "maps", window, self.recording.numbers) as engine:
-            segments = engine.ask(
-                "SELECT DISTINCT segment FROM maps WHERE map = $map", {"map": _map_of(question)}
-            )
-        mapped = set(whole(segments["segment"]).tolist())
-        return frozenset(segment.number for segment in window.segments()) - mapped
-
-    def series(self, window: Window, question: Question, *, maps: bool) -> list[dict[str, Any]]:
-        """Sums over time, as `over_time.sums_of`."""
-        statistic = question.statistic
-        assert statistic is not None
-        key = over_time.key_of(statistic.breakdown)
-        numbers, parts = self.recording.numbers, []
-        if maps:
-            numbers = self.unmapped(window, question)
-            texts, bound = sql_of(question.filters)
-            with self._engine(
-                tables.SEGMENT_MAPS, "maps", window, self.recording.numbers
-            ) as engine:
-                parts.append(
-                    _map_sums(
-                        engine,
-                        window,
-                        f"{key or 'NULL'} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking",
-                        texts,
-                        {**bound, "map": _map_of(question)},
-                    )
-                )
-        if numbers or not maps:
-            conditions, bound = window.conditions(question.filters)
-            with self._engine(tables.EVENTS, "events", window, numbers) as engine:
-                parts.append(
-                    over_time.sums(
-                        engine,
-                        statistic,
-                        conditions,
-                        bound,
-                        window.base_ns,
-                        window.interval_ns,
-                        window.columns,
-                    )
-                )
-        return parts
-
-    def heat(self, window: Window, question: Question, *, maps: bool) -> HeatCounts:
-        """Counts by time and y, as `heat.heat_of`."""
-        columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
-        if not maps:
-            counts = self._scanned(window, question, self.recording.numbers)
-            return with_facts(counts, window, question.filters, [])
-        seconds = self.mapped_window(window, question)
-        unmapped = self.unmapped(seconds, question)
-        counts = self._mapped(seconds, question)
-        if unmapped:
-            counts = merge([counts, self._scanned(seconds, question, unmapped)])
-        is_longer = seconds.interval_ns != window.interval_ns
-        notes = ["columns of a second, as the recording's own maps have them"] if is_longer else []
-        return with_facts(counts, seconds, question.filters, notes)
-
-    def attach(self, engine: Engine, window: Window) -> None:
-        """Make the events of a window `events` to an engine."""
-        self._view(engine, tables.EVENTS, "events", window, self.recording.numbers)
-
-    def _scanned(self, window: Window, question: Question, numbers: frozenset[int]) -> HeatCounts:
-        """Counts of events of segments."""
-        asked = _asked(window, question)
-        grid, most = grid_of(asked.y, question.buckets)
-        with self._engine(tables.EVENTS, "events", window, numbers) as engine:
-            if grid is None:
-                asked = replace(asked, grid=fitting(engine, asked, most))
-            counts = count(engine, asked)
-            if not question.filters:
-                return counts
-            conditions, bound = window.conditions([])
-            total = single(
-                engine.ask(
-                    "SELECT CAST(sum(count) AS BIGINT) AS n FROM events "
-                    f"WHERE {' AND '.join(conditions)}",
-                    bound,
-                )["n"]
-            )
-        return replace(
-            counts, filtered=(total or 0) - counts.events - counts.without_y - counts.outside
-        )
-
-    def _mapped(self, window: Window, question: Question) -> HeatCounts:
-        """Counts of segment maps."""
-        asked = _asked(window, question)
-        bounds = segment_maps.aligned(asked)
-        assert bounds is not None
-        texts, bound = sql_of(question.filters)
-        meets = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
-        with self._engine(tables.SEGMENT_MAPS, "maps", window, self.recording.numbers) as engine:
-            sums = _map_sums(
-                engine,
-                window,
-                f"index AS b, {meets} AS meets, CAST(sum(count) AS BIGINT) AS ios, "
-                "CAST(sum(time_ns_sum) AS BIGINT) AS spent",
-                [],
-                {**bound, "map": _map_of(question)},
-            )
-        is_met = np.ma.filled(sums["meets"], False).astype(bool)
-        column, bucket, ios, spent = (
-            whole(sums[name])[is_met] for name in ("c", "b", "ios", "spent")
-        )
-        is_missing = bucket == WITHOUT
-        is_inside = ~is_missing & (bucket >= bounds[0]) & (bucket < bounds[1])
-        amount = spent if question.weight == "time" else ios
-        counts = cells_of(
-            asked,
-            column[is_inside],
-            bucket[is_inside],
-            amount[is_inside],
-            events=int(ios[is_inside].sum()),
-            without_y=int(ios[is_missing].sum()),
-            outside=int(ios[~is_missing & ~is_inside].sum()),
-        )
-        return replace(counts, filtered=int(whole(sums["ios"])[~is_met].sum()))
-
     @contextmanager
-    def _engine(
+    def engine(
         self, table: Table, name: str, window: Window, numbers: frozenset[int]
     ) -> Iterator[Engine]:
+        """An engine with the rows of segments as `name`."""
         with Engine(window.snap.place) as engine:
             self._view(engine, table, name, window, numbers)
             yield engine
@@ -239,25 +117,175 @@ class ArchiveTier:
         engine.run(f"CREATE TEMP VIEW {name} AS {' UNION ALL BY NAME '.join(parts)}")
 
 
+class ArchiveEvents(_Archived):
+    """Events in the tables of an archive."""
+
+    name = "events of the archive"
+    table = tables.EVENTS
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`."""
+        return frame_of(self.recording, question, with_deleted=True)
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`."""
+        return [frame.whole] if frame.window.snap.kind == "events" else "counters are asked"
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> Reading:
+        """As `Tier.read`."""
+        return _EventReading(self, frame, spans)
+
+    def attach(self, engine: Engine, window: Window) -> None:
+        """Make the events of a window `events` to an engine."""
+        self._view(engine, tables.EVENTS, "events", window, self.recording.numbers)
+
+
+class ArchiveMaps(_Archived):
+    """Segment maps in the tables of an archive."""
+
+    name = "segment maps of the archive"
+    table = tables.SEGMENT_MAPS
+
+    def __init__(self, recording: ArchivedEvents) -> None:
+        super().__init__(recording)
+        self._unmapped: dict[int, tuple[Window, frozenset[int]]] = {}
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`."""
+        frame = in_seconds(frame_of(self.recording, question, with_deleted=True))
+        spans = self.covers(frame)
+        return spans if isinstance(spans, str) else frame
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`: runs of segments with maps."""
+        question = frame.question
+        if question.y is not None and (question.y not in MAPS or question.buckets is not None):
+            return f"segment maps of an archive have no such buckets of {question.y}"
+        if question.y is not None and question.weight == "time" and question.y != "latency":
+            return f"segment maps do not tell the {question.weight} of this"
+        if reason := refusal(frame):
+            return reason
+        unmapped = self._find_unmapped(frame)
+        mapped = [
+            segment.number for segment in frame.window.segments() if segment.number not in unmapped
+        ]
+        spans: list[Span] = []
+        for number in sorted(mapped):
+            if spans and spans[-1].last + 1 == number:
+                spans[-1] = spans[-1]._replace(last=number)
+            else:
+                spans.append(Span(number, number, *frame.whole[2:]))
+        return spans or NO_SEGMENT
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> Reading:
+        """As `Tier.read`."""
+        return _MapReading(self, frame, spans)
+
+    def _find_unmapped(self, frame: Frame) -> frozenset[int]:
+        """Numbers of the segments in a window that have no map."""
+        window = frame.window
+        if id(window) not in self._unmapped:
+            with self.engine(tables.SEGMENT_MAPS, "maps", window, self.recording.numbers) as engine:
+                segments = engine.ask(
+                    "SELECT DISTINCT segment FROM maps WHERE map = $map",
+                    {"map": _map_of(frame.question)},
+                )
+            mapped = set(whole(segments["segment"]).tolist())
+            numbers = frozenset(segment.number for segment in window.segments())
+            self._unmapped[id(window)] = (window, numbers - mapped)
+        return self._unmapped[id(window)][1]
+
+
+def _numbers_in(recording: ArchivedEvents, spans: Sequence[Span]) -> frozenset[int]:
+    """Numbers of the segments of spans."""
+    return frozenset(
+        number
+        for number in recording.numbers
+        if any(first <= number <= last for first, last, *_ in spans)
+    )
+
+
+class _EventReading(Reading):
+    """Events of spans, of one time."""
+
+    def __init__(self, tier: ArchiveEvents, frame: Frame, spans: Sequence[Span]) -> None:
+        self._frame, self._stack = frame, ExitStack()
+        self._window = frame.window.between(*spans[0][2:])
+        self._numbers = _numbers_in(tier.recording, spans)
+        self._tier = tier
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return self._stack.enter_context(
+            self._tier.engine(tables.EVENTS, "events", self._window, self._numbers)
+        )
+
+    def bounds(self) -> Sequence[Bounds]:
+        return bounds_of(self._engine, self._frame, self._window)
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        question = self._frame.question
+        if question.y is None:
+            return [numbers_of(self._engine, self._frame, self._window)]
+        counts = count(self._engine, asked_of(self._frame, self._window, grid))
+        if not question.filters:
+            return [counts]
+        conditions, bound = self._window.conditions([])
+        sql = f"SELECT CAST(sum(count) AS BIGINT) AS n FROM events WHERE {' AND '.join(conditions)}"
+        total = single(self._engine.ask(sql, bound)["n"]) or 0
+        seen = counts.events + counts.without_y + counts.outside
+        return [replace(counts, filtered=total - seen)]
+
+
+class _MapReading(Reading):
+    """Maps of spans, of one time."""
+
+    def __init__(self, tier: ArchiveMaps, frame: Frame, spans: Sequence[Span]) -> None:
+        self._tier, self._frame = tier, frame
+        self._window = frame.window.between(*spans[0][2:])
+        self._numbers = _numbers_in(tier.recording, spans)
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        question, base_ns = self._frame.question, self._frame.window.base_ns
+        texts, bound = sql_of(question.filters)
+        bound = {**bound, "map": _map_of(question), "base": base_ns}
+        with self._tier.engine(tables.SEGMENT_MAPS, "maps", self._window, self._numbers) as engine:
+            if question.y is None:
+                key = key_of(question.breakdown) or "NULL"
+                select = f"{key} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking"
+                return [Numbers(_map_sums(engine, self._window, select, texts, bound))]
+            meets = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
+            select = (
+                f"index AS b, {meets} AS meets, CAST(sum(count) AS BIGINT) AS ios, "
+                "CAST(sum(time_ns_sum) AS BIGINT) AS spent"
+            )
+            sums = _map_sums(engine, self._window, select, [], bound)
+        buckets = aligned(BITS, question.low, question.high)
+        assert buckets is not None  # such maps are refused
+        is_met = np.ma.filled(sums["meets"], False).astype(bool)
+        column, bucket, ios, spent = (
+            whole(sums[name])[is_met] for name in ("c", "b", "ios", "spent")
+        )
+        is_missing = bucket == WITHOUT
+        is_inside = ~is_missing & (bucket >= buckets[0]) & (bucket < buckets[1])
+        amount = spent if question.weight == "time" else ios
+        counts = cells_of(
+            asked_of(self._frame, self._window, grid),
+            column[is_inside],
+            bucket[is_inside],
+            amount[is_inside],
+            events=int(ios[is_inside].sum()),
+            without_y=int(ios[is_missing].sum()),
+            outside=int(ios[~is_missing & ~is_inside].sum()),
+        )
+        return [replace(counts, filtered=int(whole(sums["ios"])[~is_met].sum()))]
+
+
 def _map_of(question: Question) -> str:
     return f"io.{question.y or 'latency'}"
-
-
-def _asked(window: Window, question: Question) -> Asked:
-    assert question.y is not None
-    conditions, bound = window.conditions(question.filters)
-    grid, _ = grid_of(question.y, question.buckets)
-    return Asked(
-        question.y,
-        window.base_ns,
-        window.interval_ns,
-        conditions,
-        bound,
-        question.low,
-        question.high,
-        grid or Linear(0, 1),
-        question.weight,
-    )
 
 
 def _map_sums(
@@ -276,7 +304,6 @@ def _map_sums(
             **bound,
             **ends,
             "source": window.source,
-            "base": window.base_ns,
             "interval": window.interval_ns,
         },
     )

@@ -161,56 +161,67 @@ class Scan(Reading):
             engines.append((engine, window))
         return engines
 
-    def _asked(self, window: Window, grid: Grid | None) -> Asked:
-        question, frame = self._frame.question, self._frame.window
-        assert question.y is not None
-        conditions, bound = window.conditions(question.filters)
-        return Asked(
-            question.y,
-            frame.base_ns,
-            frame.interval_ns,
-            conditions,
-            bound,
-            question.low,
-            question.high,
-            grid or Linear(0, 1),
-            question.weight,
-        )
-
     def bounds(self) -> Sequence[Bounds]:
-        question, bounds = self._frame.question, []
-        if self._frame.is_coarse or None not in (question.low, question.high):
-            return []  # the grid does not depend on values
-        for engine, window in self._engines:
-            asked = self._asked(window, None)
-            within = [f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"]
-            ends = engine.ask(
-                f"SELECT min({asked.column}) AS low, max({asked.column}) AS high "
-                f"FROM events {where([*asked.conditions, *within])}",
-                asked.values(),
-            )
-            low, high = single(ends["low"]), single(ends["high"])
-            bounds.append(Bounds(None if low is None or high is None else (low, high)))
-        return bounds
+        return [
+            each
+            for engine, window in self._engines
+            for each in bounds_of(engine, self._frame, window)
+        ]
 
     def sums(self, grid: Grid | None) -> Sequence[Sums]:
         if self._frame.question.y is None:
-            return [self._numbers(engine, window) for engine, window in self._engines]
+            return [numbers_of(engine, self._frame, window) for engine, window in self._engines]
         return [self._counts(engine, window, grid) for engine, window in self._engines]
 
-    def _numbers(self, engine: Engine, window: Window) -> Numbers:
-        statistic, frame = self._frame.question.statistic, self._frame.window
-        assert statistic is not None
-        conditions, bound = window.conditions(statistic.filters)
-        columns = (frame.base_ns, frame.interval_ns, frame.columns)
-        return Numbers(sums(engine, statistic, conditions, bound, *columns))
-
     def _counts(self, engine: Engine, window: Window, grid: Grid | None) -> HeatCounts:
-        counts = count(engine, self._asked(window, grid))
+        counts = count(engine, asked_of(self._frame, window, grid))
         if not self._frame.question.filters:
             return counts
         seen = counts.events + counts.without_y + counts.outside
         return replace(counts, filtered=_count_all(engine, window) - seen)
+
+
+def asked_of(frame: Frame, window: Window, grid: Grid | None) -> Asked:
+    """The map of a frame, of the events of a window."""
+    question = frame.question
+    assert question.y is not None
+    conditions, bound = window.conditions(question.filters)
+    return Asked(
+        question.y,
+        frame.window.base_ns,
+        frame.window.interval_ns,
+        conditions,
+        bound,
+        question.low,
+        question.high,
+        grid or Linear(0, 1),
+        question.weight,
+    )
+
+
+def bounds_of(engine: Engine, frame: Frame, window: Window) -> Sequence[Bounds]:
+    """Bounds of the events of a window; none if the grid does not depend on them."""
+    question = frame.question
+    if frame.is_coarse or None not in (question.low, question.high):
+        return []
+    asked = asked_of(frame, window, None)
+    within = [f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"]
+    ends = engine.ask(
+        f"SELECT min({asked.column}) AS low, max({asked.column}) AS high "
+        f"FROM events {where([*asked.conditions, *within])}",
+        asked.values(),
+    )
+    low, high = single(ends["low"]), single(ends["high"])
+    return [Bounds(None if low is None or high is None else (low, high))]
+
+
+def numbers_of(engine: Engine, frame: Frame, window: Window) -> Numbers:
+    """Sums over time of the events of a window."""
+    statistic = frame.question.statistic
+    assert statistic is not None
+    conditions, bound = window.conditions(statistic.filters)
+    columns = (frame.window.base_ns, frame.window.interval_ns, frame.window.columns)
+    return Numbers(sums(engine, statistic, conditions, bound, *columns))
 
 
 def _count_all(engine: Engine, window: Window) -> int:

@@ -118,12 +118,7 @@ class SegmentMaps:
 
     def frame(self, question: Question) -> Frame | str:
         """As `Tier.frame`. Columns become a second if their length is open and a scan takes long."""
-        frame = frame_of(self._recording, question, with_deleted=True)
-        window = frame.window
-        if question.y is not None and question.interval_ns is None and _is_long(window):
-            window = replace(window, interval_ns=SECOND)
-            notes = (*frame.notes, "columns of a second, as the recording's own maps have them")
-            frame = replace(frame, recorded=window, notes=notes)
+        frame = in_seconds(frame_of(self._recording, question, with_deleted=True))
         if question.y == "offset":
             frame = replace(frame, undecided=(_FINER,))
         files = self.files(frame)
@@ -176,7 +171,7 @@ class SegmentMaps:
         y = _y_of(frame.question)
         key = (id(frame.window), y)
         if key not in self._found:
-            reason = _refusal(frame)
+            reason = refusal(frame)
             found = reason or _usable_files(frame.window, y)
             self._found[key] = (frame.window, found)
         return self._found[key][1]
@@ -200,7 +195,17 @@ def _usable_files(window: Window, y: Y) -> MapFiles | str:
     return "the maps of all segments are missing or damaged" if files.unmapped else NO_SEGMENT
 
 
-def _refusal(frame: Frame) -> str:
+def in_seconds(frame: Frame) -> Frame:
+    """The frame in columns of a second, which maps have, if their length is open and a scan takes
+    long."""
+    question, window = frame.question, frame.window
+    if question.y is None or question.interval_ns is not None or not _is_long(window):
+        return frame
+    notes = (*frame.notes, "columns of a second, as the recording's own maps have them")
+    return replace(frame, recorded=replace(window, interval_ns=SECOND), notes=notes)
+
+
+def refusal(frame: Frame) -> str:
     """Why maps have no sums of a frame; empty if they may have them."""
     question, window = frame.question, frame.window
     if window.snap.kind != "events":
@@ -218,7 +223,7 @@ def _refusal(frame: Frame) -> str:
         return "segment maps have no equal buckets of this"
     elif question.y == "offset" and frame.is_coarse:
         return "segment maps have other equal buckets than roll-ups"
-    elif question.y != "offset" and _aligned(BITS, question.low, question.high) is None:
+    elif question.y != "offset" and aligned(BITS, question.low, question.high) is None:
         return "the range of values cuts a bucket of segment maps"
     if window.interval_ns % SECOND:
         return "columns are not whole seconds"
@@ -331,7 +336,7 @@ class MapReading(Reading):
         assert question.y is not None
         is_missing = cells.bucket == WITHOUT
         if isinstance(grid, LogLinear):
-            buckets = _aligned(grid.bits, question.low, question.high)
+            buckets = aligned(grid.bits, question.low, question.high)
             assert buckets is not None  # such maps are refused
             low, past = buckets
         else:
@@ -495,7 +500,7 @@ def _join_facts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _aligned(bits: int, low: int | None, high: int | None) -> tuple[int, int] | None:
+def aligned(bits: int, low: int | None, high: int | None) -> tuple[int, int] | None:
     """Logarithmic buckets (first, one past the last) of a range, None where it cuts one."""
     lower = lower_bounds(bits)
     ends = []
