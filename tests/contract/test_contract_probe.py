@@ -104,7 +104,6 @@ def paired(events: Events) -> Any:
 @pytest.mark.fio
 @pytest.mark.loops
 @pytest.mark.tracing
-@pytest.mark.exclusive
 def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     probe = Probe.start("--source", "block", "--source", "counters", "--device", number_of(device))
     began = time.time_ns()

@@ -95,7 +95,7 @@ def open_writer(
     *,
     is_shared: bool = False,
 ) -> RecordingWriter:
-    """The writer: of a new recording, or going on with the one that is there. `clock`: that of the
+    """The writer: of a new recording, or of the existing one. `clock`: that of the
     machine that is recorded. is_shared: whether other users may read it, as far as the umask lets
     them."""
     if directory.is_dir() and not is_shared:
@@ -144,7 +144,7 @@ def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> N
 def kept_beside(
     writer: RecordingWriter, settings: Settings, noticed: Callable[[str], None]
 ) -> Sink:
-    """The writer with the keeper of statistics beside it, and what is to be kept from the start."""
+    """The writer with the keeper of statistics, and what is to be kept from the start."""
     try:
         begin(
             writer.directory,
@@ -175,13 +175,13 @@ class Session:
         samba: Callable[[], Sequence[str]] | None = None,
         is_shared: bool = False,
     ) -> None:
-        """`is_shared`: see `open_writer`; names of files and command lines are nobody else's
+        """`is_shared`: see `open_writer`; names of files and command lines are private
         otherwise.
 
         `origin`: what `recording.json` says of where it comes from, besides `kind`.
 
         Where another machine is recorded, `clock` has its time of day, and `connection` says how it
-        is reached now. `pools`: see `PoolSink`; None where pools are not recorded. `samba`: see
+        is reached now. `pools`: see `PoolSink`; None where pools are not requested. `samba`: see
         `SmbSink`; None where system calls are not recorded.
         """
         clock = clock or SystemClock()
@@ -215,7 +215,7 @@ class Session:
                 settled=lambda: os.nice(NICENESS),
                 cpus=os.cpu_count() or 1,
                 far=connection is not None,
-                again=self._again,
+                again=self._renew,
             ),
         )
 
@@ -248,7 +248,7 @@ class Session:
             sink = SmbSink(sink, self._samba, self._heard.noticed)
         return sink
 
-    def _again(self, hello: Mapping[str, Any]) -> None:
+    def _renew(self, hello: Mapping[str, Any]) -> None:
         if self._writer is not None:
             self._writer.renew(begun_by(hello))
         self._note()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording's writer with the I/Os of OpenZFS's disks beside what the probe records: read once a
-second from a shell on the host."""
+"""A recording's writer with the I/Os of OpenZFS's disks in addition to what the probe records: read
+once a second from a shell on the host."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ class PoolSink(PassingSink):
                 )
 
     def _end(self, grace: float = 0.0) -> int:
-        """Its exit code; it has `grace` seconds to end by itself."""
+        """Its exit code; it has `grace` seconds to end."""
         shell, self._shell = self._shell, None
         return 0 if shell is None else shell.end(grace)

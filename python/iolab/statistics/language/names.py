@@ -131,6 +131,22 @@ def parse(text: str) -> Statistic:
     return Statistic(group, name, tuple(filters), breakdown)
 
 
+def split_field(text: str, field: str) -> tuple[str, list[tuple[str, tuple[str, ...]]]]:
+    """A statistic's name without the brackets of a field that is no field of events, and these
+    brackets: (sign, values), or ("", ()) for a breakdown. UsageError as in `parse`."""
+    head = _HEAD.match(text)
+    end = head.end() if head else 0
+    rest, taken = text[:end], []
+    for name, sign, values in _brackets(text, end):
+        if name == field:
+            taken.append((sign, tuple(value for value, _ in values)))
+            continue
+        # a value that was not quoted is a number or a name without special characters
+        words = (_printed(value, "name") if quoted else value for value, quoted in values)
+        rest += f"[{name}{sign}{','.join(words)}]"
+    return rest, taken
+
+
 def _near(word: str) -> str:
     """What stands near the name of a statistic: those of its group, where only that is known, or
     all."""
