@@ -66,7 +66,7 @@ def ask(place: Path, fault: Fault | None, seed: int = 1) -> tuple[Recording, Odd
 
 
 def changed(event: Event, **values: object) -> Event:
-    return Event(**{**event.__dict__, **values})  # type: ignore[arg-type]
+    return Event(**{**event.__dict__, **values})
 
 
 def slow(event: Event) -> Event:

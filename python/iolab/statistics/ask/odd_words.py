@@ -17,7 +17,8 @@ from ...units import format_quantity
 from ..answers.answers import OWN_CLOCK_NS, Series, Stack
 from ..language.names import Statistic
 from .odd_measures import Span
-from .oddities import Change, Oddities, Oddity, Subject
+from .odd_series import Subject
+from .oddities import Change, Oddities, Oddity
 from .query import query
 
 _SHARES = {"latency": (0.5,), "tail": (0.99,), "size": (0.5,), "offset": (0.05, 0.95)}
