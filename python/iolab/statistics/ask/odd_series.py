@@ -145,7 +145,7 @@ def _add_keys(group: Layer, dimension: str, rates: dict[str, Floats]) -> None:
     least = 0.0 if dimension == "error" else LEAST_SHARE
     keys = [key for key in sorted(shares, key=lambda key: -shares[key]) if shares[key] >= least]
     for key in keys[:MOST_KEYS]:
-        if dimension == "error" and key == "none":
+        if key == "unknown" or (dimension == "error" and key == "none"):
             continue
         rate = np.nan_to_num(rates[key])
         same = next(

@@ -46,7 +46,7 @@ MOST_VALUES = 4
 
 WINDOWS = 120
 """Windows of time, about."""
-IOS_PER_WINDOW = 50
+IOS_PER_WINDOW = 200
 """I/Os in a window at least, on average."""
 LONGEST_NS = 600 * SECOND
 """Time that is searched where no range is given."""
@@ -498,12 +498,10 @@ def _refined(measures: Measures, found: tuple[Oddity, SubjectSeries], timeline: 
         place = _split(values)
         return at if place is None else fine.begin(place)
 
-    lasting = oddity.lasting
-    return replace(
-        oddity,
-        from_ns=edge(oddity.from_ns),
-        until_ns=oddity.until_ns if lasting else edge(oddity.until_ns),
-    )
+    begin = edge(oddity.from_ns)
+    end = oddity.until_ns if oddity.lasting else edge(oddity.until_ns)
+    # both edges of a short part may be the same place
+    return replace(oddity, from_ns=begin, until_ns=end) if begin < end else oddity
 
 
 def _fine_values(measures: Measures, one: SubjectSeries, subject: Subject) -> Floats:
