@@ -77,9 +77,7 @@ fn look(process: &Path) -> Option<Option<IpAddr>> {
     let ports: HashSet<u16> = listening.chain(PORTS).collect();
     let mut clients: HashSet<IpAddr> = sockets
         .iter()
-        .filter(|socket| {
-            socket.state == ESTABLISHED && inodes.contains(&socket.inode) && ports.contains(&socket.port)
-        })
+        .filter(|socket| socket.state == ESTABLISHED && inodes.contains(&socket.inode) && ports.contains(&socket.port))
         .map(|socket| socket.remote)
         .collect();
     // several connections of one process (multichannel) may have several clients: the client of a call is unknown

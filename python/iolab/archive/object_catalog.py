@@ -103,7 +103,9 @@ class ObjectCatalog(SqlCatalog):
 
     def create_namespace(self, namespace: Any, properties: Any = None) -> None:
         """As the catalog of a directory, on the condition that nothing changed."""
-        self._change(lambda: super(ObjectCatalog, self).create_namespace(namespace, properties or {}))
+        self._change(
+            lambda: super(ObjectCatalog, self).create_namespace(namespace, properties or {})
+        )
 
     def create_table(self, *arguments: Any, **named: Any) -> Any:
         """As the catalog of a directory, on the condition that nothing changed."""

@@ -13,7 +13,7 @@ import click
 
 from .options import PATH, format_option, output_option
 from .output import on_terminal, redraw, say, tell, tell_json
-from .progress import counted
+from .progress import count_text
 
 if TYPE_CHECKING:
     from ..archive import Archive, ArchivedRecording, Pushed
@@ -79,8 +79,8 @@ def _tell_pushed(path: Path, url: str, pushed: Pushed, style: str) -> None:
         tell_json({"schema": 1, "archive": url, "path": str(path), **asdict(pushed)})
         return
     tell(
-        f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {counted(pushed.files, 'file')} "
-        f"({pushed.bytes:,} bytes) as recording {pushed.recording}; archived before: {counted(pushed.present, 'file')}"
+        f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {count_text(pushed.files, 'file')} "
+        f"({pushed.bytes:,} bytes) as recording {pushed.recording}; archived before: {count_text(pushed.present, 'file')}"
     )
     if pushed.behind:
         say(f"note: {pushed.behind:,} rows are not sealed yet; push again")

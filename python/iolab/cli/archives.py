@@ -124,7 +124,7 @@ def ask(
 def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
     from ..recording.base.counts import HeatCounts
     from ..statistics.answers.export import as_json, csv_lines
-    from .query_text import drawn, lines
+    from .query_text import draw_map, lines
 
     statistic = asked.statistic if isinstance(answer, HeatCounts) else answer.statistic
     if style == "csv":
@@ -134,7 +134,7 @@ def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int
     elif style == "json":
         tell_as(style, f"{as_json(statistic, answer, top)}\n")
     elif isinstance(answer, HeatCounts):
-        tell_drawn(drawn(statistic, answer, name))
+        tell_drawn(draw_map(statistic, answer, name))
     else:
         tell(*lines(statistic, answer, name, top or 10))
 

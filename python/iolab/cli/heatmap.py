@@ -172,7 +172,7 @@ def command(
     other = [] if against is None else open_all([against], kind, columns, conditions, hosts)
     spans = _spans(traces, other, start, end)
     read = partial(_read, conditions=conditions, source=source, weight=weight, spans=spans)
-    unmatched = partial(_unmatched, conditions=conditions, source=source, spans=spans)
+    unmatched = partial(_note_unknown_names, conditions=conditions, source=source, spans=spans)
     width, height = shutil.get_terminal_size((100, 40))
     columns_wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
     whose = f", {source}" if source else ""
@@ -291,7 +291,7 @@ def _view(
 def _spans(
     made: list[Events], other: list[Events], start: str | None, end: str | None
 ) -> dict[int, tuple[int | None, int | None]]:
-    """The span of time asked for, by the place of each set: two that are compared each count from
+    """The requested span of time, by the place of each set: two that are compared each count from
     their own start."""
     return {
         id(each): span
@@ -340,7 +340,7 @@ def _read(
     )
 
 
-def _unmatched(
+def _note_unknown_names(
     events: Events,
     counts: HeatCounts,
     *,
@@ -415,7 +415,8 @@ def _maps(
 def _whose(
     events: list[Events], counts: HeatCounts, read: Callable[[Events, Where], HeatCounts]
 ) -> tuple[list[Dimension], list[str]]:
-    """Counts of each value of a dimension, and the dimensions that there are too many events for."""
+    """Counts of each value of a dimension, and the dimensions that there are too many events
+    for."""
     from ..recording.read.breakdown import dimensions
     from ..recording.read.trace import Trace
     from ..statistics.ask.breakdown import dimensions_of

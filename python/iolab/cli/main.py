@@ -49,6 +49,7 @@ COMMANDS = {
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
     "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
     "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),
+    "odd": ("odd", "look", "Find what differs most from the minutes before, and since when."),
     "view": ("view", "look", "Serve recordings and traces to a browser and to programs."),
     "keep": ("keep", "tend", "Keep statistics of a recording longer than its events."),
     "verify": (

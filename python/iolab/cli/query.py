@@ -187,10 +187,10 @@ def command(
 
         tell_as(style, f"{as_json(parsed, answer, top)}\n")
     else:
-        from .query_text import drawn, lines
+        from .query_text import draw_map, lines
 
         if isinstance(answer, HeatCounts):
-            tell_drawn(drawn(parsed, answer, _name(opened)))
+            tell_drawn(draw_map(parsed, answer, _name(opened)))
         else:
             tell(*lines(parsed, answer, _name(opened), top or 10))
 

@@ -51,7 +51,7 @@ def lines(plan: Plan) -> list[str]:
     rows += [f"  reads {_part(part)}" for part in plan.parts()]
     rows += [f"  not {name}: {reason}" for name, reason in plan.refusals]
     rows += [f"  not needed: {', '.join(plan.spare)}"] if plan.spare else []
-    return [*rows, *(f"  note: {note}" for note in plan.frame.notes)]
+    return [*rows, *(f"  note: {note}" for note in plan.notes)]
 
 
 def _part(part: Part) -> str:

@@ -218,7 +218,7 @@ def command(
             words = (target_host(study, changes) or "local",)
             if words != ("local",):  # no host is reached before the user agreed
                 trust = agreed(load_study(study, changes), trust)
-        hosts = run_hosts.opened(words, stack)
+        hosts = run_hosts.open_hosts(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
             host = next(iter(hosts.values()))
             return _on_one(study, output, host, how, dry_run, style, trust)
@@ -287,13 +287,13 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
 def agreed(study: Study, trust: bool) -> bool:
     """Whether the study's commands may run: by --trust, by an earlier answer, or by an answer to the
     question that is asked now."""
-    from ..study.trust import described, is_trusted, remember, require_trust, trust_file
+    from ..study.trust import describe_commands, is_trusted, remember, require_trust, trust_file
 
     if is_trusted(study):
         return True
     if not trust:
         say(f"{study.file} {_DOES[not study.commands]}:")
-        for line in described(study):
+        for line in describe_commands(study):
             say(f"  {line}")
         if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)

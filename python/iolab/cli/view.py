@@ -97,7 +97,7 @@ def command(
 
 
 def listening(address: str | None, port: int | None, token_file: Path | None) -> Listener:
-    """A socket that listens; without a port asked for, any where the usual one is taken."""
+    """A socket that listens; without a requested port, any where the usual one is taken."""
     from ..errors import RunError
     from ..server.http.serve import LOCAL, listen
 

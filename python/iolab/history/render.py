@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compare.axes import axis_text
 from ..compare.render.grids import grid
-from ..compare.render.words import signed
+from ..compare.render.words import signed_text
 from ..units import format_number, readable_unit
 from .changes import Course, Finding, NoiseFinding, environment_changes, is_ratio
 from .store import Entry, History
@@ -132,7 +132,8 @@ def _number(value: float, course: Course) -> float:
 
 def _finding_text(course: Course, finding: Finding) -> str:
     low, change, high = (
-        signed(_number(value, course), 1) for value in (finding.low, finding.change, finding.high)
+        signed_text(_number(value, course), 1)
+        for value in (finding.low, finding.change, finding.high)
     )
     return f"{change} {_unit(course)} [{low}, {high}] at {finding.after.label}".replace("  ", " ")
 

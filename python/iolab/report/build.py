@@ -29,7 +29,7 @@ def build_report(
     Args:
         results: `iolab.results.open.results.Results`.
         references: rated figures that throughput against latency is held against.
-        published: numbers that the cells are held beside.
+        published: numbers that the cells are compared with.
         lines: the factor whose levels are lines over the load, with a panel per variant.
         base: directory that the file will be written to; evidence is linked relative to it.
         Default: the results' own.

@@ -80,12 +80,14 @@ class Frame:
         question: what is answered. notes: about the answer.
         recorded: the window of the answer. None for a trace: it is known after reading.
         is_coarse: whether buckets and ends are those of roll-ups, which take all that they cover.
+        undecided: what is decided only while sums are read.
     """
 
     question: Question
     recorded: Window | None
     notes: tuple[str, ...] = ()
     is_coarse: bool = False
+    undecided: tuple[str, ...] = ()
 
     @property
     def window(self) -> Window:
@@ -177,6 +179,11 @@ class Plan:
         """Names of the tiers that are read; of the first one where nothing is to be read."""
         return tuple(step.tier.name for step in self.steps) or (self.lead,)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """About the answer, and about what is still undecided."""
+        return (*self.frame.notes, *self.frame.undecided)
+
     def parts(self) -> list[Part]:
         """What is read."""
         return [part for step in self.steps for part in step.tier.parts(self.frame, step.spans)]
@@ -189,7 +196,7 @@ class Plan:
             "parts": [asdict(part) for part in self.parts()],
             "refused": [{"tier": name, "reason": reason} for name, reason in self.refusals],
             "not_needed": list(self.spare),
-            "notes": list(self.frame.notes),
+            "notes": list(self.notes),
         }
 
 
@@ -217,36 +224,26 @@ def _divide(frame: Frame, tiers: Sequence[Tier], refusals: list[tuple[str, str]]
         else:
             covered.append((tier, spans))
     chosen: dict[str, list[Span]] = {tier.name: [] for tier, _ in covered}
-    if frame.is_coarse:
-        chosen[tiers[0].name] += covered[0][1]
-    for span, able in _shared(frame, covered):
+    for span, able in _shared(covered):
         if frame.is_coarse and tiers[0] in able:
             continue
-        tier = able[0]
-        if len(able) > 1:
-            costs = [
-                (cost.weight, place)
-                for place, each in enumerate(able)
-                if (cost := each.cost(frame, span)) is not None
-            ]
-            if not costs:
-                continue
-            tier = able[min(costs)[1]]
-        _append(chosen[tier.name], span)
-    steps = [Step(tier, tuple(chosen[tier.name])) for tier, _ in covered if chosen[tier.name]]
-    steps = [step for step in steps if any(_is_read(frame, step.tier, span) for span in step.spans)]
-    used = {step.tier.name for step in steps}
-    spare = tuple(tier.name for tier, _ in covered if tier.name not in used)
-    return Plan(frame, tiers[0].name, tuple(steps), tuple(refusals), spare)
+        # a tier without cost has nothing of the span
+        costs = [
+            (cost.weight, place)
+            for place, tier in enumerate(able)
+            if (cost := tier.cost(frame, span)) is not None and cost.weight
+        ]
+        if costs:
+            _append(chosen[able[min(costs)[1]].name], span)
+    if frame.is_coarse:
+        lead, spans = covered[0]
+        chosen[lead.name] = [span for span in spans if lead.cost(frame, span) != Cost(0, 0)]
+    steps = tuple(Step(tier, tuple(chosen[tier.name])) for tier, _ in covered if chosen[tier.name])
+    spare = tuple(tier.name for tier, _ in covered if not chosen[tier.name])
+    return Plan(frame, tiers[0].name, steps, tuple(refusals), spare)
 
 
-def _is_read(frame: Frame, tier: Tier, span: Span) -> bool:
-    return tier.cost(frame, span) != Cost(0, 0)
-
-
-def _shared(
-    frame: Frame, covered: Sequence[tuple[Tier, Sequence[Span]]]
-) -> list[tuple[Span, list[Tier]]]:
+def _shared(covered: Sequence[tuple[Tier, Sequence[Span]]]) -> list[tuple[Span, list[Tier]]]:
     """Spans that the I/Os of a question divide into, such that each tier covers a span as a whole
     or not at all, with the tiers that cover it."""
     every = [(tier, span) for tier, spans in covered for span in spans]

@@ -27,7 +27,7 @@ from .model import StudyFile
 from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
 from .rig_tables import RigTable
-from .tables import parsed, read_text, validated
+from .tables import parse_tables, read_text, validate
 
 if TYPE_CHECKING:
     from ..compare.sequential import Until
@@ -161,7 +161,7 @@ def study_name(path: Path) -> str:
 
     Raises StudyError if it cannot be read or is not TOML.
     """
-    table = parsed(read_text(path), path).get("study")
+    table = parse_tables(read_text(path), path).get("study")
     name = table.get("name") if isinstance(table, dict) else None
     if not name:
         return _name_from(path, [])
@@ -173,7 +173,7 @@ def target_host(path: Path, changes: Changes | None = None) -> str | None:
 
     Raises StudyError if the file cannot be read, is not TOML, or has something else there.
     """
-    target = adapt(parsed(read_text(path), path), changes or Changes()).get("target")
+    target = adapt(parse_tables(read_text(path), path), changes or Changes()).get("target")
     word = target.get(HOST) if isinstance(target, dict) else None
     if word is not None and not isinstance(word, str):
         raise StudyError("target.host is not a text", where=path, hint="write it as after --host")
@@ -200,14 +200,14 @@ def load_study(
     """
     wanted = changes or Changes()
     text = read_text(path)
-    data = adapt(parsed(text, path), wanted)
+    data = adapt(parse_tables(text, path), wanted)
     plain = not isinstance(data.get("factors"), list)
     if isinstance(data.get("factors"), dict):
         data["factors"] = [data["factors"]]
     places = Places(key_lines(text))
     problems: list[Problem] = []
     left_out: set[str] = set()
-    file = validated(data, places, problems, left_out, path, plain=plain)
+    file = validate(data, places, problems, left_out, path, plain=plain)
     name = file.study.name or _name_from(path, problems)
     variants = tuple(file.variants)
     baseline = file.study.baseline or variants[0]

@@ -141,12 +141,12 @@ def test_an_archive_answers_as_the_recording_does(
 @pytest.mark.parametrize(
     ("text", "tier"),
     [
-        ("io.ops", "segment maps of the archive"),
-        ("io.ops[op=read][latency]", "segment maps of the archive"),
-        ("io.ops[size]", "segment maps of the archive"),
-        ("io.ops[process]", "events of the archive"),
-        ("io.bytes", "events of the archive"),
-        ("io.ops[offset]", "events of the archive"),
+        ("io.ops", "segment maps"),
+        ("io.ops[op=read][latency]", "segment maps"),
+        ("io.ops[size]", "segment maps"),
+        ("io.ops[process]", "events"),
+        ("io.bytes", "events"),
+        ("io.ops[offset]", "segment maps"),
     ],
 )
 def test_the_plan_names_what_is_read(
@@ -155,7 +155,7 @@ def test_the_plan_names_what_is_read(
     recording = archived(fleet[1])[0]
     plan = explain(recording, text, interval_ns=SECOND)
     [part] = plan.as_data()["parts"]
-    assert plan.tier == tier
+    assert plan.tiers == (tier,)
     assert part["files"] >= 1
     assert part["rows"] > 0
 
@@ -378,4 +378,5 @@ def test_an_archive_of_an_older_version_gets_its_columns(tmp_path: Path) -> None
         update.delete_column("parts")
     again = Archive.open(archive.url, create=True)
     assert "parts" in again.table(tables.COVERAGE).schema().column_names
-    assert again.read(tables.COVERAGE).column_names == tables.COVERAGE.columns.names
+    columns = again.read(tables.COVERAGE).column_names
+    assert sorted(columns) == sorted(tables.COVERAGE.columns.names)

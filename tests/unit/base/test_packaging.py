@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from iolab.cli.installation import commit, shipped
+from iolab.cli.installation import commit, find_shipped
 from iolab.cli.main import group
 from support.probe import need_probe
 
@@ -123,7 +123,7 @@ def test_no_path_of_the_machine_that_built_it_is_in_the_probe() -> None:
 
 
 def test_shipped_files_are_found_by_name_and_nothing_else_is(root: Path) -> None:
-    assert shipped(Path("studies/quickstart.toml")) == root / "studies/quickstart.toml"
+    assert find_shipped(Path("studies/quickstart.toml")) == root / "studies/quickstart.toml"
     for name in (
         "studies/none.toml",
         "pyproject.toml",
@@ -131,7 +131,7 @@ def test_shipped_files_are_found_by_name_and_nothing_else_is(root: Path) -> None
         str(root / "studies/quickstart.toml"),
         "",
     ):
-        assert shipped(Path(name)) is None
+        assert find_shipped(Path(name)) is None
     assert re.fullmatch(r"[0-9a-f]{12}\+?", commit())
 
 

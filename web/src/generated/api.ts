@@ -236,6 +236,12 @@ export interface FactChange {
 	after: string;
 }
 
+/** A value of a field. */
+export interface FieldValue {
+	field: string;
+	value: string;
+}
+
 /** A folder of which not everything could be searched, and why. */
 export interface FolderProblem {
 	path: string;
@@ -629,6 +635,63 @@ export interface NoiseRatio {
 	ratio: number;
 	low: number;
 	high: number;
+}
+
+/**
+ * What differs most from the quiet time, the strongest first. from_ns, until_ns: the time that
+ * was searched. interval_ns: windows that were compared; compared: how many series.
+ */
+export interface Odd {
+	schema: 1;
+	recording: string;
+	quiet_from_ns: number;
+	quiet_until_ns: number;
+	from_ns: number;
+	until_ns: number;
+	interval_ns: number;
+	compared: number;
+	notes: string[];
+	oddities: Oddity[];
+}
+
+/**
+ * A change of a statistic: rate, latency, tail (p99 of latency), size, offset, queue (I/Os in
+ * flight) or value (of counters).
+ *
+ * before, since: percentiles of a map (latency and size: p50; tail: p99; offset: p5 and p95), else
+ * the mean, in `unit`; empty without I/Os. octaves: its scale-free size, log2. q: false-discovery
+ * rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
+ * odd I/Os lie.
+ */
+export interface OddChange {
+	quantity: "rate" | "latency" | "tail" | "size" | "offset" | "queue" | "value";
+	statistic: string;
+	unit: string;
+	before: number[];
+	since: number[];
+	octaves: number;
+	q: number;
+	share: number;
+	low: number | null;
+	high: number | null;
+}
+
+/**
+ * I/Os with one of `values` of a field (all I/Os where it is empty), with their changes, the
+ * strongest first. aliases: other values that mean the same I/Os. alone: whether nothing else is
+ * odd. lasting: whether it lasts until the end.
+ */
+export interface Oddity {
+	sentence: string;
+	field: string;
+	values: string[];
+	aliases: FieldValue[];
+	alone: boolean;
+	from_ns: number;
+	until_ns: number;
+	lasting: boolean;
+	score: number;
+	changes: OddChange[];
 }
 
 /** All keys together that are not named; `keys`: how many. */

@@ -14,8 +14,10 @@ import { colours } from "./state";
 
 const COLUMNS = 60;
 const KEYS = 6;
-/** Something live is asked for so often, in ms, while it is seen: a question costs the service some milliseconds. */
-const PACE = 4000;
+/** Something live is asked for again after so many ms at least, while it is seen. */
+const PACE = 2000;
+/** The share of the time for which the service works on pictures that move, all of the page together. */
+const SHARE = 0.03;
 const LIVE = "-60s";
 /** The share of I/Os above the picture's upper end. */
 const CROP = 0.001;
@@ -30,6 +32,20 @@ interface Asked {
 	until?: number | null;
 }
 
+let turn: Promise<unknown> = Promise.resolve();
+
+/** Ask for a picture again when it is its turn. Each answer is followed by a pause that is as long as the share of the time requires. */
+function inTurn<T>(question: () => Promise<T>): Promise<T> {
+	let begun = 0;
+	const asked = turn.then(() => {
+		begun = performance.now();
+		return question();
+	});
+	const pause = () => new Promise((done) => setTimeout(done, (performance.now() - begun) * (1 / SHARE - 1)));
+	turn = asked.then(pause, pause);
+	return asked;
+}
+
 /** A small picture of a statistic, without axes: a heat map, or numbers over time. It is asked for once it is seen. */
 export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
 	const canvas = useRef<HTMLCanvasElement>(null);
@@ -38,7 +54,7 @@ export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
 	useEffect(() => {
 		const place = canvas.current;
 		if (!place) return undefined;
-		let [seen, ended] = [false, false];
+		let [seen, ended, first] = [false, false, true];
 		let timer: ReturnType<typeof setTimeout> | undefined;
 		const stop = new AbortController();
 		const look = async () => {
@@ -46,8 +62,10 @@ export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
 			if (seen && !document.hidden) {
 				const time = live ? { from: LIVE, interval: "1s" } : { from, to: until, columns: COLUMNS };
 				const words = { recording, statistic, drawn: "true", lines: "false", top: KEYS, ...time };
+				const question = () => ask<Drawable>("query", words, stop.signal);
 				try {
-					const now = await ask<Drawable>("query", words, stop.signal);
+					const now = await (first ? question() : inTurn(question));
+					first = false;
 					if (ended) return;
 					setAnswer(now);
 					setProblem("");

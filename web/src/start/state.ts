@@ -20,7 +20,7 @@ export const shownHistory = signal("");
 
 /** How often everything is asked for, in ms: while studies are read, and at rest. */
 const READING = 1500;
-const RESTING = 15_000;
+const RESTING = 30_000;
 
 /** Ask what is served, and keep asking while the page is seen. Throws where the first answer fails. */
 export async function loadStart(): Promise<void> {

@@ -34,7 +34,7 @@ _RUNS = b"iolab.runs"
 
 
 _DERIVING = ("formats", "results", "stats")
-"""Groups of the package whose code decides what is derived."""
+"""Groups of the package with the code that derives."""
 
 
 def code_key(groups: Iterable[str]) -> str:
@@ -217,7 +217,7 @@ def _is_whole(path: Path, digest: FileDigest) -> bool:
 
 
 def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | None:
-    """None where the evidence has other runs, or one whose plan can't be read any more."""
+    """None where the evidence has other runs, or a run with a plan that cannot be read any more."""
     names = (
         "run",
         "metric",
@@ -233,7 +233,7 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
         by_run.setdefault(run, {})[values[0]] = Observation(*values)
     if [data["run"] for data in notes] != list(run_dirs):
         return None
-    found = []
+    runs = []
     for data in notes:
         run_dir = run_dirs[data["run"]]
         plan, problem = known_plan(run_dir)
@@ -241,7 +241,7 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
             reason["code"] == NO_PLAN for reason in data["verdict"]["reasons"]
         ):
             return None
-        found.append(
+        runs.append(
             Run(
                 plan,
                 run_dir,
@@ -254,4 +254,4 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
                 data["boot"],
             )
         )
-    return found
+    return runs

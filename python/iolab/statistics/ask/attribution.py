@@ -166,11 +166,10 @@ def who(
 def _attach(engine: Engine, window: Window) -> None:
     from ...archive.recordings import ArchivedEvents
 
-    recording = window.snap.recording
-    if isinstance(recording, ArchivedEvents):
-        from ..tiers.archived import ArchiveTier
+    if isinstance(window.snap.recording, ArchivedEvents):
+        from ..tiers import archived
 
-        ArchiveTier(recording).attach(engine, window)
+        archived.attach(engine, window)
     else:
         attach(engine, window)
 

@@ -25,9 +25,10 @@ from ..language.fields import near
 from ..language.intervals import columns_of, round_interval
 from ..language.names import Statistic, parse, split_field
 from ..question import Question
+from ..tiers.events import frame_of
 from .attribution import Rectangle, Who, joined_who, who
 from .damage_notes import with_notes
-from .query import COLUMNS, Windows, query
+from .query import COLUMNS, query
 
 HOST = "host"
 MOST_VALUES = 1 << 20
@@ -250,7 +251,7 @@ def _recorded(
     if counter is not None and answer.source == counter.source:
         return [(answer.first_ns, answer.until_ns)]
     question = Question.of(statistic, span, answer.interval_ns, 1, answer.source)
-    recorded = Windows(recording, question).whole.recorded
+    recorded = frame_of(recording, question, with_deleted=False).window.recorded
     return [(answer.first_ns, answer.until_ns)] if recorded is None else list(recorded)
 
 

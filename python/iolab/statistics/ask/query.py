@@ -201,6 +201,12 @@ def tiers_of(events: Trace | Recording, *, kept: bool = True) -> list[Tier]:
     """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer."""
     if isinstance(events, Trace):
         return [TraceEvents(events)]
+    from ...archive.recordings import ArchivedEvents
+
+    if isinstance(events, ArchivedEvents):
+        from ..tiers.archived import ArchiveEvents, ArchiveMaps
+
+        return [Counters(events), ArchiveMaps(events), ArchiveEvents(events)]
     exact: list[Tier] = [Counters(events), SegmentMaps(events), Events(events)]
     if not kept:
         return exact

@@ -215,7 +215,15 @@ class RollUps:
         window = replace(wide.window, recorded=_recorded(wide, held, snap), earlier=False)
         notes = (f"from what was kept as {held.statistic}", *wide.notes)
         question = replace(question.with_statistic(asked), source=held.source)
-        return RollUpFrame(question, window, notes, True, held, wide.lengths, there)
+        return RollUpFrame(
+            question,
+            window,
+            notes,
+            is_coarse=True,
+            held=held,
+            lengths=wide.lengths,
+            exists_ns=there,
+        )
 
 
 def _statistics_of(question: Question) -> Iterator[Statistic]:

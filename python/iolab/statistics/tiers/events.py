@@ -157,9 +157,17 @@ class Scan(Reading):
         engines = []
         for window in self._windows:
             engine = self._stack.enter_context(Engine(window.snap.place))
-            attach(engine, window)
+            self.attach(engine, window)
             engines.append((engine, window))
         return engines
+
+    def attach(self, engine: Engine, window: Window) -> None:
+        """Make the events of a window `events` to an engine."""
+        attach(engine, window)
+
+    def count_all(self, engine: Engine, window: Window) -> int:
+        """I/Os of the window, before conditions."""
+        return _count_all(engine, window)
 
     def _asked(self, window: Window, grid: Grid | None) -> Asked:
         question, frame = self._frame.question, self._frame.window
@@ -210,7 +218,7 @@ class Scan(Reading):
         if not self._frame.question.filters:
             return counts
         seen = counts.events + counts.without_y + counts.outside
-        return replace(counts, filtered=_count_all(engine, window) - seen)
+        return replace(counts, filtered=self.count_all(engine, window) - seen)
 
 
 def _count_all(engine: Engine, window: Window) -> int:

@@ -39,6 +39,8 @@ FIELDS = ("op", "device")
 NO_SEGMENT = "no sealed segment lies in this time"
 """Why no map answers."""
 
+_FINER = "events are scanned instead where finer buckets are due than the maps have"
+
 MOST_ROWS = 4_000_000
 """Rows of sums that are remembered, of all questions together."""
 
@@ -122,6 +124,8 @@ class SegmentMaps:
             window = replace(window, interval_ns=SECOND)
             notes = (*frame.notes, "columns of a second, as the recording's own maps have them")
             frame = replace(frame, recorded=window, notes=notes)
+        if question.y == "offset":
+            frame = replace(frame, undecided=(_FINER,))
         files = self.files(frame)
         return files if isinstance(files, str) else frame
 
@@ -167,13 +171,17 @@ class SegmentMaps:
         ]
         return [files_part(self.name, [file.file.path for file in read], times)]
 
+    def find_files(self, window: Window, y: Y) -> MapFiles:
+        """The maps of y that a window needs."""
+        return files_of(window, y)
+
     def files(self, frame: Frame) -> MapFiles | str:
         """The maps that have the sums of a frame, or why they have none."""
         y = _y_of(frame.question)
         key = (id(frame.window), y)
         if key not in self._found:
             reason = _refusal(frame)
-            found = reason or _usable_files(frame.window, y)
+            found = reason or _usable(self.find_files(frame.window, y))
             self._found[key] = (frame.window, found)
         return self._found[key][1]
 
@@ -189,8 +197,7 @@ def _is_long(window: Window) -> bool:
     return sum(segment.sources[window.source] for segment in window.segments()) > LONG_SCAN
 
 
-def _usable_files(window: Window, y: Y) -> MapFiles | str:
-    files = files_of(window, y)
+def _usable(files: MapFiles) -> MapFiles | str:
     if files.files:
         return files
     return "the maps of all segments are missing or damaged" if files.unmapped else NO_SEGMENT
@@ -351,12 +358,16 @@ class MapReading(Reading):
         )
         return replace(counts, filtered=cells.filtered)
 
+    def find_latency(self, window: Window) -> MapFiles:
+        """The maps of latency that a window needs."""
+        return files_of(window, "latency")
+
     def _are_all_timed(self) -> bool:
         """Whether every I/O that meets the conditions has a latency: other maps do not tell those
         without one apart."""
         for window, files in self._reads:
             numbers = {file.number for file in files}
-            timed = files_of(window, "latency")
+            timed = self.find_latency(window)
             read = [file for file in timed.files if file.number in numbers]
             if len(read) < len(numbers):
                 return False
