@@ -27,7 +27,7 @@ from iolab.recording.read.recording import Recording
 from iolab.recording.read.trace import Trace
 from iolab.recording.write.ingest import ingest
 from iolab.statistics.ask.oddities import Oddities, Oddity, oddities
-from iolab.statistics.kept.answer import span_of
+from iolab.statistics.kept.recorded import span_of
 
 SECONDS = 60
 RATE = 10_000

@@ -109,10 +109,15 @@ class Opened(_Shown, Results):
 
     @property
     def notes(self) -> tuple[Warning, ...]:  # type: ignore[override]
-        """What is missing or damaged, as `remarks.study_notes` has it."""
+        """What is missing or damaged, as `remarks.study_notes` has it, and whether the number of
+        blocks depends on the results."""
         from .compare.remarks import study_notes
+        from .compare.sequential import sequential_notes
 
-        return study_notes(self.runs, self.standing, self.manifest.imported)
+        return (
+            *study_notes(self.runs, self.standing, self.manifest.imported),
+            *sequential_notes(self.path, self.manifest),
+        )
 
 
 class OpenedSeveral(_Shown, Several):
@@ -215,7 +220,7 @@ class Events:
 
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
         from .recording.read.trace import Trace
-        from .statistics.kept.answer import span_of
+        from .statistics.kept.recorded import span_of
         from .statistics.language.times import parse_moment
         from .statistics.tiers.trace_tier import bounds
 

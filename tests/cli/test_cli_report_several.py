@@ -93,6 +93,7 @@ def test_no_break_spaces_of_the_report_are_shown_as_spaces(made: Path) -> None:
     assert "\\xa0" not in (made / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_charts_of_several_results(made: Path, tmp_path: Path) -> None:
     places = [str(made / name) for name in ("A1", "B1")]
     assert run(["report", *places, "--charts", str(tmp_path / "charts")]) == 0

@@ -28,7 +28,8 @@ EXIT_CODES = {"pass": 0, "fail": 6, "inconclusive": 7}
     multiple=True,
     metavar="'METRIC >= CHANGE'",
     help="A bound for the change of a metric: 'write.iops >= -5 %', 'read.clat.p99 <= +10 %', or "
-    "'write.iops within 5 %' for both directions; repeatable.",
+    "'write.iops within 5 %' for both directions; repeatable. Default: the rules that RESULTS were "
+    "measured with --until-decided for.",
 )
 @click.option(
     "--against",
@@ -59,9 +60,8 @@ EXIT_CODES = {"pass": 0, "fail": 6, "inconclusive": 7}
 @click.option(
     "--alpha",
     type=click.FloatRange(0.0001, 0.25),
-    default=0.05,
-    show_default=True,
-    help="Largest chance of a wrong pass, and of a wrong fail.",
+    help="Largest chance of a wrong pass, and of a wrong fail. Default: 0.05, or that of a study with "
+    "--until-decided.",
 )
 @format_option("text", "json", "junit", "markdown")
 def command(
@@ -72,7 +72,7 @@ def command(
     baseline: str | None,
     where: tuple[str, ...],
     inconclusive: Literal["pass", "fail"] | None,
-    alpha: float,
+    alpha: float | None,
     style: str,
 ) -> int:
     """Check the changes of every variant against the baseline, cell by cell.
@@ -84,13 +84,18 @@ def command(
     Several RESULTS, and those of --against, repeat their arm. They have to be measured in turn, in at
     least 3 sessions of each arm: a single session is confounded with time and always inconclusive.
 
+    Of a study that ran --until-decided, the blocks up to its last look are checked, at the level of
+    that look: the stated chances hold over all looks, for other rules too.
+
     With --history, RESULTS are checked against the level of each cell since its last change. The
     variation between sessions is known from the history, so that a single session is enough.
     """
+    from ..api import Opened
     from ..compare.axes import parse_where
     from ..compare.check import check
     from ..compare.render.check import render_check
-    from ..compare.rules import parse_rule
+    from ..compare.rules import ALPHA, parse_rule
+    from ..compare.sequential import SEQUENTIAL, Until
     from ..errors import UsageError
     from ..history.check import check_history
     from ..history.store import History
@@ -109,18 +114,28 @@ def command(
             opened,
             parsed,
             where=parse_where(where),
-            alpha=alpha,
+            alpha=ALPHA if alpha is None else alpha,
             notes=[note for results in opened for note in results.notes],
         )
     else:
         arms = _open(paths, against)
+        until = look = None
+        if isinstance(arms, Opened) and (until := Until.from_manifest(arms.manifest)) is not None:
+            look = until.last_look(arms.manifest, arms.runs)
+        if until is not None and alpha is not None and alpha != until.design.alpha:
+            raise UsageError(
+                f"the looks of {paths[0]} were planned with alpha {until.design.alpha:g}",
+                where="--alpha",
+                hint="leave it out",
+            )
         checked = check(
             arms.runs,
-            parsed,
+            parsed or ([] if until is None else until.rules),
             baseline=baseline or arms.baseline,
             where=parse_where(where),
-            alpha=alpha,
-            notes=arms.notes,
+            alpha=ALPHA if alpha is None else alpha,
+            notes=[note for note in arms.notes if note.code != SEQUENTIAL],
+            look=look,
         )
     tell_as(style, render_check(checked, style, inconclusive=inconclusive or "inconclusive"))
     outcome = checked.outcome

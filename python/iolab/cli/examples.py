@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .installation import shipped
+from .installation import find_shipped
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (
@@ -20,6 +20,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         (
             "continue a study that was interrupted",
             "iolab run studies/quickstart.toml --resume -o results/quickstart",
+        ),
+    ),
+    "ab": (
+        (
+            "compare OpenZFS with and without a patch, in minutes",
+            "sudo iolab ab --study studies/openzfs-447-pools.toml --reduced --build old=2.3 "
+            "--build new=2.3+fix.patch",
+        ),
+        (
+            "continue where it was interrupted",
+            "sudo iolab ab --resume -o results/ab-openzfs-447-pools",
         ),
     ),
     "record": (
@@ -250,7 +261,7 @@ def add_examples(command: click.Command, name: str) -> None:
     if lines:
         # a line of \b alone keeps click from joining the lines
         parts.append(_HEADING + "\n".join(lines))
-    document = shipped(Path(DOCUMENTS[name])) if name in DOCUMENTS else None
+    document = find_shipped(Path(DOCUMENTS[name])) if name in DOCUMENTS else None
     if document is not None:
         parts.append(f"\b\nDocumentation:\n  {document}")
     command.epilog = "\n\n".join(parts)

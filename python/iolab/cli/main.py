@@ -22,6 +22,7 @@ from .output import hush, say, tell
 
 COMMANDS = {
     "run": ("run", "make", "Run a study: every cell in every block, with its monitors."),
+    "ab": ("ab", "make", "Build versions of OpenZFS, run a study on them, and report."),
     "record": ("record", "make", "Record every I/O in the kernel, with device, file and process."),
     "live": ("live", "make", "Record I/O and show it live in a browser."),
     "import": ("importing", "make", "Import fio and iostat files, a published table, or traces."),

@@ -86,7 +86,7 @@ def _ends(opened: Trace | Recording) -> tuple[int, int]:
 
         return bounds(opened)
     from ..errors import UsageError
-    from ..statistics.kept.answer import span_of as recorded
+    from ..statistics.kept.recorded import span_of as recorded
 
     ends = recorded(opened)
     if ends is None:

@@ -23,7 +23,7 @@ _DOES = ("runs these commands with your rights", "puts load on these hosts with 
 """Question about a study with commands, and about a study with hosts alone."""
 
 
-class _Runtime(click.ParamType):  # type: ignore[type-arg]
+class Runtime(click.ParamType):  # type: ignore[type-arg]
     """A duration as a study writes it; kept as typed."""
 
     name = "time"
@@ -61,8 +61,22 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
     help="Number of blocks. Default: as in the study.",
 )
 @click.option(
+    "--until-decided",
+    "until",
+    metavar="RULE",
+    multiple=True,
+    help="Add blocks until iolab check decides this rule, such as 'write.iops 5 %' (within 5 %); "
+    "repeatable: all of them.",
+)
+@click.option(
+    "--at-most",
+    type=click.IntRange(2, 500),
+    metavar="N",
+    help="With --until-decided: blocks at which an undecided study ends. Default: 20.",
+)
+@click.option(
     "--runtime",
-    type=_Runtime(),
+    type=Runtime(),
     metavar="TIME",
     help="Duration of every run, such as 5s. Default: as in the study.",
 )
@@ -105,6 +119,18 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
     help="Measure the baseline twice, the second time as <baseline>-again: a difference between them is noise.",
 )
 @click.option(
+    "--build",
+    "builds",
+    metavar="NAME",
+    multiple=True,
+    help="A build of OpenZFS as a variant, instead of the study's variants; repeatable. The first is the baseline.",
+)
+@click.option(
+    "--reduced",
+    is_flag=True,
+    help="The study's reduced form, [reduced]: fewer levels, shorter runs. The options above override it.",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Print the plan, what would be overwritten, and what would fail here (exit code 1 in that case); run nothing.",
@@ -133,6 +159,8 @@ def command(
     only: tuple[str, ...],
     variants: tuple[str, ...],
     repetitions: int | None,
+    until: tuple[str, ...],
+    at_most: int | None,
     runtime: str | None,
     seed: int | None,
     target: tuple[str, ...],
@@ -140,6 +168,8 @@ def command(
     load: tuple[str, ...],
     named: tuple[str, ...],
     again: bool,
+    builds: tuple[str, ...],
+    reduced: bool,
     dry_run: bool,
     style: str,
     resume: bool,
@@ -170,6 +200,10 @@ def command(
         again=again,
         workload=parse_target(workload, "--workload"),
         load=parse_target(load, "--load"),
+        builds=builds,
+        reduced=reduced,
+        until=until,
+        at_most=at_most,
     )
     if style != "text" and not dry_run:
         raise UsageError(
@@ -183,8 +217,8 @@ def command(
         if not words:
             words = (target_host(study, changes) or "local",)
             if words != ("local",):  # no host is reached before the user agreed
-                trust = _agreed(load_study(study, changes), trust)
-        hosts = run_hosts.opened(words, stack)
+                trust = agreed(load_study(study, changes), trust)
+        hosts = run_hosts.open_hosts(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
             host = next(iter(hosts.values()))
             return _on_one(study, output, host, how, dry_run, style, trust)
@@ -192,7 +226,7 @@ def command(
         if dry_run:
             return run_hosts.print_plans(studies, ends, place, style, hosts, how)
         return run_hosts.run_all(
-            study, studies, ends, place, hosts, how, lambda loaded: _agreed(loaded, trust)
+            study, studies, ends, place, hosts, how, lambda loaded: agreed(loaded, trust)
         )
 
 
@@ -209,7 +243,7 @@ def _on_one(
         if loaded.hosts:
             require_trust(loaded, trust)
         return _print_plan(loaded, output, style, host, how)
-    trusted = _agreed(loaded, trust)
+    trusted = agreed(loaded, trust)
 
     from .progress import Bar
 
@@ -250,16 +284,16 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
     return 1 if plan.problems else 0
 
 
-def _agreed(study: Study, trust: bool) -> bool:
-    """Whether the study's commands may run: --trust, agreed to before, or agreed to now by whoever
-    sits there."""
-    from ..study.trust import described, is_trusted, remember, require_trust, trust_file
+def agreed(study: Study, trust: bool) -> bool:
+    """Whether the study's commands may run: by --trust, by an earlier answer, or by an answer to the
+    question that is asked now."""
+    from ..study.trust import describe_commands, is_trusted, remember, require_trust, trust_file
 
     if is_trusted(study):
         return True
     if not trust:
         say(f"{study.file} {_DOES[not study.commands]}:")
-        for line in described(study):
+        for line in describe_commands(study):
             say(f"  {line}")
         if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)

@@ -64,6 +64,7 @@ def as_json(results: Results) -> dict[str, Any]:
         "factors": manifest.factors,
         "metrics": results.metrics(),
         "verdicts": _counts(results),
+        "until": (manifest.study or {}).get("until"),
         "standing": None if results.standing is None else asdict(results.standing),
         "environment": results.environment(),
         "reproduce": manifest.reproduce,
@@ -101,6 +102,7 @@ def _counts(results: Results) -> dict[str, int]:
 
 def _head(results: Results) -> list[str]:
     from ..compare.axes import level_text, levels
+    from ..compare.sequential import sequential_notes
     from ..metrics import of
     from ..units import format_number, readable_unit
 
@@ -124,6 +126,7 @@ def _head(results: Results) -> list[str]:
     lines.append(
         f"verdicts  {', '.join(f'{count} {level}' for level, count in _counts(results).items()) or 'none: no run is there'}"
     )
+    lines += [f"blocks    {note.text}" for note in sequential_notes(results.path, manifest)]
     if results.standing is not None:
         lines += [f"missing   {text}" for text in results.standing.words()]
     ratios = [value for run in results.runs if (value := run.value("littles_law")) is not None]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A check: rules for the changes of a comparison, each of which passes, fails or is inconclusive.
 
-Both outcomes are findings. A rule passes where tests show for every cell that its bound is kept, and
-fails where a test shows for one cell that it is not kept. Everything else is inconclusive.
+Both outcomes are findings. A rule passes where tests show for every cell that its bound is kept,
+and fails where a test shows for one cell that it is not kept. Everything else is inconclusive.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ..stats.margins import (
     sign_margin,
     t_margin,
 )
+from ..stats.sequential import Look
 from ..stats.sessions import SessionInterval, session_interval
 from . import planning
 from .achieved import with_achieved
@@ -45,9 +46,10 @@ LEAST_SESSIONS = 3
 """Sessions of each arm that are advised where an arm has a single one."""
 
 MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
-SHORT_HISTORY = "short-history"
+SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
 """Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
-has no noise; a value of zero has no ratio; a history has too few results since its last change."""
+has no noise; a value of zero has no ratio; a history has too few results since its last change; a
+study with sequentially decided blocks has not reached its first look."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,16 @@ class CellOutcome:
     Attributes:
         factors: the cell.
         change: estimate as `model.Change` has it, None without one.
-        low, high: its two-sided interval at 1 - 2 alpha. Where normal noise is assumed, the rule
-        passes in this cell exactly where the interval is inside the bounds.
+        low, high: its two-sided interval at 1 - 2 alpha, or at twice the level of the look. Where
+        normal noise is assumed, the rule passes in this cell exactly where the interval is inside
+        the bounds.
         p_pass, p_fail: p values of the tests for "kept" and "not kept"; p_fail_adjusted: the latter
-        after Holm's correction over all cells of all rules. None where no test was made.
+        after Holm's correction over all cells of all rules. Of a sequential study, p values hold
+        over all looks (repeated p values). None where no test was made.
         count: blocks, or sessions of each arm (the smaller number) where `sessions` is not None.
         unit: of `count` and `more`: blocks, sessions of each arm, or results of the checked version
-        (against a history). more: how many further ones, at which a change of the estimated size would
-        be decided with 80 % power; None where decided, not known or above 1000.
+        (against a history). more: how many further ones, at which a change of the estimated size
+        would be decided with 80 % power; None where decided, not known or above 1000.
         reason: code of the reason why no test was made.
     """
 
@@ -111,7 +115,8 @@ class Check:
         alpha: upper limit of the chance that the check passes although a rule is broken in a cell,
         and of the chance that it fails although none is.
         differences: of the environments of arms from several
-        results. notes: what else must be known.
+        results. notes: what else must be known. look: of a study with a number of blocks that was
+        decided sequentially; runs after it are left out.
     """
 
     rules: tuple[RuleOutcome, ...]
@@ -120,6 +125,7 @@ class Check:
     alpha: float
     differences: tuple[Difference, ...] = ()
     notes: tuple[Warning, ...] = ()
+    look: Look | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -223,20 +229,23 @@ def check(
     where: Where | None = None,
     alpha: float = ALPHA,
     notes: Sequence[Warning] = (),
+    look: Look | None = None,
 ) -> Check:
     """Check the changes of every variant against the baseline.
 
     Args:
         runs: as `compare.compare` takes them; baseline, ignore, where: likewise.
-        alpha: of the check as a whole, see `Check`.
+        alpha: of the check as a whole, see `Check`; with a look, that of its design.
+        look: the last look of a sequential study. Only its blocks count, and tests have its level.
 
-    A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond it"
-    (both of two tests for `within`). The check passes where every cell of every rule does. Such an
-    intersection needs no correction. A cell fails where the opposite test rejects after Holm's
+    A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond
+    it" (both of two tests for `within`). The check passes where every cell of every rule does. Such
+    an intersection needs no correction. A cell fails where the opposite test rejects after Holm's
     correction over all cells of all rules. Blocks, sessions, pooling and exact tests are those of
     the comparison; with a single session of an arm there is no test.
 
-    Raises UsageError where there is no rule, no run, no variant, or a rule's metric was not measured.
+    Raises UsageError where there is no rule, no run, no variant, or a rule's metric was not
+    measured.
     """
     if not rules:
         raise UsageError(
@@ -259,13 +268,18 @@ def check(
             f"'{base}' is the only variant: there is nothing to check",
             hint="--against RESULTS names the baseline",
         )
+    level, counted = alpha, selected
+    if look is not None:
+        alpha, level = look.design.alpha, look.level
+        counted = [run for run in selected if not look.number or run.plan.block <= look.blocks]
     outcomes = judge(
         [
-            (rule, metric, _evidence(selected, metric, base, compared, ignore, alpha))
+            (rule, metric, _evidence(counted, metric, base, compared, ignore, level))
             for rule in rules
             for metric in (metric_of(rule.metric, selected),)
         ],
         alpha,
+        look,
     )
     has_several = len({run.results for run in selected}) > 1
     unmatched = (
@@ -289,16 +303,24 @@ def check(
         alpha,
         differences_of(selected) if has_several else (),
         tuple(notes),
+        look,
     )
 
 
 def judge(
-    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]], alpha: float
+    checked: Sequence[tuple[Rule, Metric, Sequence[tuple[Place, Evidence | str]]]],
+    alpha: float,
+    look: Look | None = None,
 ) -> tuple[RuleOutcome, ...]:
-    """Decide rules by the evidence of their cells; a text is the reason for the lack of evidence."""
+    """Decide rules by the evidence of their cells; a text is the reason for the lack of evidence.
+
+    With a look, p values become repeated p values before they are corrected and compared with
+    alpha: a sequential test for each intersection of hypotheses (Maurer & Bretz 2013, "Multiple
+    testing in group sequential trials using graphical approaches").
+    """
     tested = [
         [
-            _test_cell(rule.bounds(metric), metric, factors, variant, evidence)
+            _test_cell(rule.bounds(metric), metric, factors, variant, evidence, look)
             for (factors, variant), evidence in cells
         ]
         for rule, metric, cells in checked
@@ -327,7 +349,8 @@ def _evidence(
     ignore: Sequence[str],
     alpha: float,
 ) -> list[tuple[Place, Evidence | str]]:
-    """Of every cell of the baseline and every variant its evidence, or the reason for its absence."""
+    """Of every cell of the baseline and every variant its evidence, or the reason for its
+    absence."""
     axes = choose(runs, None, None, None, ignore)
     names = (*axes.tables, *axes.rows, *axes.cols)
     arms = collect(runs, metric, axes)
@@ -387,8 +410,11 @@ def _test_cell(
     factors: dict[str, object],
     variant: str,
     evidence: Evidence | str,
+    look: Look | None,
 ) -> CellOutcome:
     """The cell with its p values, before the correction."""
+    if look is not None and not look.number:
+        return CellOutcome(factors, variant, "inconclusive", reason=NO_LOOK)
     if isinstance(evidence, str):
         return CellOutcome(factors, variant, "inconclusive", reason=evidence)
     interval, back = evidence.interval, scale_of(metric)
@@ -412,11 +438,10 @@ def _test_cell(
         *([] if low is None else [evidence.test(low)]),
         *([] if high is None else [_mirror(evidence.test(high))]),
     ]
-    return dataclasses.replace(
-        cell,
-        p_pass=max(test.above for test in tests),
-        p_fail=min(1.0, len(tests) * min(test.below for test in tests)),
-    )
+    p_pass, p_fail = max(test.above for test in tests), min(test.below for test in tests)
+    if look is not None:
+        p_pass, p_fail = look.repeated_p(p_pass), look.repeated_p(p_fail)
+    return dataclasses.replace(cell, p_pass=p_pass, p_fail=min(1.0, len(tests) * p_fail))
 
 
 def _mirror(test: MarginTest) -> MarginTest:

@@ -12,10 +12,16 @@ from ..errors import UsageError
 from ..metrics import Metric
 from ..units import BASE, unit
 
+ALPHA = 0.05
+"""Chance of a wrong pass, and of a wrong fail, unless another one is given."""
+
+AT_MOST = 20
+"""Blocks at which a study with undecided rules ends, unless it states another number."""
+
 Relation = Literal[">=", "<=", "within"]
 
 _RULE = re.compile(
-    r"\s*(?P<metric>[\w.\[\]-]+)\s*(?P<relation>>=|<=|≥|≤|within)\s*"
+    r"\s*(?P<metric>[\w.\[\]-]+)(?:\s*(?P<relation>>=|<=|≥|≤|within)\s*|\s+)"
     r"(?P<number>[+-]?\d+(?:\.\d*)?|[+-]?\.\d+)\s*(?P<unit>%|[^\s\d]+)?\s*"
 )
 _SIGNS: dict[str, Relation] = {">=": ">=", "≥": ">=", "<=": "<=", "≤": "<=", "within": "within"}
@@ -44,8 +50,8 @@ class Rule:
         """The lowest and the highest change that meet the rule, on the scale on which differences
         are tested (logarithms for a ratio); None for an open end.
 
-        Raises UsageError for a unit that changes of the metric are not in, and for a ratio of -100 %
-        or less.
+        Raises UsageError for a unit that changes of the metric are not in, and for a ratio of -100
+        % or less.
         """
         number = self._change(metric)
         if self.relation == ">=":
@@ -87,13 +93,14 @@ class Rule:
 
 
 def parse_rule(text: str) -> Rule:
-    """`METRIC >= -5 %`, `METRIC <= +10 %`, `METRIC within 5 %`; UsageError for anything else."""
+    """`METRIC >= -5 %`, `METRIC <= +10 %`, `METRIC within 5 %` or `METRIC 5 %`, which means the
+    same; UsageError for anything else."""
     match = _RULE.fullmatch(text)
     if match is None:
         raise UsageError(f"'{text}' is not a rule", where="--rule", hint=_EXAMPLE)
     return Rule(
         match["metric"],
-        _SIGNS[match["relation"]],
+        _SIGNS[match["relation"] or "within"],
         float(match["number"]),
         match["unit"] or "",
     )

@@ -32,6 +32,7 @@ from .headline import headline, warm_up
 from .hooks import Hooks
 from .interrupts import Interrupts
 from .journal import Journal
+from .looks import Looks
 from .plugins import Equipment
 from .process_registry import Starts
 from .progress import Outcome, ProgressListener
@@ -100,6 +101,7 @@ class StudyRunner:
             clients=self._clients,
         )
         self._hung = False
+        self._looks = Looks(study, directory, self._journal, listener.noticed)
 
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
         """Check tools, jobs and targets; write what the results are; do the runs that are missing.
@@ -112,8 +114,14 @@ class StudyRunner:
         clear(self._directory, past, self._journal, self._host, self._listener.noticed)
         plan = self._plan()
         missing = [run for run in plan.runs if run.number not in past.done]
-        if past.begun and not missing:
-            return self._nothing_to_do(plan, past)
+        if past.begun:
+            self._looks = Looks(
+                self._study, self._directory, self._journal, self._listener.noticed, past.events
+            )
+            while self._looks.is_open and not self._looks.needed(missing):
+                self._looks.take()
+            if not self._looks.needed(missing):
+                return self._nothing_to_do(plan, past)
         with ExitStack() as stack:
             stack.callback(self._clients.close)
             tools = self._equipment.tools()
@@ -230,12 +238,13 @@ class StudyRunner:
             self._study,
             self._options.permissions.force,
         )
-        self._note_ground("resumed", missing, ground, past.planned, left=len(missing))
+        left = len(self._looks.needed(missing))
+        self._note_ground("resumed", missing, ground, past.planned, left=left)
         for change in changed:
             self._listener.noticed(f"another environment than the runs before: {change}")
         self._listener.noticed(
             f"resumed: {len(plan.runs) - len(missing)} of {len(plan.runs)} runs are there, "
-            f"{len(missing)} are done now"
+            f"{left} are done now"
         )
 
     def _note_ground(
@@ -260,28 +269,40 @@ class StudyRunner:
                         **data,
                     },
                 ),
-                *(
-                    (
-                        "planned",
-                        {
-                            "run": ground.names[run.number],
-                            "variant": run.cell.variant,
-                            "factors": dict(run.cell.factors),
-                            "block": run.block,
-                            **({"profile": True} if run.profile else {}),
-                        },
-                    )
-                    for run in missing
-                    if planned.get(run.number) != ground.names[run.number]
+                *self._planned_events(
+                    [
+                        run
+                        for run in self._looks.needed(missing)
+                        if planned.get(run.number) != ground.names[run.number]
+                    ],
+                    ground,
                 ),
             ]
         )
 
+    def _planned_events(
+        self, runs: Sequence[PlannedRun], ground: _Ground
+    ) -> list[tuple[str, dict[str, Any]]]:
+        return [
+            (
+                "planned",
+                {
+                    "run": ground.names[run.number],
+                    "variant": run.cell.variant,
+                    "factors": dict(run.cell.factors),
+                    "block": run.block,
+                    **({"profile": True} if run.profile else {}),
+                },
+            )
+            for run in runs
+        ]
+
     def _nothing_to_do(self, plan: Plan, past: Past) -> Outcome:
+        count = len(self._looks.needed(plan.runs))
         if not past.events or past.events[-1]["event"] != "closed":
-            self._journal.write("closed", finished=len(plan.runs), failed=0, left=0)
-        self._listener.noticed(f"all {len(plan.runs)} runs are there; nothing is left to do")
-        outcome = Outcome(self._directory, len(plan.runs), 0, 0, False, 0.0)
+            self._journal.write("closed", finished=count, failed=0, left=0)
+        self._listener.noticed(f"all {count} runs are there; nothing is left to do")
+        outcome = Outcome(self._directory, count, 0, 0, False, 0.0)
         self._listener.outcome(outcome)
         return outcome
 
@@ -309,7 +330,7 @@ class StudyRunner:
             if failure and not interrupts.stop_now:
                 raise RunError(
                     failure,
-                    hint="hooks.jsonl in the results has its output; go on with --resume once it works",
+                    hint="hooks.jsonl in the results has its output; continue with --resume once it works",
                 )
             kernel_log = self._host.kernel_log()
             if kernel_log is not None:
@@ -331,7 +352,7 @@ class StudyRunner:
             end.status == "finished" for end in ends
         )
         failed = sum(end.status == "failed" for end in ends)
-        left = len(plan.runs) - finished - failed
+        left = len(self._looks.needed(plan.runs)) - finished - failed
         self._journal.write(
             "stopped" if left else "closed", finished=finished, failed=failed, left=left
         )
@@ -360,6 +381,10 @@ class StudyRunner:
         for place, run in enumerate(missing):
             if interrupts.stop_after_run:
                 break
+            if self._looks.is_open and (run.profile or not self._looks.needs(run)):
+                self._take_look(missing[place:], ground)
+            if not self._looks.needs(run):
+                continue
             if place > 0 and run.block != missing[place - 1].block:
                 ground = self._look_again(missing[place:], ground)
             failure = hooks.come_to(run)
@@ -392,7 +417,20 @@ class StudyRunner:
                     "stopped at the first failed run; --resume continues with it"
                 )
                 break
+        else:
+            if self._looks.is_open:
+                self._take_look((), ground)
         return ends
+
+    def _take_look(self, missing: Sequence[PlannedRun], ground: _Ground) -> None:
+        """Look at the results; the journal plans the runs that the next look needs."""
+        planned = {run.number for run in self._looks.needed(missing)}
+        self._looks.take()
+        self._journal.write_all(
+            self._planned_events(
+                [run for run in self._looks.needed(missing) if run.number not in planned], ground
+            )
+        )
 
     def _one(self, run: PlannedRun, ground: _Ground, executor: Executor, failure: str) -> RunEnd:
         name = ground.names[run.number]

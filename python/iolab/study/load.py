@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.facts.host_facts import host_facts
 from ..hosts.kinds.local import LocalHost
-from .adapt import Changes, adapted
+from .adapt import Changes, adapt
 from .cells import HOST, Cell, CellBuilder
 from .commands import Action, Command, Hooks
 from .factors import levels_of, sweeps
@@ -26,7 +26,11 @@ from .lines import key_lines
 from .model import StudyFile
 from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
-from .tables import parsed, read_text, validated
+from .rig_tables import RigTable
+from .tables import parse_tables, read_text, validate
+
+if TYPE_CHECKING:
+    from ..compare.sequential import Until
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class Study:
         directory: what relative paths of the study's own files start from.
         changes: what differs from the text.
         profiling: what is profiled, in runs of their own; None for nothing.
+        rig: the disposable machine that the file describes; None where it describes none.
         hosts: other machines that the text itself names; they are reached only if the user agrees.
+        until: what ends it before `repetitions` blocks; None where their number is fixed.
     """
 
     file: Path
@@ -72,6 +78,8 @@ class Study:
     changes: Changes = field(default_factory=Changes)
     profiling: Profiling | None = None
     hosts: tuple[str, ...] = ()
+    rig: RigTable | None = None
+    until: Until | None = None
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -115,6 +123,7 @@ class Study:
                 for action in self.actions
             ],
             **({} if self.profiling is None else {"profile": self.profiling.as_data()}),
+            **({} if self.until is None else {"until": self.until.as_data()}),
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
             "cells": [
@@ -152,7 +161,7 @@ def study_name(path: Path) -> str:
 
     Raises StudyError if it cannot be read or is not TOML.
     """
-    table = parsed(read_text(path), path).get("study")
+    table = parse_tables(read_text(path), path).get("study")
     name = table.get("name") if isinstance(table, dict) else None
     if not name:
         return _name_from(path, [])
@@ -164,7 +173,7 @@ def target_host(path: Path, changes: Changes | None = None) -> str | None:
 
     Raises StudyError if the file cannot be read, is not TOML, or has something else there.
     """
-    target = adapted(parsed(read_text(path), path), changes or Changes()).get("target")
+    target = adapt(parse_tables(read_text(path), path), changes or Changes()).get("target")
     word = target.get(HOST) if isinstance(target, dict) else None
     if word is not None and not isinstance(word, str):
         raise StudyError("target.host is not a text", where=path, hint="write it as after --host")
@@ -191,14 +200,14 @@ def load_study(
     """
     wanted = changes or Changes()
     text = read_text(path)
-    data = adapted(parsed(text, path), wanted)
+    data = adapt(parse_tables(text, path), wanted)
     plain = not isinstance(data.get("factors"), list)
     if isinstance(data.get("factors"), dict):
         data["factors"] = [data["factors"]]
     places = Places(key_lines(text))
     problems: list[Problem] = []
     left_out: set[str] = set()
-    file = validated(data, places, problems, left_out, path, plain=plain)
+    file = validate(data, places, problems, left_out, path, plain=plain)
     name = file.study.name or _name_from(path, problems)
     variants = tuple(file.variants)
     baseline = file.study.baseline or variants[0]
@@ -212,7 +221,8 @@ def load_study(
             )
         )
     sources = _sources(file, places, problems)
-    swept = sweeps(file.factors, {} if left_out else wanted.only, plain=plain)
+    kept = wanted.expand(data).only
+    swept = sweeps(file.factors, {} if left_out else kept, plain=plain)
     home = directory if directory is not None else path.parent.absolute()
     builder = CellBuilder(
         file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out
@@ -220,6 +230,7 @@ def load_study(
     cells = tuple(itertools.chain.from_iterable(builder.cells_of(variant) for variant in variants))
     _check_actions(file, cells, places, problems)
     profiling = _profiling(file, cells, places, problems)
+    until = None if file.until is None else _until(file, wanted, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
     return Study(
@@ -228,7 +239,7 @@ def load_study(
         name,
         file.study.description,
         baseline,
-        file.study.repetitions,
+        file.study.repetitions if until is None else until.at_most,
         file.study.seed,
         file.study.order,
         variants,
@@ -243,6 +254,8 @@ def load_study(
         wanted,
         profiling,
         _named_hosts(file, cells, wanted),
+        file.rig,
+        until,
     )
 
 
@@ -302,6 +315,28 @@ def _profiling(
         path = ("profile", *each.key)
         problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
     return profiling
+
+
+def _until(
+    file: StudyFile, changes: Changes, places: Places, problems: list[Problem]
+) -> Until | None:
+    """The looks at which the study may end; what is wrong with them is added to `problems`."""
+    from ..compare.sequential import plan_until
+
+    table = file.until
+    assert table is not None
+    wrong, allowed = "", ""
+    if changes.repetitions is not None:
+        wrong, allowed = "decides the number of blocks", "leave --repetitions out, or --at-most N"
+    elif len(file.variants) < 2:
+        wrong, allowed = "needs a variant to compare with the baseline", "[variants.NAME]"
+    else:
+        try:
+            return plan_until(table.rules, table.at_most, table.alpha, table.spending)
+        except UsageError as error:
+            wrong, allowed = error.message, error.hint or ""
+    problems.append(Problem(places.line(("until",)), "until", wrong, allowed))
+    return None
 
 
 def _name_from(path: Path, problems: list[Problem]) -> str:

@@ -17,10 +17,12 @@ from pydantic import (
     model_validator,
 )
 
+from ..compare.rules import ALPHA, AT_MOST
 from ..hosts.base.options import Duration, OptionProblem, problems_error
 from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
 from .factors import FactorSet
 from .profile import ProfileTable
+from .rig_tables import ReducedTable, RigTable
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
@@ -68,6 +70,48 @@ class StudyTable(_Table):
             description='git work trees, to record their revisions with the results: name = "path"'
         ),
     ] = Field(default_factory=dict)
+
+
+class UntilTable(_Table):
+    """`[until]`: the study ends once these rules are decided."""
+
+    rules: Annotated[
+        list[str],
+        Field(
+            min_length=1,
+            description="what must pass or fail, as `iolab check` takes it, such as "
+            '"write.iops within 5 %"; a text or a list',
+        ),
+    ]
+    at_most: Annotated[
+        int,
+        Field(
+            ge=2,
+            le=500,
+            strict=True,
+            description="blocks at which it ends undecided; takes the place of study.repetitions",
+        ),
+    ] = AT_MOST
+    alpha: Annotated[
+        float,
+        Field(
+            ge=0.0001,
+            le=0.25,
+            description="chance of a wrong pass, and of a wrong fail, over all looks",
+        ),
+    ] = ALPHA
+    spending: Annotated[
+        Literal["pocock", "obrien-fleming"],
+        Field(
+            description="how the chance is used up: pocock ends early more often; obrien-fleming keeps "
+            "most of it for the last look"
+        ),
+    ] = "pocock"
+
+    @field_validator("rules", mode="before")
+    @classmethod
+    def _single_rule(cls, rules: Any) -> Any:
+        return [rules] if isinstance(rules, str) else rules
 
 
 class VariantTable(_Table):
@@ -196,9 +240,19 @@ class StudyFile(_Table):
     actions: list[ActionTable] = Field(
         default_factory=list, description="what is done inside every run, by time"
     )
+    until: UntilTable | None = Field(
+        default=None,
+        description="rules that end the study once they are decided, instead of a fixed number of blocks",
+    )
     profile: ProfileTable | None = Field(
         default=None,
         description="what is profiled by perf, in runs of their own after the measured ones",
+    )
+    reduced: ReducedTable | None = Field(
+        default=None, description="what --reduced changes, so that the study takes minutes"
+    )
+    rig: RigTable | None = Field(
+        default=None, description="the disposable machine on which 'iolab ab' runs the study"
     )
 
     @field_validator("target")

@@ -12,6 +12,7 @@ from ...untrusted_text import markdown, visible
 from ..axes import axis_text
 from ..check import (
     MISSING,
+    NO_LOOK,
     NO_PAIRS,
     ONE_BLOCK,
     SHORT_HISTORY,
@@ -24,7 +25,7 @@ from ..check import (
 from ..model import CONFOUNDED, NOT_ALTERNATING
 from .grids import grid
 from .json import plain
-from .words import change_number, change_unit, opening_lines, signed, signed_change
+from .words import change_number, change_unit, opening_lines, signed_change, signed_text
 
 MOST_CELLS = 20
 """Cells of a rule that text and Markdown list."""
@@ -37,6 +38,7 @@ REASONS = {
     NO_PAIRS: "no block has a valid run of both arms",
     ONE_BLOCK: "a single block: no noise is known",
     ZERO: "a value is zero: no ratio",
+    NO_LOOK: "the blocks of the first look are not complete",
 }
 """Why a cell has no test, by code."""
 
@@ -141,7 +143,7 @@ def _interval(cell: CellOutcome, rule: RuleOutcome) -> str:
         return ""
     low, high = (change_number(end, rule) for end in (cell.low, cell.high))
     digits = 1 if max(abs(low), abs(high)) < 1000 else 0
-    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+    return f"[{signed_text(low, digits)}, {signed_text(high, digits)}]"
 
 
 def _count(cell: CellOutcome) -> str:
@@ -163,10 +165,29 @@ def _needs(cell: CellOutcome) -> str:
 
 def _closing(check: Check) -> list[str]:
     level = f"{100 * check.alpha:g} %"
+    confidence = f"{100 - 200 * check.alpha:g} % intervals"
+    if check.look is not None:
+        confidence += ", widened for all looks"
     return [
-        f"against {check.baseline}; {100 - 200 * check.alpha:g} % intervals. The chance that the check passes "
+        *_look_lines(check),
+        f"against {check.baseline}; {confidence}. The chance that the check passes "
         f"although a rule is broken in a cell is at most {level}, that it fails although none is at most {level}",
         *(f"note: {note.text}" for note in check.notes),
+    ]
+
+
+def _look_lines(check: Check) -> list[str]:
+    look = check.look
+    if look is None:
+        return []
+    looks, most = len(look.design.looks), look.design.looks[-1]
+    if not look.number:
+        return [
+            f"sequential: no look yet; the first of {looks} is at {look.design.looks[0]} blocks"
+        ]
+    return [
+        f"sequential: look {look.number} of {looks}, at {look.blocks} of at most {most} blocks"
+        + (", the last" if look.is_last else "")
     ]
 
 
@@ -197,6 +218,15 @@ def as_json(check: Check) -> dict[str, Any]:
             for difference in check.differences
         ],
         "notes": [{"code": note.code, "text": note.text} for note in check.notes],
+        "look": None
+        if check.look is None
+        else {
+            "look": check.look.number,
+            "looks": list(check.look.design.looks),
+            "blocks": check.look.blocks,
+            "level": check.look.level,
+            "spending": check.look.design.spending,
+        },
     }
 
 

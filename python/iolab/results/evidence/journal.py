@@ -29,6 +29,7 @@ EVENTS = (
     "hook-ended",
     "ended-leftover",
     "drift",
+    "look",
     "stopped",
     "closed",
 )
@@ -36,10 +37,10 @@ EVENTS = (
 stopped: it ended early. planned, started, finished, failed, interrupted: of one run; aside: what is
 there of a run counts no more, for it is done again. hook, hook-ended: a command was started and
 ended. ended-leftover: a process that a killed iolab had left was ended. drift: the environment is
-another one from here on."""
+another one from here on. look: a study that ends once its rules are decided was looked at."""
 
-_GO_ON = ("resumed", "aside", "ended-leftover", "closed")
-"""What is written first where a study goes on."""
+_GO_ON = ("resumed", "aside", "ended-leftover", "look", "closed")
+"""Events that are written first where a study continues."""
 
 _CHECKED = re.compile(rb', "line": (\d+), "crc32": "([0-9a-f]{8})"\}\Z')
 
@@ -53,7 +54,7 @@ def checked_line(event: Mapping[str, Any], number: int) -> bytes:
 
 def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
     """Events in order, and the numbers of lines that are none: torn by a crash, damaged, or missing
-    before one that is there.
+    before an existing line.
 
     ResultsError where there is no journal.
     """
