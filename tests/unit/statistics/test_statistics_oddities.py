@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -66,7 +67,7 @@ def ask(place: Path, fault: Fault | None, seed: int = 1) -> tuple[Recording, Odd
 
 
 def changed(event: Event, **values: object) -> Event:
-    return Event(**{**event.__dict__, **values})
+    return replace(event, **values)  # type: ignore[arg-type]
 
 
 def slow(event: Event) -> Event:
