@@ -65,6 +65,13 @@ def readings(seed: int) -> pa.RecordBatch:
     )
 
 
+def calls_of_samba() -> pa.RecordBatch:
+    """System calls of Samba's server."""
+    calls = events(300, 8, source="syscall", per_s=60)
+    process = pa.array(["smbd"] * len(calls), calls.schema.field("process").type)
+    return calls.set_column(calls.schema.get_field_index("process"), "process", process)
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("all") / "r"
@@ -73,6 +80,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ) as writer:
         for number, source in enumerate(("block", "syscall", "fio", "nfs", "zpool", "zpool-sizes")):
             writer.append_events(events(300, number, source=source, per_s=60))
+        writer.append_events(calls_of_samba())
         writer.append_samples(readings(7))
         writer.seal()
         # what is not sealed yet counts as well

@@ -40,6 +40,8 @@ class ArchivedEvents(Recording):
         archive, archived: where it is, and its key. numbers: segments of events that are archived.
     """
 
+    in_archive = True
+
     def __init__(self, archive: Archive, archived: ArchivedRecording, catalogue: Catalogue) -> None:
         super().__init__(catalogue.path, catalogue)
         self.archive = archive

@@ -238,8 +238,8 @@ def outliers(
     from ..statistics.ask.fleet import FleetStatistic, ask_fleet
     from ..statistics.ask.outliers import rank_hosts
     from .archives import open_archive
-    from .events import span_of
     from .query_who import map_of
+    from .spans import span_of
 
     asked = FleetStatistic.parse(statistic)
     y = map_of(asked.statistic, "an outlier")

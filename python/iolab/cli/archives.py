@@ -95,7 +95,7 @@ def ask(
 ) -> None:
     """Answer a statistic of an archive and print it. Arguments as the options of `iolab query`."""
     from ..statistics.ask.fleet import FleetStatistic, ask_fleet
-    from .events import span_of
+    from .spans import span_of
 
     asked = FleetStatistic.parse(text)
     recordings = asked.chosen(open_archive(url))

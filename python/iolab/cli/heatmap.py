@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from .archives import split_hosts
-from .events import name_of, open_all, span_of
+from .events import name_of, open_all
 from .options import PATH, names_option
 from .output import say, tell_drawn
+from .spans import span_of
 
 if TYPE_CHECKING:
     from ..heatmap.figure import Named

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .events import name_of, open_path, span_of
+from .events import name_of, open_path
 from .options import PATH, format_option, names_option
 from .output import tell, tell_as
+from .spans import span_of
 
 if TYPE_CHECKING:
     from ..recording.read.recording import Recording

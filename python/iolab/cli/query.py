@@ -12,9 +12,10 @@ import click
 
 from .archives import archive_url
 from .completion import complete_statistics
-from .events import name_of, open_path, span_of
+from .events import name_of, open_path
 from .options import PATH, format_option, names_option
 from .output import say, tell, tell_as, tell_drawn
+from .spans import span_of
 
 if TYPE_CHECKING:
     from ..recording.read.recording import Recording

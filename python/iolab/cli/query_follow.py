@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from .events import span_of
 from .output import say, tell_as
+from .spans import span_of
 
 if TYPE_CHECKING:
     from ..recording.read.recording import Recording

@@ -8,12 +8,13 @@ from contextlib import ExitStack
 
 from ..recording.base.grids import Grid, LogLinear
 from ..recording.read.trace import BITS
+from .answers import build
 from .answers.answers import Answer
-from .answers.build import build
 from .merge import fit, merge
-from .plan import Plan, Tier, TooCoarseError, plan
+from .plan import Frame, Plan, Tier, TooCoarseError, plan
 from .question import Question
-from .sums import Sums
+from .sums import Growth, Sums
+from .tiers import counters
 
 
 def execute(question: Question, tiers: Sequence[Tier]) -> Answer:
@@ -21,9 +22,18 @@ def execute(question: Question, tiers: Sequence[Tier]) -> Answer:
     while True:
         chosen = plan(question, tiers)
         try:
-            return build(chosen.frame, read(chosen))
+            return _answer(chosen.frame, read(chosen))
         except TooCoarseError as error:
             tiers = [tier for tier in tiers if tier.name != error.tier]
+
+
+def _answer(frame: Frame, sums: Sums) -> Answer:
+    """The answer of a frame, from sums of events or of counters."""
+    if not isinstance(sums, Growth):
+        return build.build(frame, sums)
+    asked = frame.question.statistic
+    assert asked is not None
+    return counters.build(asked, frame.window, sums.spreads, (*frame.notes, *sums.notes))
 
 
 def read(chosen: Plan) -> Sums:

@@ -36,7 +36,7 @@ OTHER_FILES = {
     ("statistics/engine/engine.py", "_plain"): "a directory",
     ("report/page/html.py", "bundle_file"): "a file of the package",
     ("recorder/remote_probe.py", "__init__"): "a file of the package",
-    ("recorder/starter.py", "opened"): "a program, with checks of its own",
+    ("recorder/starter.py", "open_program"): "a program, with checks of its own",
     ("server/base/json_store.py", "read"): "a file of the service's state, through no link",
 }
 """(module, function) that open something else, with what that is."""

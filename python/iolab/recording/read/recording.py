@@ -51,9 +51,12 @@ class Recording:
     Each method reads what the recording holds now; those of `frozen()` all tell of one moment.
 
     Attributes:
-        path: the directory. facts: the content of `recording.json`.
+        path: the directory. facts: the content of `recording.json`. in_archive: whether its rows
+        are in an archive.
     ResultsError where there is none, or one of a newer schema.
     """
+
+    in_archive = False
 
     def __init__(self, path: Path, catalogue: Catalogue | None = None) -> None:
         """`catalogue`: what it holds; left open, it is read for each call."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one builder of answers: from exact sums, with what was lost and when nothing was recorded."""
+"""Answers from exact sums of events, with losses and times without a recording."""
 
 from __future__ import annotations
 
@@ -18,17 +18,12 @@ from ..language.conditions import field_of
 from ..language.intervals import columns_of
 from ..language.names import Statistic
 from ..plan import Frame
-from ..sums import Growth, Numbers, Sums
-from ..tiers import counters
+from ..sums import Numbers
 from .answers import Answer, Floats, Series, Stack
 
 
-def build(frame: Frame, sums: Sums) -> Answer:
-    """The answer of a frame."""
-    if isinstance(sums, Growth):
-        asked = frame.question.statistic
-        assert asked is not None
-        return counters.build(asked, frame.window, sums.spreads, (*frame.notes, *sums.notes))
+def build(frame: Frame, sums: Numbers | HeatCounts) -> Answer:
+    """The answer of a frame, from sums of events."""
     if isinstance(sums, Numbers):
         return _over_time(frame, sums)
     if frame.recorded is None:

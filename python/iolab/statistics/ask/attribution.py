@@ -164,9 +164,7 @@ def who(
 
 
 def _attach(engine: Engine, window: Window) -> None:
-    from ...archive.recordings import ArchivedEvents
-
-    if isinstance(window.snap.recording, ArchivedEvents):
+    if window.snap.recording.in_archive:
         from ..tiers import archived
 
         archived.attach(engine, window)

@@ -66,7 +66,7 @@ def narrowed(statistic: Statistic, value: str | Between) -> Statistic:
             )
     else:
         # numbers come in words: the one parser reads them
-        [more] = parse(f"{statistic.group}.{statistic.name}[{field}={value}]").filters
+        *_, more = parse(f"{statistic.group}.{statistic.name}[{field}={value}]").filters
     kept = statistic.filters if more in statistic.filters else (*statistic.filters, more)
     return replace(statistic, filters=kept, breakdown=None)
 

@@ -69,17 +69,15 @@ def _numbers(events: Trace | Recording, oddity: Oddity, change: Change, found: O
     if change.quantity in _SHARES:
         maps = [_map(events, change.statistic, span) for span in (quiet, odd)]
         before, since = (_percentiles(each, _SHARES[change.quantity]) for each in maps)
-        band = _percentiles(maps[1], _BAND)
-        low, high = (int(band[0]), int(band[1]) + 1) if band else (None, None)
+        low, high = _band(maps[1])
         if change.quantity == "tail" and since:
             low = int((before[0] + since[0]) / 2) if before else low
         unit = "ns" if change.quantity in ("latency", "tail") else "B"
         return Numbers(before, since, unit, low, high)
     if change.quantity == "queue":
-        depths = [(_depth(_map(events, change.statistic, span), span),) for span in (quiet, odd)]
-        band = _percentiles(_map(events, change.statistic, odd), _BAND)
-        low, high = (int(band[0]), int(band[1]) + 1) if band else (None, None)
-        return Numbers(depths[0], depths[1], "", low, high)
+        maps = [_map(events, change.statistic, span) for span in (quiet, odd)]
+        depths = [(_depth(counts, span),) for counts, span in zip(maps, (quiet, odd), strict=True)]
+        return Numbers(depths[0], depths[1], "", *_band(maps[1]))
     means = [_mean(events, change.statistic, oddity.subject, span) for span in (quiet, odd)]
     return Numbers((means[0],), (means[1],), change.statistic.entry.unit)
 
@@ -92,17 +90,27 @@ def _map(events: Trace | Recording, statistic: Statistic, span: Span) -> HeatCou
 
 def _percentiles(counts: HeatCounts, shares: Sequence[float]) -> tuple[float, ...]:
     """The largest value of the bucket that holds each percentile; none without I/Os."""
+    return tuple(float(past - 1) for _, past in _buckets(counts, shares))
+
+
+def _band(counts: HeatCounts) -> tuple[int | None, int | None]:
+    """(least value, past the largest value) of the buckets between the percentiles of `_BAND`."""
+    buckets = _buckets(counts, _BAND)
+    return (buckets[0][0], buckets[1][1]) if buckets else (None, None)
+
+
+def _buckets(counts: HeatCounts, shares: Sequence[float]) -> list[tuple[int, int]]:
+    """(least value, past the largest value) of the bucket that holds each percentile; none without
+    I/Os."""
     index, count = counts.by_index()
     if not len(index):
-        return ()
+        return []
     seen = np.cumsum(count)
     ranks = [max(1, int(np.ceil(round(share * seen[-1], 9)))) for share in shares]
     first = int(index[0])
     bounds = counts.grid.bounds(first, int(index[-1]))
-    return tuple(
-        float(bounds[int(index[int(np.searchsorted(seen, rank))]) - first + 1] - 1)
-        for rank in ranks
-    )
+    places = [int(index[int(np.searchsorted(seen, rank))]) - first for rank in ranks]
+    return [(int(bounds[place]), int(bounds[place + 1])) for place in places]
 
 
 def _depth(counts: HeatCounts, span: Span) -> float:

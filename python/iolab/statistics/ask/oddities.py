@@ -235,9 +235,11 @@ def _rate(events: Trace | Recording, facts: Sequence[Available], span: Span) -> 
 
 
 def _interval(length_ns: int, rate: float) -> int:
-    """1, 2 or 5 times a power of ten (ns): about `WINDOWS` windows, with enough I/Os each."""
+    """1, 2 or 5 times a power of ten (ns): about `WINDOWS` windows, with enough I/Os each; a second
+    at least without I/Os."""
     wanted = max(length_ns / WINDOWS, IOS_PER_WINDOW / rate if rate else SECOND)
-    wanted = min(wanted, length_ns / (LEAST_QUIET + 2))
+    if rate:
+        wanted = min(wanted, length_ns / (LEAST_QUIET + 2))
     wanted *= 1.1
     decade = 10 ** max(0, math.floor(math.log10(max(1.0, wanted))))
     return int(max((step * decade for step in (1, 2, 5) if step * decade <= wanted), default=1))

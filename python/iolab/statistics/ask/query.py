@@ -201,9 +201,8 @@ def tiers_of(events: Trace | Recording, *, kept: bool = True) -> list[Tier]:
     """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer."""
     if isinstance(events, Trace):
         return [TraceEvents(events)]
-    from ...archive.recordings import ArchivedEvents
-
-    if isinstance(events, ArchivedEvents):
+    # the class is not imported: it loads pyarrow, which takes longer than an answer from roll-ups
+    if events.in_archive:
         from ..tiers.archived import ArchiveEvents, ArchiveMaps
 
         return [Counters(events), ArchiveMaps(events), ArchiveEvents(events)]

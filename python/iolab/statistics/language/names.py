@@ -55,13 +55,19 @@ class Filter:
 
 @dataclass(frozen=True)
 class Statistic:
-    """A named question; `str()` is its canonical name. The filters include those that the catalogue
-    implies, which the name leaves out."""
+    """A named question; `str()` is its canonical name. The filters begin with those that the
+    catalogue implies, which the name leaves out."""
 
     group: str
     name: str
     filters: tuple[Filter, ...] = ()
     breakdown: str | None = None
+
+    def __post_init__(self) -> None:
+        implied = _implied_filters(self.entry)
+        if implied:
+            explicit = (condition for condition in self.filters if condition not in implied)
+            object.__setattr__(self, "filters", (*implied, *explicit))
 
     @property
     def entry(self) -> Entry:
@@ -101,8 +107,7 @@ def parse(text: str) -> Statistic:
             _near(word),
         )
     entry = CATALOGUE[word]
-    implied = _implied_filters(entry)
-    filters: list[Filter] = [*implied]
+    filters: list[Filter] = []
     breakdown: str | None = None
     for name, sign, values in _brackets(text, head.end() if head else 0):
         allowed = entry.filters if sign else entry.breakdowns
@@ -117,8 +122,7 @@ def parse(text: str) -> Statistic:
             )
             raise _refused(text, f"{word} {what} '{name}'", near(name, allowed))
         if sign:
-            condition = _filter(text, entry, ANY[name], sign, values)
-            filters += [] if condition in implied else [condition]
+            filters.append(_filter(text, entry, ANY[name], sign, values))
         elif breakdown is not None:
             raise _refused(
                 text,
