@@ -268,11 +268,12 @@ def test_a_change_leads_to_the_runs_on_both_sides(home: Path, tmp_path: Path) ->
                     "drawn": "true",
                 }
                 counts.append(client.get(f"{API}/query", params=words).json()["events"])
-        recorded_counts = [
-            sum(events(rows, entry, per_s=rows)["count"].to_pylist())
-            for entry, rows in ((CHANGE - 1, 1000 // 4), (CHANGE, 607 // 4))
-            for _ in range(2)
-        ]
+        recorded_counts = []
+        for entry, rows in ((CHANGE - 1, 1000 // 4), (CHANGE, 607 // 4)):
+            batch = events(rows, entry, per_s=rows).to_pydict()
+            pairs = zip(batch["count"], batch["latency_ns"], strict=True)
+            total = sum(count for count, latency in pairs if latency is not None)
+            recorded_counts += [total, total]  # two runs
         assert counts == recorded_counts
         assert sides[0]["runs"][0]["value"] == 1001
 
