@@ -491,7 +491,7 @@ def test_a_full_disk_is_one_line_and_what_was_kept_is_readable(
                 stderr=stderr,
             ) as process,
         ):
-            until(lambda: "goes on" in words.read_text(), "the disk to be full")
+            until(lambda: "' continues" in words.read_text(), "the disk to be full")
             go.touch()
             assert (
                 process.wait(PATIENCE) == 4

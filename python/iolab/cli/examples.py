@@ -167,6 +167,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab archive fetch /srv/archive --host db1 --from -1h -o db1-hour",
         ),
     ),
+    "archive outliers": (
+        (
+            "rank hosts by latency of the last hour",
+            "iolab archive outliers /srv/archive --from -1h",
+        ),
+        (
+            "rank hosts by size of their reads",
+            "iolab archive outliers /srv/archive 'io.ops[op=read][size]'",
+        ),
+    ),
     "keep": (
         ("list what is kept", "iolab keep list rec"),
         ("keep a statistic from now on", "iolab keep add rec 'io.ops[latency]'"),

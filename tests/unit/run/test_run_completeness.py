@@ -93,7 +93,7 @@ def test_results_without_any_run_say_so_and_have_no_report(
     assert run(["show", str(out)]) == 0
     shown = capsys.readouterr().out
     assert "verdicts  none: no run is there" in shown
-    assert "8 finished runs of 8 are gone" in shown
+    assert "8 finished runs of 8 are missing with all evidence" in shown
     assert run(["report", str(out)]) != 0
     assert "holds no run" in capsys.readouterr().err
     assert not (out / "report.html").exists()

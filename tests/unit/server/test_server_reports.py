@@ -20,7 +20,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from iolab.cli.main import run
-from iolab.errors import FormatError, ResultsError
+from iolab.errors import ResultsError
 from iolab.recording.write.writer import RecordingWriter
 from iolab.report.page import html
 from iolab.results.open.multi_host import Hosts, write_hosts
@@ -322,8 +322,14 @@ def test_results_of_several_hosts_are_served_host_by_host(
         assert packed(client.get(f"/report/{name}").text, "iolab-report")["runs"]["ids"] == study[1]
     shutil.rmtree(tmp_path / "all/one/recordings")
     shutil.rmtree(tmp_path / "all/two/recordings")
-    with pytest.raises(FormatError, match="not a recording"):
-        Store([tmp_path / "all"])
+    without = Store([tmp_path / "all"])
+    assert (without.names, list(without.results)) == ([], ["all"]), "the results are served as one"
+    client = TestClient(
+        application(without, door),
+        base_url="http://127.0.0.1:8750",
+        headers={"authorization": f"Bearer {TOKEN}"},
+    )
+    assert client.get("/report/all").status_code == 200
     (tmp_path / "all/hosts.json").write_text("{")
     with pytest.raises(ResultsError, match="damaged"):
         Store([tmp_path / "all"])

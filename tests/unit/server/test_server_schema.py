@@ -47,6 +47,7 @@ REASONS = {
     "from": "is not a moment|is a clock's time",
     "to": "^the span of time is empty$",
     "other_from": "^the two ranges differ in length$",
+    "against_from": "^the quiet time (has no end|is empty|overlaps)|^too little time to compare with",
     "interval": "columns|numbers, and|is no interval of this|at least 1 ns|longer than nothing|hundred years",
     "drawn": "percentiles",
     "low": "is a (time|size), not|is not a (unit|time|size)|unknown unit|has no unit|range .*is empty|is not a whole number of",

@@ -24,6 +24,7 @@ from iolab.server.http.actions import state_in
 from iolab.server.http.app import application
 from iolab.server.reports import studies
 from iolab.server.reports.studies import StudyIndex, stamp_of, study_facts
+from support.recordings import events
 from support.service import TOKEN, recorded
 from support.studies import CHANGE, history_of_studies
 
@@ -267,7 +268,13 @@ def test_a_change_leads_to_the_runs_on_both_sides(home: Path, tmp_path: Path) ->
                     "drawn": "true",
                 }
                 counts.append(client.get(f"{API}/query", params=words).json()["events"])
-        assert min(counts[:2]) > 1.2 * max(counts[2:]) > 0
+        recorded_counts = []
+        for entry, rows in ((CHANGE - 1, 1000 // 4), (CHANGE, 607 // 4)):
+            batch = events(rows, entry, per_s=rows).to_pydict()
+            pairs = zip(batch["count"], batch["latency_ns"], strict=True)
+            total = sum(count for count, latency in pairs if latency is not None)
+            recorded_counts += [total, total]  # two runs
+        assert counts == recorded_counts
         assert sides[0]["runs"][0]["value"] == 1001
 
 

@@ -50,6 +50,7 @@ REFUSALS = {
     "from": "a moment is on no calendar, beyond 64 bits, or a clock's where events count from a start of their own",
     "to": "the span of time is empty",
     "other_from": "the two ranges differ in length",
+    "against_from": "the quiet time has no end, is empty, overlaps the time that is looked at, or is too short to compare with",
     "interval": "the interval makes too many columns or too large an answer, is less than 1 ns, or can't be the whole time",
     "drawn": "the statistic has no percentiles",
     "low": "a quantity is of another kind than the map's values, or their range is empty",
