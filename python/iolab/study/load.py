@@ -23,7 +23,8 @@ from .cells import HOST, Cell, CellBuilder
 from .commands import Action, Command, Hooks
 from .factors import levels_of, sweeps
 from .lines import key_lines
-from .model import StudyFile
+from .model import SessionTable, StudyFile
+from .order import session_order
 from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
 from .tables import parsed, read_text, validated
@@ -51,6 +52,8 @@ class Study:
         changes: what differs from the text.
         profiling: what is profiled, in runs of their own; None for nothing.
         hosts: other machines that the text itself names; they are reached only if the user agrees.
+        session_order: variant of each session, empty unless `order` is "sessions"; session_begin:
+        commands before each; session_reboot: whether these restart the host.
         until: what ends it before `repetitions` blocks; None where their number is fixed.
     """
 
@@ -77,6 +80,9 @@ class Study:
     profiling: Profiling | None = None
     hosts: tuple[str, ...] = ()
     until: Until | None = None
+    session_order: tuple[str, ...] = ()
+    session_begin: tuple[Command, ...] = ()
+    session_reboot: bool = False
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -120,6 +126,17 @@ class Study:
                 for action in self.actions
             ],
             **({} if self.profiling is None else {"profile": self.profiling.as_data()}),
+            **(
+                {
+                    "session": {
+                        "order": list(self.session_order),
+                        "begin": [command.text for command in self.session_begin],
+                        "reboot": self.session_reboot,
+                    }
+                }
+                if self.session_order
+                else {}
+            ),
             **({} if self.until is None else {"until": self.until.as_data()}),
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
@@ -138,6 +155,7 @@ class Study:
             for level, commands in below.items()
             for command in commands
         ]
+        found += [("session.begin", command) for command in self.session_begin]
         for variant, parts in self.variant_hooks.items():
             found += [
                 (f"variants.{variant}.{name}", command)
@@ -163,6 +181,15 @@ def study_name(path: Path) -> str:
     if not name:
         return _name_from(path, [])
     return name if isinstance(name, str) else ""
+
+
+def is_in_sessions(path: Path) -> bool:
+    """Whether a study measures its variants in sessions, by its text alone.
+
+    Raises StudyError if it cannot be read or is not TOML.
+    """
+    table = parsed(read_text(path), path).get("study")
+    return isinstance(table, dict) and table.get("order") == "sessions"
 
 
 def target_host(path: Path, changes: Changes | None = None) -> str | None:
@@ -227,8 +254,11 @@ def load_study(
     _check_actions(file, cells, places, problems)
     profiling = _profiling(file, cells, places, problems)
     until = None if file.until is None else _until(file, wanted, places, problems)
+    _check_sessions(file, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
+    session = file.session if file.session is not None else SessionTable()
+    has_sessions = file.study.order == "sessions"
     return Study(
         path,
         text,
@@ -251,6 +281,9 @@ def load_study(
         profiling,
         _named_hosts(file, cells, wanted),
         until,
+        session_order(variants, session.count) if has_sessions else (),
+        session.begin if has_sessions else (),
+        session.reboot,
     )
 
 
@@ -310,6 +343,25 @@ def _profiling(
         path = ("profile", *each.key)
         problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
     return profiling
+
+
+def _check_sessions(file: StudyFile, places: Places, problems: list[Problem]) -> None:
+    """What does not go together with sessions."""
+    if file.study.order != "sessions":
+        if file.session is not None:
+            line = places.line(("session",))
+            problems.append(
+                Problem(line, "session", "is not used", 'write order = "sessions" in [study]')
+            )
+        return
+    for key, value, why in (
+        ("until", file.until, "blocks that all variants share"),
+        ("profile", file.profile, "all variants on one boot"),
+    ):
+        if value is not None:
+            problems.append(
+                Problem(places.line((key,)), key, f'needs {why}, not order = "sessions"', "")
+            )
 
 
 def _until(

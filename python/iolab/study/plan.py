@@ -28,12 +28,14 @@ class PlannedRun:
         number: from 1, in order of execution; block: from 1, the repetition of its cell as well.
         profile: whether it is made for a profile alone. It follows all blocks, its block has the
         next number, and no estimate uses it.
+        session: from 1, of a study in sessions; 0 of others.
     """
 
     number: int
     block: int
     cell: Cell
     profile: bool = False
+    session: int = 0
 
     @property
     def repetition(self) -> int:
@@ -94,11 +96,12 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
 
     balanced: in each block cells come in seeded order, and the variants of a cell one right after
     the other, in the block's order of variants: what is compared is measured close together.
+    sessions: the variants in the order of their sessions, each session with `repetitions` blocks.
     as-written: blocks in turn, in each the variants in the file's order with their cells in the
     file's order.
     """
-    runs: list[PlannedRun] = []
-    for block in range(1, study.repetitions + 1):
+    runs: list[PlannedRun] = _session_runs(study)
+    for block in range(1, 1 if study.session_order else study.repetitions + 1):
         runs += [
             PlannedRun(len(runs) + place, block, cell)
             for place, cell in enumerate(_cells_of(study, block), 1)
@@ -111,6 +114,20 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
             for place, cell in enumerate(wanted, 1)
         ]
     return Plan(tuple(runs), tuple(seconds(run.cell) for run in runs))
+
+
+def _session_runs(study: Study) -> list[PlannedRun]:
+    """Runs of a study in sessions; none of others."""
+    runs: list[PlannedRun] = []
+    for session, variant in enumerate(study.session_order, 1):
+        cells = [cell for cell in study.cells if cell.variant == variant]
+        before = (session - 1) // len(study.variants) * study.repetitions
+        for block in range(before + 1, before + study.repetitions + 1):
+            runs += [
+                PlannedRun(len(runs) + place, block, cell, session=session)
+                for place, cell in enumerate(cell_order(cells, block, study.seed), 1)
+            ]
+    return runs
 
 
 def _cells_of(study: Study, block: int) -> list[Cell]:
