@@ -34,13 +34,20 @@ BIN = ROOT / ".venv/bin"
 NPM = ("scripts/with-node", "npm", "--prefix", "web", "run", "--silent")
 REAL = "fio or loops or tracing"
 DEEP = {"IOLAB_TEST_DEPTH": "all"}
+FAST = {"IOLAB_TEST_DEPTH": "fast"}
 SAMPLE = {"PROPTEST_RNG_SEED": "447"}
-"""Environment of the steps: at full depth, and for the gate, where each run tries the same cases."""
+"""Environment of the steps: at full depth, in `make fast`, and in the gate, where each run tries the
+same cases."""
 WAITING = str((os.cpu_count() or 2) * 2)
 """Processes for tests that wait for other processes and for times during half of their time."""
+BYTECODE = ROOT / "build/bytecode"
+"""Where all Python processes of all steps keep compiled modules, whatever PYTHONDONTWRITEBYTECODE
+says: without them, a process that reads one file compiles 1,000 modules first."""
 MEMORY = Path("/dev/shm")
 SPACE = 4 << 30
 """A directory in memory, and the free bytes that tests need to keep their files there."""
+HALF = 0.5
+"""Share of the machine of a step that keeps one of two cores busy, or waits half of its time."""
 SHOWN = 30
 """Lines of a failed check that are printed."""
 EVERY = 60.0
@@ -68,7 +75,9 @@ class Step:
     """A command with the reader of its results.
 
     Attributes:
-        cores: cores that it keeps busy; steps of one core run at the same time.
+        share: part of the machine that it keeps busy. Steps run at the same time while the sum is
+            at most 1.
+        follows: name of a step that must end first.
         in_memory: its temporary files are in memory where there is space: otherwise thousands of
             small recordings are synchronized to disk.
         why_not: returns why the step is left out, or "".
@@ -78,7 +87,8 @@ class Step:
     name: str
     command: Sequence[str]
     read: Callable[[Step, int], Outcome]
-    cores: int = 2
+    share: float = 1.0
+    follows: str = ""
     in_memory: bool = False
     why_not: Callable[[], str] = lambda: ""
     after: Callable[[], None] = lambda: None
@@ -97,14 +107,20 @@ class Step:
 def main() -> int:
     """Exit code: 0 where every step passed, 1 where one failed, 130 after Ctrl-C."""
     parser = argparse.ArgumentParser(description="Run every step of the gate.")
-    parser.add_argument("groups", nargs="+", choices=["fast", "check", "test", "wheel", "rig"])
+    parser.add_argument("groups", nargs="+", choices=["fast", "check", "wheel", "test", "rig"])
     parser.add_argument("--deep", action="store_true", help="full depth; no test may be retried")
     options = parser.parse_args()
     LOGS.mkdir(parents=True, exist_ok=True)
+    # modules that tests wrote into temporary directories do not exist any more
+    for directory in (MEMORY, Path(tempfile.gettempdir())):
+        for of_tests in (BYTECODE / directory.relative_to("/")).glob("*-*"):
+            if not ROOT.is_relative_to(Path("/") / of_tests.relative_to(BYTECODE)):
+                shutil.rmtree(of_tests, ignore_errors=True)
     steps = [step for group in options.groups for step in steps_of(group, options.deep)]
     started = time.monotonic()
     try:
-        outcomes = Runner(steps, DEEP if options.deep else SAMPLE).run()
+        depth = DEEP if options.deep else FAST if "fast" in options.groups else SAMPLE
+        outcomes = Runner(steps, depth).run()
     except KeyboardInterrupt:
         print("gate: interrupted", file=sys.stderr)
         return 130
@@ -115,7 +131,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
     """The steps of a group in the order in which they start."""
     if group == "check":
         return [
-            check("mypy", str(BIN / "mypy"), cores=1),
+            check("mypy", str(BIN / "mypy")),
             check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
             check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
             check("prose", str(BIN / "python"), "scripts/prose.py"),
@@ -139,7 +155,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
         return [
             check("ruff", str(BIN / "ruff"), "check", "--quiet", "--output-format", "concise", "."),
             check("ruff-format", str(BIN / "ruff"), "format", "--check", "--quiet", "."),
-            check("mypy", str(BIN / "mypy"), cores=1),
+            check("mypy", str(BIN / "mypy")),
             pytest(
                 "fast",
                 f"not (slow or browser or exclusive or deep or rig or {REAL})",
@@ -161,7 +177,7 @@ def steps_of(group: str, deep: bool) -> list[Step]:
         )
         vitest = (*NPM, "test", "--", "--reporter=default", "--reporter=json")
         return [
-            Step("rust", cargo, read_cargo, cores=1),
+            Step("rust", cargo, read_cargo, HALF),
             Step("vitest", (*vitest, f"--outputFile={LOGS / 'vitest.json'}"), read_vitest),
             pytest(
                 "unit",
@@ -171,24 +187,32 @@ def steps_of(group: str, deep: bool) -> list[Step]:
                 workers=WAITING,
                 in_memory=True,
             ),
-            pytest("browser", f"browser and not exclusive{depth}", *files_marked("browser")),
+            pytest(
+                "browser",
+                f"browser and not exclusive{depth}",
+                *files_marked("browser"),
+                share=HALF,
+            ),
             pytest(
                 "real",
                 f"({REAL}) and not (browser or exclusive or rig){depth}",
                 *files_marked("fio", "loops", "tracing"),
                 workers=WAITING,
+                share=HALF,
             ),
             pytest("exclusive", f"exclusive{depth}", *files_marked("exclusive"), workers="0"),
         ]
     if group == "wheel":
         return [
-            check("dist", "make", "--no-print-directory", "dist", cores=2),
-            pytest("wheel", "", "tests/wheel", workers="0"),
+            check("dist", "make", "--no-print-directory", "dist"),
+            dataclasses.replace(
+                pytest("wheel", "", "tests/wheel", workers="0", share=HALF), follows="dist"
+            ),
         ]
     inputs = Inputs("rig", RIG_INPUTS)
     return [
         dataclasses.replace(
-            check("rig", "make", "--no-print-directory", "rig-test", cores=2),
+            check("rig", "make", "--no-print-directory", "rig-test", share=1.0),
             read=read_pytest,
             why_not=lambda: inputs.passed() or why_no_rig(),
             after=inputs.remember,
@@ -209,9 +233,9 @@ def files_marked(*markers: str) -> list[str]:
     ]
 
 
-def check(name: str, *command: str, cores: int = 1) -> Step:
+def check(name: str, *command: str, share: float = HALF) -> Step:
     """A step that passes by its exit code alone."""
-    return Step(name, command, read_check, cores)
+    return Step(name, command, read_check, share)
 
 
 def pytest(
@@ -220,15 +244,16 @@ def pytest(
     *words: str,
     workers: str = "auto",
     in_memory: bool = False,
+    share: float = 1.0,
 ) -> Step:
     """pytest over the tests that a marker expression selects, in so many processes."""
     spread = () if workers == "0" else ("-n", workers, "--dist", "worksteal")
     command = (str(BIN / "python"), "-m", "pytest", *words, *spread, "-m", markers)
-    return Step(name, command, read_pytest, in_memory=in_memory)
+    return Step(name, command, read_pytest, share, in_memory=in_memory)
 
 
 class Runner:
-    """Runs steps, as many at a time as there are cores for, in their order."""
+    """Runs steps in their order, as many at a time as the machine has room for."""
 
     def __init__(self, steps: Sequence[Step], environment: dict[str, str]) -> None:
         self._waiting = list(steps)
@@ -236,7 +261,6 @@ class Runner:
         self._running: dict[Step, tuple[subprocess.Popen[bytes], float]] = {}
         self._outcomes: dict[Step, Outcome] = {}
         self._order = list(steps)
-        self._cores = max(2, os.cpu_count() or 2)
         self._directories = contextlib.ExitStack()
 
     def run(self) -> dict[Step, Outcome]:
@@ -258,6 +282,19 @@ class Runner:
             self._directories.close()
         return {step: self._outcomes[step] for step in self._order}
 
+    def _variables(self, step: Step) -> dict[str, str]:
+        """The environment of a step."""
+        inherited = {
+            name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+        }
+        return {
+            **inherited,
+            **self._environment,
+            **(self._memory(step) if step.in_memory else {}),
+            "IOLAB_TEST_REPORT": str(step.report),
+            "PYTHONPYCACHEPREFIX": str(BYTECODE),
+        }
+
     def _memory(self, step: Step) -> dict[str, str]:
         """Environment with a temporary directory in memory, or nothing where there is no space."""
         if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < SPACE:
@@ -271,12 +308,12 @@ class Runner:
         return {"TMPDIR": path, "PYTEST_DEBUG_TEMPROOT": path}
 
     def _start(self) -> None:
-        while self._waiting:
-            step = self._waiting[0]
-            busy = sum(min(other.cores, self._cores) for other in self._running)
-            if busy + min(step.cores, self._cores) > self._cores:
+        for step in list(self._waiting):
+            if step.follows in {other.name for other in [*self._running, *self._waiting]}:
+                continue
+            if sum(other.share for other in self._running) + step.share > 1:
                 return
-            self._waiting.pop(0)
+            self._waiting.remove(step)
             if reason := step.why_not():
                 self._outcomes[step] = Outcome(left_out=reason)
                 print(f"gate: {step.name} is left out: {reason}", file=sys.stderr, flush=True)
@@ -291,12 +328,7 @@ class Runner:
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
-                    env={
-                        **os.environ,
-                        **self._environment,
-                        **(self._memory(step) if step.in_memory else {}),
-                        "IOLAB_TEST_REPORT": str(step.report),
-                    },
+                    env=self._variables(step),
                 )
             self._running[step] = process, time.monotonic()
 

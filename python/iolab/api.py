@@ -220,7 +220,7 @@ class Events:
 
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
         from .recording.read.trace import Trace
-        from .statistics.kept.answer import span_of
+        from .statistics.kept.recorded import span_of
         from .statistics.language.times import parse_moment
         from .statistics.tiers.trace_tier import bounds
 

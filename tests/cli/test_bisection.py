@@ -74,6 +74,7 @@ def repository(tmp_path: Path, root: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_commit_of_a_change_is_found(repository: Path, root: Path) -> None:
     """A commit that cannot be built is on the way, and is skipped."""
     git(repository, "bisect", "start", "HEAD", f"HEAD~{COMMITS - 1}")

@@ -49,9 +49,9 @@ workload.options.fdatasync = EVERY
 
 MAKEFILE = """
 all:
-	mkdir -p studies
-	for name in bisect pull-request nightly; do \\
-	  sed "s/EVERY/$$(cat every)/; s/NAME/$$name/" study.in >studies/$$name.toml; done
+\tmkdir -p studies
+\tfor name in bisect pull-request nightly; do \\
+\t  sed "s/EVERY/$$(cat every)/; s/NAME/$$name/" study.in >studies/$$name.toml; done
 """
 
 
@@ -123,7 +123,9 @@ def test_a_pull_request_is_checked(
 ) -> None:
     at(project, number)
     shutil.rmtree(project / "results", ignore_errors=True)
-    [gate] = [block for block in blocks(root) if block.count("--rule") == 1 and "comment.md" in block]
+    [gate] = [
+        block for block in blocks(root) if block.count("--rule") == 1 and "comment.md" in block
+    ]
     done = script(project, gate + "\nexit $code")
     assert done.returncode == code, done.stderr
     comment = (project / "comment.md").read_text()

@@ -46,6 +46,7 @@ def data(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_push_list_status_and_fetch(
     recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -98,6 +99,7 @@ def test_without_pyiceberg_the_extra_is_named(
     assert "iolab[archive]" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_program_of_the_guide_reads_an_archive(
     recording: Path, tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -113,3 +115,94 @@ def test_the_program_of_the_guide_reads_an_archive(
     )
     assert all(line.startswith("db1 ") for line in done.stdout.splitlines())
     assert done.stdout
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> str:
+    """An archive of two hosts with 300 rows of I/Os each."""
+    from iolab.archive import Archive, push
+
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    for seed, host in enumerate(("db1", "db2")):
+        with RecordingWriter.create(
+            tmp_path / host,
+            host=host,
+            clock="realtime",
+            origin={"kind": "record"},
+            sources={"block": {}},
+            live=False,
+        ) as writer:
+            writer.append_events(events(300, seed, start_ns=START, per_s=50))
+        push(tmp_path / host, archive)
+    return f"archive:{archive.url}"
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert run(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_an_archive_is_asked_as_a_path(
+    fleet: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    by_host = json.loads(asked(capsys, "query", fleet, "io.ops[host]", "--format", "json"))
+    assert {row["key"] for row in by_host["keys"]} == {"db1", "db2"}
+    totals = {
+        host: json.loads(asked(capsys, "query", str(tmp_path / host), "io.ops", "--format", "json"))
+        for host in ("db1", "db2")
+    }
+    assert {row["key"]: row["total"] for row in by_host["keys"]} == {
+        host: answer["total"] for host, answer in totals.items()
+    }
+    maps = json.loads(asked(capsys, "query", fleet, "io.ops[latency][host]", "--format", "json"))
+    assert maps["kind"] == "hosts"
+    assert [item["kind"] for item in maps["hosts"]] == ["heat", "heat"]
+    table = asked(capsys, "query", fleet, "io.ops[op][host]", "--format", "csv")
+    assert table.splitlines()[0] == "host,time_s,op,value"
+    whose = json.loads(
+        asked(capsys, "query", fleet, "io.ops[latency]", "--who", "1ms..", "--format", "json")
+    )
+    assert "host" in {item["field"] for item in whose["dimensions"]}
+    plans = json.loads(asked(capsys, "query", fleet, "io.ops", "--explain", "--format", "json"))
+    assert [plan["host"] for plan in plans["recordings"]] == ["db1", "db2"]
+    for words in (["io.ops"], ["io.ops[host]"], ["io.ops[latency][host]"], ["io.ops", "--explain"]):
+        assert asked(capsys, "query", fleet, *words)
+
+
+def test_heat_maps_of_an_archive(
+    fleet: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert asked(capsys, "heatmap", fleet, "--where", "host=db1,db2,op=read", "--screen", "text")
+    asked(capsys, "heatmap", fleet, "--where", "host=db2", "-o", str(tmp_path / "db2.html"))
+    assert (tmp_path / "db2.html").stat().st_size > 10_000
+
+
+def test_outliers_are_ranked(fleet: str, capsys: pytest.CaptureFixture[str]) -> None:
+    url = fleet.removeprefix("archive:")
+    ranked = data(capsys, "outliers", url)["hosts"]
+    assert [item["host"] for item in ranked] in (["db1", "db2"], ["db2", "db1"])
+    assert 0 < ranked[0]["distance"] < 0.2
+    assert output(capsys, "outliers", url, "io.ops[size]").count("\n") == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["query", "ARCHIVE", "io.ops[host=db9]"],
+        ["query", "ARCHIVE", "io.ops[host>db1]"],
+        ["query", "ARCHIVE", "io.ops", "--follow"],
+        ["query", "ARCHIVE", "io.ops", "--from", "1h"],
+        ["query", "archive:/nowhere", "io.ops"],
+        ["heatmap", "ARCHIVE", "--where", "host=db9"],
+        ["archive", "outliers", "ARCHIVE", "io.ops"],
+    ],
+)
+def test_questions_that_an_archive_refuses(
+    fleet: str, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    is_url = words[0] == "archive"
+    name = fleet.removeprefix("archive:") if is_url else fleet
+    assert run([word.replace("ARCHIVE", name) for word in words]) in (1, 2)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("iolab: ")

@@ -130,6 +130,7 @@ def test_mistakes_are_one_line(made: Path, capsys: pytest.CaptureFixture[str]) -
         assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.figures
 @pytest.mark.parametrize("nights", [5, 20])
 def test_one_night_against_a_history_errs_as_stated(nights: int) -> None:

@@ -136,6 +136,7 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
         run(["--debug", "show", str(tmp_path / "absent")])
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(results: Path) -> None:
     command = f"{sys.executable} -m iolab.cli show {results} --format json | head -c 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)

@@ -104,6 +104,7 @@ def test_text_and_csv_have_the_change(made: Path, capsys: pytest.CaptureFixture[
     assert {series["factors"]["numjobs"] for series in one["series"]} == {1}
 
 
+@pytest.mark.slow
 def test_the_index_is_rebuilt_from_the_results(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,6 +121,7 @@ def test_the_index_is_rebuilt_from_the_results(
     assert found(capsys, directory) == before
 
 
+@pytest.mark.slow
 def test_values_of_missing_results_stay(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

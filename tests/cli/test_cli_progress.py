@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from iolab.cli.progress import Bar, clock_text, counted, live_text, shared_progress, values_text
+from iolab.cli.progress import Bar, clock_text, count_text, live_text, shared_progress, values_text
 from iolab.run.progress import Outcome
 from iolab.study.load import Study, load_study
 from iolab.study.plan import Plan, plan_runs
@@ -115,7 +115,7 @@ def test_times_read_as_clocks(seconds: float, text: str) -> None:
 
 
 def test_one_is_no_plural() -> None:
-    assert (counted(1, "run"), counted(2, "run"), counted(0, "block")) == (
+    assert (count_text(1, "run"), count_text(2, "run"), count_text(0, "block")) == (
         "1 run",
         "2 runs",
         "0 blocks",

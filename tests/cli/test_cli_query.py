@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,10 +29,10 @@ from support.golden import Golden
 from support.recordings import SECOND, START, events
 
 
-@pytest.fixture
-def trace(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ten seconds: every ms a read of 8 KiB by fio, every 10 ms a write of 128 KiB by dd."""
-    path = tmp_path / "t.csv"
+    path = tmp_path_factory.mktemp("trace") / "t.csv"
     lines = [
         f"{place},100,{8192 * place},8192,read,fio\n"
         + (f"{place},5000,{131072 * place},131072,write,dd\n" if place % 10 == 0 else "")
@@ -41,10 +42,16 @@ def trace(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def ingested(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ingested") / "rec"
+    ingest(Trace(trace), path)
+    return path
+
+
 @pytest.fixture
-def recording(trace: Path, tmp_path: Path) -> Path:
-    ingest(Trace(trace), tmp_path / "rec")
-    return tmp_path / "rec"
+def recording(ingested: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(ingested, tmp_path / "rec"))
 
 
 def done(capsys: pytest.CaptureFixture[str], *args: object) -> str:

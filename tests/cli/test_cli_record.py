@@ -289,7 +289,7 @@ def test_who_is_not_root_is_told_so(
     code, _, err = said(capsys, "record", "-o", "r")
     assert code == 5
     assert (
-        f"recording block needs root: the kernel shows nobody else its I/O; {sudo_command('record')}"
+        f"recording block needs root: the kernel shows its I/O to root only; {sudo_command('record')}"
         in err
     )
     code, _, _ = said(capsys, "record", "counters", "-o", "r", "--duration", "0.5s")

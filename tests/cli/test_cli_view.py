@@ -130,7 +130,7 @@ def test_a_token_that_somebody_else_wrote_is_refused(
         (["t.csv", "--metric", "io.opps"], 2, "there is no statistic"),
         (["t.csv", "--metric", "io.ops[offset]"], 2, "makes no metric"),
         ([], 2, "Missing argument"),
-        (["."], 3, "not a recording"),
+        (["."], 2, "no recordings, results or histories"),
         (["t.csv", "--token-file", "open"], 2, "others can read"),
         (["t.csv", "--token-file", "short"], 2, "holds no token"),
         (["t.csv", "--token-file", "none/such"], 2, "holds no token"),

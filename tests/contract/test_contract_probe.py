@@ -104,7 +104,6 @@ def paired(events: Events) -> Any:
 @pytest.mark.fio
 @pytest.mark.loops
 @pytest.mark.tracing
-@pytest.mark.exclusive
 def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     probe = Probe.start("--source", "block", "--source", "counters", "--device", number_of(device))
     began = time.time_ns()
@@ -161,7 +160,15 @@ def test_every_io_of_a_device_once(fio: str, device: str) -> None:
     } == {0}
     # a machine may have no file system on a device of its own
     sources = {frame["source"] for frame in probe.of("samples")}
-    assert sources - {"filesystems", "tcp", "arcstats", "zil", "txgs", "nfs-client"} == {
+    assert sources - {
+        "filesystems",
+        "tcp",
+        "arcstats",
+        "zil",
+        "txgs",
+        "nfs-client",
+        "smb-client",
+    } == {
         "diskstats",
         "cpu",
         "memory",

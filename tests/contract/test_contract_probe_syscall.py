@@ -359,7 +359,6 @@ def test_a_file_system_that_comes_and_goes(place: Path) -> None:
     assert {events["mount"][row] for row in found} == {str(mounted)}
 
 
-@pytest.mark.exclusive
 @pytest.mark.tracing
 def test_after_a_loss_nothing_is_invented_and_names_come_back(place: Path) -> None:
     code = """
@@ -391,7 +390,6 @@ for number in range(200000):
 
 @pytest.mark.fio
 @pytest.mark.tracing
-@pytest.mark.exclusive
 def test_every_call_of_a_load_is_there(fio: str, place: Path) -> None:
     arguments = [
         "--name=load",

@@ -157,7 +157,6 @@ def total_ios(report: Path) -> int:
     )
 
 
-@pytest.mark.exclusive
 def test_every_io_of_a_command_is_recorded_and_only_once(
     device: str, fio: str, tmp_path: Path
 ) -> None:

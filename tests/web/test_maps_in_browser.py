@@ -213,7 +213,7 @@ def test_a_part_is_marked_zoomed_into_and_left_by_keyboard(visit: Any) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + 300, box["y"] + 240, steps=4)
     page.mouse.up()
-    expect(home.locator(".who")).to_contain_text("Nothing here tells these I/Os apart")
+    expect(home.locator(".who")).to_contain_text("These I/Os do not differ")
     canvas.focus()
     page.keyboard.press("Escape")
     expect(home.locator(".who")).to_have_count(0)

@@ -22,7 +22,7 @@ from support.probe import need_probe
 from support.stories import kept, need_limits, played, recorded_server, worksheet
 from support.worksheet import drawn, frame
 
-pytestmark = [pytest.mark.browser, pytest.mark.tracing, pytest.mark.exclusive, pytest.mark.figures]
+pytestmark = [pytest.mark.browser, pytest.mark.tracing, pytest.mark.figures]
 
 FILE_LATENCY, FILE_OFFSET, LATENCY = "file.ops[latency]", "file.ops[offset]", "io.ops[latency]"
 READS = "file.ops[op=read][process=fio]"
@@ -108,6 +108,7 @@ def rows_below(page: Any, statistic: str, bound: float) -> Any:
 
 
 @pytest.mark.deep
+@pytest.mark.exclusive
 def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
     with played("bands", tmp_path) as place, worksheet(browser, place / "bands", tmp_path) as page:
         shown(page, FILE_LATENCY, LATENCY)
@@ -146,6 +147,7 @@ def test_memory_and_disk_are_two_bands(browser: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.exclusive
 def test_latency_plummets_when_a_cache_is_switched_on(browser: Any, tmp_path: Path) -> None:
     with played("cache", tmp_path) as place, worksheet(browser, place / "cache", tmp_path) as page:
         shown(page, FILE_LATENCY, "io.ops[op=read]")
@@ -187,6 +189,7 @@ def test_latency_plummets_when_a_cache_is_switched_on(browser: Any, tmp_path: Pa
 
 
 @pytest.mark.deep
+@pytest.mark.exclusive
 def test_one_slow_disk_stands_out_among_its_equals(browser: Any, tmp_path: Path) -> None:
     need_limits()
     with (
@@ -242,6 +245,7 @@ def test_one_slow_disk_stands_out_among_its_equals(browser: Any, tmp_path: Path)
 
 
 @pytest.mark.deep
+@pytest.mark.exclusive
 def test_a_load_that_grows_by_steps_is_a_staircase(browser: Any, tmp_path: Path) -> None:
     with (
         played("steps", tmp_path, shorter=('every = "5s"', 'every = "3s"')) as place,
@@ -283,6 +287,7 @@ def test_a_load_that_grows_by_steps_is_a_staircase(browser: Any, tmp_path: Path)
 
 
 @pytest.mark.deep
+@pytest.mark.exclusive
 def test_a_client_behind_a_slow_link_is_found_by_its_line(browser: Any, tmp_path: Path) -> None:
     need_probe()
     need_network()

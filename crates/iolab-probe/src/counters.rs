@@ -5,6 +5,7 @@ use crate::capacity::{file_systems, links};
 use crate::kstats::{self, Groups};
 use crate::nfs_mounts::NfsMounts;
 use crate::peers::Peers;
+use crate::smb_mounts::SmbMounts;
 use crate::sock_diag::SockDiag;
 use iolab_core::frames::samples::Samples;
 use nix::errno::Errno;
@@ -76,8 +77,19 @@ const NETWORK: [&str; 16] = [
 ];
 
 /// Sources of samples.
-pub const SOURCES: [&str; 10] =
-    ["diskstats", "cpu", "memory", "network", "filesystems", "tcp", "arcstats", "zil", "txgs", "nfs-client"];
+pub const SOURCES: [&str; 11] = [
+    "diskstats",
+    "cpu",
+    "memory",
+    "network",
+    "filesystems",
+    "tcp",
+    "arcstats",
+    "zil",
+    "txgs",
+    "nfs-client",
+    "smb-client",
+];
 
 /// Readings that wait, by source.
 type Waiting = [Samples; SOURCES.len()];
@@ -143,6 +155,7 @@ pub struct Counters {
     peers: Peers,
     groups: Groups,
     nfs_mounts: NfsMounts,
+    smb_mounts: SmbMounts,
     /// What could not be read since it was last taken.
     pub missed: Vec<Missed>,
 }
@@ -175,6 +188,10 @@ impl Counters {
         let damaged = self.nfs_mounts.read(time_ns, &mut self.samples[9]);
         if damaged > 0 {
             self.missed.push(("nfs-client", Some(damaged), "counts of NFS mounts that could not be read"));
+        }
+        let damaged = self.smb_mounts.read(time_ns, &mut self.samples[10]);
+        if damaged > 0 {
+            self.missed.push(("smb-client", Some(damaged), "counts of SMB mounts that could not be read"));
         }
     }
 

@@ -2,6 +2,7 @@
 //! Growing counts of many objects, each left out of readings while it does not move.
 
 use iolab_core::frames::samples::Samples;
+use std::collections::HashMap;
 
 /// Readings in which nothing moved after which an object is left out until it moves again.
 pub const QUIET: u32 = 5;
@@ -41,6 +42,49 @@ impl<const N: usize> Counts<N> {
         }
         self.before = self.now;
     }
+}
+
+/// The object of every reading: shows that mounts were read, where all of them are at rest.
+pub const ALWAYS: &str = "";
+
+/// Counts by object of one reading, and the seconds since the object began to exist.
+pub type Reading<const N: usize> = HashMap<String, ([u64; N], u64)>;
+
+/// Counts of objects that come and go.
+#[derive(Debug, Default)]
+pub struct Objects<const N: usize> {
+    /// By object.
+    pub counts: HashMap<String, Counts<N>>,
+    /// When the previous reading was.
+    before_ns: Option<i64>,
+    /// Whether an object ever existed.
+    any: bool,
+}
+
+impl<const N: usize> Objects<N> {
+    /// Take a reading. Counts of an object that began since the previous reading grew from 0.
+    pub fn take(&mut self, reading: Reading<N>, fields: &[&str; N], time_ns: i64, samples: &mut Samples) {
+        let is_first = !self.any && !reading.is_empty();
+        self.any |= is_first;
+        for time_ns in self.before_ns.filter(|_| is_first).into_iter().chain(self.any.then_some(time_ns)) {
+            put(ALWAYS, fields, &[0; N], time_ns, samples);
+        }
+        let elapsed = self.before_ns.map(|before_ns| time_ns.saturating_sub(before_ns).max(0) as u64 / 1_000_000_000);
+        self.counts.retain(|object, _| reading.contains_key(object));
+        for (object, (row, age)) in reading {
+            let is_new = elapsed.is_some_and(|elapsed| age <= elapsed);
+            let before = if is_new { [0; N] } else { row };
+            let counts = self.counts.entry(object.clone()).or_insert_with(|| Counts::new(before));
+            counts.now = row;
+            counts.push(&object, fields, self.before_ns, time_ns, samples);
+        }
+        self.before_ns = Some(time_ns);
+    }
+}
+
+/// A name without the characters that separate names and lines, as the kernel writes them.
+pub fn printed(name: &str) -> String {
+    name.replace('\t', "\\011").replace('\n', "\\012")
 }
 
 /// Push a reading of every field of an object.

@@ -27,6 +27,7 @@ mod peers;
 mod rings;
 mod session;
 mod smb_clients;
+mod smb_mounts;
 mod sock_diag;
 mod source;
 mod stop;

@@ -2,10 +2,10 @@
 //! Counts of the kernel's NFS client, by server, mount and procedure, from /proc/self/mountstats. No server is asked: a mount
 //! of one that does not answer is read like any other.
 
-use crate::counts::{put, Counts};
+use crate::counts::{printed, Objects, Reading};
 use crate::files_mounts::{unescaped, Mounts};
 use iolab_core::frames::samples::Samples;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// Where the kernel has them.
@@ -30,21 +30,12 @@ const NUMBERS: std::ops::RangeInclusive<usize> = 8..=9;
 const DATA: [(&str, usize); 2] = [("READ", 9), ("WRITE", 10)];
 /// Procedures of all mounts that are told apart.
 const MOST: usize = 1 << 16;
-/// The object of every reading: shows that mounts were read, where none of them does anything.
-const ALWAYS: &str = "";
 
 type Row = [u64; FIELDS.len()];
 
-/// Counts of all NFS mounts.
+/// Counts of all NFS mounts, by server, mount and procedure with tabs between.
 #[derive(Debug, Default)]
-pub struct NfsMounts {
-    /// By object: server, mount and procedure, with tabs between.
-    counts: HashMap<String, Counts<{ FIELDS.len() }>>,
-    /// When the previous reading was.
-    before_ns: Option<i64>,
-    /// Whether there ever was a mount.
-    any: bool,
-}
+pub struct NfsMounts(Objects<{ FIELDS.len() }>);
 
 /// A mount of NFS in /proc/self/mountstats.
 #[derive(Debug, Default, PartialEq)]
@@ -70,7 +61,7 @@ impl NfsMounts {
 
     /// Take the counts of these mounts; the number of those that are too many.
     fn take(&mut self, mounts: &[NfsMount], time_ns: i64, samples: &mut Samples) -> u64 {
-        let mut rows: HashMap<String, (Row, u64)> = HashMap::new();
+        let mut rows = Reading::new();
         let mut left_out = 0;
         for mount in mounts {
             let place = format!("{}\t{}", mount.server, printed(&mount.path.to_string_lossy()));
@@ -87,22 +78,7 @@ impl NfsMounts {
                 }
             }
         }
-        let is_first = !self.any && !rows.is_empty();
-        self.any |= is_first;
-        for time_ns in self.before_ns.filter(|_| is_first).into_iter().chain(self.any.then_some(time_ns)) {
-            put(ALWAYS, &FIELDS, &[0; FIELDS.len()], time_ns, samples);
-        }
-        let elapsed = self.before_ns.map(|before_ns| time_ns.saturating_sub(before_ns).max(0) as u64 / 1_000_000_000);
-        self.counts.retain(|object, _| rows.contains_key(object));
-        for (object, (row, age)) in rows {
-            // all that a new mount did was since the previous reading
-            let is_new = elapsed.is_some_and(|elapsed| age <= elapsed);
-            let before = if is_new { [0; FIELDS.len()] } else { row };
-            let counts = self.counts.entry(object.clone()).or_insert_with(|| Counts::new(before));
-            counts.now = row;
-            counts.push(&object, &FIELDS, self.before_ns, time_ns, samples);
-        }
-        self.before_ns = Some(time_ns);
+        self.0.take(rows, &FIELDS, time_ns, samples);
         left_out
     }
 }
@@ -193,14 +169,10 @@ fn procedure(line: &str) -> Option<(&str, Row)> {
     Some((name, row))
 }
 
-/// A name without the characters that separate names and lines, as the kernel writes them.
-fn printed(name: &str) -> String {
-    name.replace('\t', "\\011").replace('\n', "\\012")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counts::ALWAYS;
     use iolab_core::frames::reader::{Frame, Reader};
     use iolab_core::frames::{frame, Kind};
     use proptest::prelude::*;
@@ -284,7 +256,7 @@ mod tests {
         assert_eq!(of("/c"), []);
         // nothing is mounted any more, and that is known
         assert_eq!(reading(&mut mounts, &[], 13).len(), FIELDS.len());
-        assert!(mounts.counts.is_empty());
+        assert!(mounts.0.counts.is_empty());
     }
 
     #[test]
@@ -312,7 +284,7 @@ mod tests {
         assert_eq!(parsed[0].procedures, [("WRITE".to_owned(), [1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0])]);
         let mut mounts = NfsMounts::default();
         reading(&mut mounts, &parsed, 1);
-        assert_eq!(mounts.counts.keys().collect::<Vec<_>>(), ["a\t/m\\011n\\012o\tWRITE"]);
+        assert_eq!(mounts.0.counts.keys().collect::<Vec<_>>(), ["a\t/m\\011n\\012o\tWRITE"]);
     }
 
     proptest! {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// Name of the server's processes.
 const PROCESS: &[u8] = b"smbd";
-/// Ports of SMB: direct, and over NetBIOS.
+/// Usual ports of SMB: direct, and over NetBIOS. Other ports count while a process listens there.
 const PORTS: [u16; 2] = [445, 139];
 /// Processes that are known; with more, all are looked up again.
 const MOST: usize = 1 << 14;
@@ -16,8 +16,9 @@ const MOST: usize = 1 << 14;
 const DESCRIPTORS: usize = 1 << 14;
 /// A process number may belong to another process after this time.
 const FRESH: Duration = Duration::from_secs(10);
-/// State of an established connection in /proc/net/tcp.
+/// States of a connection in /proc/net/tcp.
 const ESTABLISHED: &str = "01";
+const LISTENING: &str = "0A";
 
 /// Clients by process number.
 #[derive(Debug)]
@@ -55,7 +56,10 @@ impl SmbClients {
     }
 }
 
-/// The one address at the other end of a process's connections to the ports of SMB, if any; none where the process has ended.
+/// The address of the only client of a process, if any; none where the process has ended.
+///
+/// A connection of a client arrives at a port of SMB or at another port on which the server listens. The process also
+/// opens connections itself, for example to a domain controller: these have other local ports.
 fn look(process: &Path) -> Option<Option<IpAddr>> {
     let links = std::fs::read_dir(process.join("fd")).ok()?.flatten().take(DESCRIPTORS);
     let inodes: HashSet<u64> = links
@@ -64,25 +68,36 @@ fn look(process: &Path) -> Option<Option<IpAddr>> {
             link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
         })
         .collect();
-    let mut peers = HashSet::new();
-    for name in ["net/tcp", "net/tcp6"] {
-        let text = std::fs::read_to_string(process.join(name)).unwrap_or_default();
-        peers.extend(text.lines().filter_map(|line| peer(line, &inodes)));
-    }
-    // several connections of one process (multichannel) may come from several addresses: which of them is not known
-    let mut peers = peers.into_iter();
-    Some(peers.next().filter(|_| peers.next().is_none()))
+    let texts: Vec<String> = ["net/tcp", "net/tcp6"]
+        .iter()
+        .map(|name| std::fs::read_to_string(process.join(name)).unwrap_or_default())
+        .collect();
+    let sockets: Vec<Socket> = texts.iter().flat_map(|text| text.lines()).filter_map(socket).collect();
+    let listening = sockets.iter().filter(|socket| socket.state == LISTENING).map(|socket| socket.port);
+    let ports: HashSet<u16> = listening.chain(PORTS).collect();
+    let mut clients: HashSet<IpAddr> = sockets
+        .iter()
+        .filter(|socket| socket.state == ESTABLISHED && inodes.contains(&socket.inode) && ports.contains(&socket.port))
+        .map(|socket| socket.remote)
+        .collect();
+    // several connections of one process (multichannel) may have several clients: the client of a call is unknown
+    Some(if clients.len() == 1 { clients.drain().next() } else { None })
 }
 
-/// The other end in a line of /proc/net/tcp or tcp6, where it is an SMB connection with one of these inodes.
-fn peer(line: &str, inodes: &HashSet<u64>) -> Option<IpAddr> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [_, local, remote, state, _, _, _, _, _, inode, ..] = words[..] else { return None };
-    if state != ESTABLISHED || !inodes.contains(&inode.parse().ok()?) {
-        return None;
-    }
-    let (_, port) = address(local)?;
-    PORTS.contains(&port).then(|| address(remote)).flatten().map(|(address, _)| address)
+/// A line of /proc/net/tcp or tcp6.
+struct Socket<'a> {
+    /// The local port.
+    port: u16,
+    remote: IpAddr,
+    state: &'a str,
+    inode: u64,
+}
+
+fn socket(line: &str) -> Option<Socket<'_>> {
+    let mut words = line.split_ascii_whitespace().skip(1);
+    let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
+    let inode = words.nth(5)?.parse().ok()?;
+    Some(Socket { port: address(local)?.1, remote: address(remote)?.0, state, inode })
 }
 
 /// `0100007F:01BD`: 32-bit words in the order of this machine's bytes, and the port.
@@ -163,6 +178,19 @@ mod tests {
     }
 
     #[test]
+    fn another_port_counts_while_the_server_listens_there() {
+        let (here, there) = (format!("{}:1162", word([127, 0, 0, 1])), format!("{}:C350", word([10, 0, 0, 7])));
+        let listener = line(&here, &format!("{}:0000", word([0; 4])), "0A", 50);
+        let connection = line(&here, &there, "01", 52);
+        let mut clients = place("port", &[("net/tcp", listener + &connection)], &[52]);
+        assert_eq!(clients.client(7, b"smbd"), Some("10.0.0.7".parse().unwrap()));
+        std::fs::remove_dir_all(&clients.proc).unwrap();
+        let mut clients = place("no-port", &[("net/tcp", connection)], &[52]);
+        assert_eq!(clients.client(7, b"smbd"), None);
+        std::fs::remove_dir_all(&clients.proc).unwrap();
+    }
+
+    #[test]
     fn ipv4_within_ipv6_and_several_clients() {
         let mapped = format!("{}{}{}{}", word([0; 4]), word([0; 4]), word([0, 0, 0xff, 0xff]), word([10, 0, 0, 7]));
         let real = format!("{}{}{}{}", word([0xfd, 0, 0, 0]), word([0; 4]), word([0; 4]), word([0, 0, 0, 7]));
@@ -180,7 +208,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_line_is_read(text in "([0-9A-F]{8}:|[0-9A-F]{32}:|01BD|01| |é|[^\n]){0,24}") {
-            peer(&text, &HashSet::from([1]));
+            socket(&text);
             address(&text);
         }
     }

@@ -15,6 +15,7 @@ from ..errors import ResultsError, UsageError
 from ..recording.base.schema import EVENTS, SAMPLES
 from ..recording.write.writer import RecordingWriter
 from . import tables
+from .scan import recorded, row_filter
 from .store import Archive, ArchivedRecording, expressions
 
 if TYPE_CHECKING:
@@ -162,23 +163,7 @@ def _batches(
     until_ns: int,
     sources: Sequence[str],
 ) -> Iterator[pa.RecordBatch]:
-    from datetime import UTC, datetime, timedelta
-
-    def day(time_ns: int) -> str:
-        # outside the calendar every day is read
-        seconds = min(max(time_ns // 10**9, -62_135_596_800), 253_402_300_799)
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).date().isoformat()
-
-    where: Any = expressions().And(
-        expressions().EqualTo("recording", key),
-        expressions().GreaterThanOrEqual("time_ns", from_ns),
-        expressions().LessThan("time_ns", until_ns),
-        expressions().GreaterThanOrEqual("day", day(from_ns)),
-        expressions().LessThanOrEqual("day", day(until_ns)),
-    )
-    if sources:
-        where = expressions().And(where, expressions().In("source", sources))
-    return archive.batches(table, where)
+    return archive.batches(table, row_filter([key], from_ns, until_ns, sources))
 
 
 def _segments(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
@@ -188,26 +173,16 @@ def _segments(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[
     waiting: list[pa.RecordBatch] = []
     rows = 0
 
-    def table() -> pa.Table:
-        joined = pa.Table.from_batches(waiting)
-        columns = [
-            joined.column(field.name).cast(field.type)
-            if not pa.types.is_dictionary(field.type)
-            else joined.column(field.name).cast(pa.string()).dictionary_encode().cast(field.type)
-            for field in schema
-        ]
-        return pa.Table.from_arrays(columns, schema=schema).combine_chunks()
-
     for batch in batches:
         if not batch.num_rows:
             continue
         waiting.append(batch)
         rows += batch.num_rows
         if rows >= ROWS:
-            yield table()
+            yield recorded(pa.Table.from_batches(waiting), schema)
             waiting, rows = [], 0
     if waiting:
-        yield table()
+        yield recorded(pa.Table.from_batches(waiting), schema)
 
 
 def _take_coverage(

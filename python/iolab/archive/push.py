@@ -16,7 +16,7 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +120,7 @@ def push(path: Path, archive: Archive, progress: Progress = lambda done, total: 
                 finished += len(group)
                 progress(finished, len(waiting))
         behind = _behind(catalogue)
-        _push_about(archive, recording, key, behind, refused)
+        _push_about(archive, recording, key, behind, refused, archived)
     return Pushed(
         **{**asdict(done), "refused": refused, "behind": sum(rows for rows, _ in behind.values())}
     )
@@ -368,8 +368,10 @@ def _push_about(
     key: str,
     behind: Mapping[Kind, tuple[int, int]],
     refused: Mapping[str, str],
+    archived: Collection[tuple[str, int]],
 ) -> None:
-    """Replace what the archive says of the recording: coverage, marks, and its row."""
+    """Replace what the archive says of the recording: coverage, marks, and its row. `archived`:
+    kinds and numbers of segments that were archived before this push."""
     import pyarrow as pa
 
     from .. import __version__
@@ -401,6 +403,8 @@ def _push_about(
                 "until_ns": loss["until_ns"],
                 "count": loss["count"],
                 "words": loss.get("words") or "",
+                "parts": loss.get("parts"),
+                "of": loss.get("of"),
             }
             for loss in recording.losses()
         ),
@@ -417,6 +421,7 @@ def _push_about(
             for kind, (rows, first) in behind.items()
         ),
         *_coverage_of_refused(catalogue, refused, host),
+        *_coverage_of_deleted(catalogue, archived, host),
     ]
     marks = [
         {
@@ -439,6 +444,7 @@ def _push_about(
         "iolab": __version__,
         "sources": json.dumps(facts.sources, default=str),
         "origin": json.dumps(facts.origin, default=str),
+        "recorded_ns": catalogue.told_ns(),
     }
     for table, rows in (
         (tables.COVERAGE, coverage),
@@ -480,4 +486,38 @@ def _coverage_of_refused(
                         "until_ns": segment.last_ns + 1,
                         "count": count,
                         "words": words,
+                        "of": kind,
                     }
+
+
+def _coverage_of_deleted(
+    catalogue: Catalogue, archived: Collection[tuple[str, int]], host: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Gaps of the time of segments that retention deleted before they were archived; where the
+    time of one is unknown, all time before the oldest remaining segment."""
+    through = catalogue.facts.dropped_through
+    known = {number for _, number in archived}
+    missing = [number for number in range(1, through + 1) if number not in known]
+    if not missing:
+        return
+    lines = catalogue.segments.lines
+    begun_ns = min((session["from_ns"] or 0 for session in catalogue.facts.sessions), default=None)
+    remaining_ns = min(
+        (segment.first_ns for kind in KINDS for segment in catalogue.segments_of(kind)),
+        default=(catalogue.facts.dropped or {}).get("until_ns"),
+    )
+    for number in missing:
+        line = lines.get(number, {})
+        first, last = line.get("first_ns"), line.get("last_ns")
+        from_ns = first if isinstance(first, int) else begun_ns
+        until_ns = last + 1 if isinstance(last, int) else remaining_ns
+        if from_ns is not None and until_ns is not None and from_ns < until_ns:
+            yield {
+                **host,
+                "source": "",
+                "kind": "gap",
+                "from_ns": from_ns,
+                "until_ns": until_ns,
+                "count": None,
+                "words": f"segment {number} was deleted before it was archived",
+            }

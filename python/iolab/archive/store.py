@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An archive: the Iceberg catalog that holds its tables.
 
-A directory is an archive with a catalog of its own (SQLite). `catalog:NAME` is a catalog of
+A directory and a prefix in S3 are archives with a catalog of their own (SQLite). `catalog:NAME` is a catalog of
 PyIceberg's configuration (`~/.pyiceberg.yaml`, `PYICEBERG_CATALOG__NAME__...`): REST, SQL, Hive,
 Glue, with tables in S3 or another store. Credentials come from there or from the store's usual
 chain, never from files of iolab.
@@ -13,6 +13,8 @@ import contextlib
 import importlib
 import json
 import os
+import random
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
 DATABASE = "catalog.db"
 """The catalog of a directory."""
 SCHEME = "catalog:"
+S3 = "s3://"
 _SPECIAL = "?#%"
-TRIES = 5
+TRIES = 8
 """Commits of one change while others commit to the same table."""
+PAUSE_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class ArchivedRecording:
         until_ns: everything before it that was recorded is archived.
         pushed_ns: time of the last push.
         events, samples, segments: numbers of what is archived.
+        recorded_ns: until when its writer said that it recorded, None where it did not.
     """
 
     host: str
@@ -57,6 +62,7 @@ class ArchivedRecording:
     events: int = 0
     samples: int = 0
     segments: int = 0
+    recorded_ns: int | None = None
 
 
 class Archive:
@@ -73,7 +79,7 @@ class Archive:
 
     @classmethod
     def open(cls, url: str, *, create: bool = False) -> Archive:
-        """Open an archive: a directory, `file:///directory`, or `catalog:NAME`.
+        """Open an archive: a directory, `file:///directory`, `s3://bucket/prefix` or `catalog:NAME`.
 
         Args:
             create: create what is missing.
@@ -88,9 +94,13 @@ class Archive:
                 where=url,
                 hint="install it: pip install 'iolab[archive]'",
             ) from None
-        with _explain_errors(url, "open the archive"):
+        with explain_errors(url, "open the archive"):
             if url.startswith(SCHEME):
                 archive = cls(url, load_catalog(url.removeprefix(SCHEME)))
+            elif url.startswith(S3):
+                from .object_catalog import ObjectCatalog
+
+                archive = cls(url, ObjectCatalog(NAMESPACE, url, DATABASE, create=create))
             else:
                 archive = cls(url, _directory_catalog(url, create))
             if create:
@@ -113,9 +123,10 @@ class Archive:
 
         self._catalog.create_namespace_if_not_exists(NAMESPACE)
         for table in TABLES:
-            if self._catalog.table_exists(f"{NAMESPACE}.{table.name}"):
-                continue
             schema = tables.iceberg_schema(table)
+            if self._catalog.table_exists(f"{NAMESPACE}.{table.name}"):
+                self._add_columns(table, schema)
+                continue
             self._catalog.create_table_if_not_exists(
                 f"{NAMESPACE}.{table.name}",
                 schema=schema,
@@ -144,10 +155,17 @@ class Archive:
                 },
             )
 
+    def _add_columns(self, table: Table, schema: Any) -> None:
+        """Add the columns that an archive of an older iolab lacks."""
+        iceberg = self.table(table)
+        if set(schema.column_names) - set(iceberg.schema().column_names):
+            with iceberg.update_schema() as update:
+                update.union_by_name(schema)
+
     def table(self, table: Table) -> Any:
         """The PyIceberg table as it is now."""
         name = f"{NAMESPACE}.{table.name}"
-        with _explain_errors(self.url, f"read table {table.name}"):
+        with explain_errors(self.url, f"read table {table.name}"):
             table_now = self._tables.get(name)
             if table_now is None:
                 table_now = self._tables[name] = self._catalog.load_table(name)
@@ -158,7 +176,7 @@ class Archive:
     def read(self, table: Table, where: Any = None, columns: tuple[str, ...] = ("*",)) -> pa.Table:
         """Rows of a table that meet a PyIceberg expression (None: all)."""
         iceberg = self.table(table)
-        with _explain_errors(self.url, f"read table {table.name}"):
+        with explain_errors(self.url, f"read table {table.name}"):
             rows: pa.Table = iceberg.scan(
                 row_filter=expressions().AlwaysTrue() if where is None else where,
                 selected_fields=columns,
@@ -168,7 +186,7 @@ class Archive:
     def batches(self, table: Table, where: Any) -> Iterator[pa.RecordBatch]:
         """Rows of a table that meet an expression, batch by batch."""
         iceberg = self.table(table)
-        with _explain_errors(self.url, f"read table {table.name}"):
+        with explain_errors(self.url, f"read table {table.name}"):
             yield from iceberg.scan(row_filter=where).to_arrow_batch_reader()
 
     def commit(self, table: Table, change: Any) -> None:
@@ -178,7 +196,7 @@ class Archive:
 
         for attempt in range(1, TRIES + 1):
             iceberg = self.table(table)
-            with _explain_errors(self.url, f"write table {table.name}"):
+            with explain_errors(self.url, f"write table {table.name}"):
                 try:
                     with iceberg.transaction() as transaction:
                         change(transaction)
@@ -186,6 +204,8 @@ class Archive:
                 except CommitFailedException:
                     if attempt == TRIES:
                         raise
+            # writers that met do not meet again at once
+            time.sleep(random.uniform(0, PAUSE_S * attempt))
 
     def write_file(self, table: Table, name: str, rows: pa.Table) -> tuple[str, int]:
         """Write rows as a Parquet file below the table's location. Returns (address, bytes); it is
@@ -195,7 +215,7 @@ class Archive:
 
         iceberg = self.table(table)
         address = f"{iceberg.location().rstrip('/')}/data/{name}"
-        with _explain_errors(self.url, f"write {name}"):
+        with explain_errors(self.url, f"write {name}"):
             present = {
                 key: way for key, way in tables.ENCODINGS.items() if key in rows.column_names
             }
@@ -237,6 +257,7 @@ class Archive:
                 counts.get(row["recording"], {}).get("events", 0),
                 counts.get(row["recording"], {}).get("samples", 0),
                 len(numbers.get(row["recording"], ())),
+                row.get("recorded_ns"),
             )
             for row in self.read(tables.RECORDINGS).to_pylist()
         ]
@@ -247,7 +268,7 @@ class Archive:
         sizes = {}
         for table in TABLES:
             iceberg = self.table(table)
-            with _explain_errors(self.url, f"read table {table.name}"):
+            with explain_errors(self.url, f"read table {table.name}"):
                 snapshot = iceberg.current_snapshot()
                 summary = snapshot.summary if snapshot is not None else None
                 sizes[table.name] = (
@@ -299,7 +320,7 @@ def expressions() -> Any:
 
 
 @contextlib.contextmanager
-def _explain_errors(url: str, doing: str) -> Iterator[None]:
+def explain_errors(url: str, doing: str) -> Iterator[None]:
     """Errors of PyIceberg, its catalog, its store and Arrow become one line."""
     import pyarrow as pa
     from pyiceberg.exceptions import (
@@ -326,7 +347,17 @@ def _explain_errors(url: str, doing: str) -> Iterator[None]:
 
 
 _LIBRARIES = frozenset(
-    ("pyiceberg", "sqlalchemy", "sqlite3", "requests", "urllib3", "botocore", "fsspec", "pydantic")
+    (
+        "pyiceberg",
+        "sqlalchemy",
+        "sqlite3",
+        "requests",
+        "urllib3",
+        "boto3",
+        "botocore",
+        "fsspec",
+        "pydantic",
+    )
 )
 
 

@@ -138,12 +138,15 @@ COVERAGE = Table(
             pa.field("until_ns", pa.int64()),
             pa.field("count", pa.int64()),
             pa.field("words", pa.string(), nullable=False),
+            pa.field("parts", pa.string()),
+            pa.field("of", pa.string()),
         ]
     ),
 )
 """Of which times something is known. kind: "session" (recorded live), a kind of loss (gap, overrun,
 damaged, missed, unpaired, unknown-name), or "behind" (recorded, not archived yet). source: "" for
-all."""
+all. parts: of a loss that was joined of several, their times and counts, as in a recording. of:
+"events" or "samples" where rows of one kind are lost."""
 
 MARKS = Table(
     "marks",
@@ -173,11 +176,13 @@ RECORDINGS = Table(
             pa.field("iolab", pa.string(), nullable=False),
             pa.field("sources", pa.string(), nullable=False),
             pa.field("origin", pa.string(), nullable=False),
+            pa.field("recorded_ns", pa.int64()),
         ]
     ),
 )
 """A row for each recording. until_ns: everything before it that was recorded is archived. pushed_ns:
-time of the last push. sources, origin: JSON objects of recording.json."""
+time of the last push. sources, origin: JSON objects of recording.json. recorded_ns: until when its
+writer said that it recorded."""
 
 TABLES = (EVENTS, SAMPLES, SEGMENT_MAPS, SEGMENTS, COVERAGE, MARKS, RECORDINGS)
 

@@ -3,8 +3,8 @@
 that is compared.
 
 Domains are computed here from everything that is drawn (intervals and reference lines too) and
-written into the specification, so that panels and variants that are compared stand on the same
-scale whoever renders them.
+written into the specification, so that panels and variants that are compared have the same
+scale in every renderer.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ValueAxis:
         return None if self.kind == "log" and number <= 0 else number
 
     def within(self, value: float | None) -> float | None:
-        """As `drawn`, moved to just inside the nearer edge where it lies beyond the domain."""
+        """As `drawn`, moved to just inside the nearer edge where it is outside the domain."""
         if value is None or math.isnan(value):
             return None
         if self.kind == "log":
@@ -87,7 +87,7 @@ class ValueAxis:
         return float(f"{min(max(number, low), high):.6g}")
 
     def pixel(self, drawn: float, length: int) -> float:
-        """Pixels from the axis's start at which a drawn value stands on an axis of that length."""
+        """Pixels from the axis's start of a drawn value on an axis of that length."""
         if self.kind == "log":
             return length * math.log(drawn / self.low) / math.log(self.high / self.low)
         if self.kind == "symlog":
@@ -134,8 +134,8 @@ def value_axis(
     `shown` is the unit to show them in, as (symbol, scale), where it isn't to be chosen here.
 
     Logarithmic where `log` allows and the largest is `wide` times the smallest positive value;
-    shares are always linear. Zeros can't stand on a logarithmic axis: with a wide range they make
-    it symlog, and the axis says so in its notes.
+    shares are always linear. Zeros can't be shown on a logarithmic axis: with a wide range they
+    make it symlog, and the axis says so in its notes.
     """
     finite = [value for value in values if value is not None and math.isfinite(value)]
     symbol, scale = shown or readable_unit(finite, base)

@@ -14,26 +14,28 @@ from ..metrics import Metric
 from ..units import readable_unit
 from . import words
 from .loads import key_text
-from .model import Chart, Row, slug, specify, unchecked
+from .model import Chart, Row, skip_checks, slug, specify
 from .tables import Cells, grid_panels, picture
 
 _FULL = 1.0
 """Colour is full at a doubling or halving; beyond it the figures speak."""
 
 
-@unchecked
+@skip_checks
 def before_after(comparison: Comparison) -> Chart:
     """Cells with the baseline's value, the variant's, and the change; colour runs from worse over
     nothing to better.
 
-    All values of the picture share one unit. `~` stands behind a tested, undecided change; a star
+    All values of the picture share one unit. `~` follows a tested, undecided change; a star
     marks a SUSPECT side. Without a second variant the cells hold the baseline's values alone.
     """
     metric = comparison.metric
-    others = [variant for variant in comparison.variants if variant != comparison.baseline]
+    variants_to_compare = [
+        variant for variant in comparison.variants if variant != comparison.baseline
+    ]
     values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value is not None]
     symbol, scale = words.shown_unit(comparison) or readable_unit(values, metric.unit)
-    labels = grid_panels(comparison, others or list(comparison.variants))
+    labels = grid_panels(comparison, variants_to_compare or list(comparison.variants))
     scores = [
         abs(score)
         for cell in comparison.cells
@@ -47,7 +49,11 @@ def before_after(comparison: Comparison) -> Chart:
         for row in comparison.row_levels:
             for col in comparison.col_levels:
                 after = comparison.cell(table, row, col, variant)
-                before = comparison.cell(table, row, col, comparison.baseline) if others else None
+                before = (
+                    comparison.cell(table, row, col, comparison.baseline)
+                    if variants_to_compare
+                    else None
+                )
                 if after is None and before is None:
                     continue
                 change = after.change if after is not None else None
@@ -56,7 +62,7 @@ def before_after(comparison: Comparison) -> Chart:
                         "row": key_text(row),
                         "col": key_text(col),
                         "panel": panel,
-                        "line1": _sides(before, after, scale, bool(others)),
+                        "line1": _sides(before, after, scale, bool(variants_to_compare)),
                         "line2": _change(change, metric),
                         "score": round(_score(change, metric) or 0.0, 5),
                         "tip": words.change_text(change, metric),
@@ -65,24 +71,26 @@ def before_after(comparison: Comparison) -> Chart:
                 rows.append(_row(comparison, before, after, change, (*table, *col, *row), variant))
     unit = f" ({symbol})" if symbol else ""
     against = (
-        f"{comparison.baseline} → {others[0]}"
-        if len(others) == 1
+        f"{comparison.baseline} → {variants_to_compare[0]}"
+        if len(variants_to_compare) == 1
         else f"{comparison.baseline} → variant"
     )
-    title = f"{words.capital(comparison.title)}{unit}: {against if others else comparison.baseline}"
-    marks = [*words.fixed(comparison), *_marks(comparison, others)]
+    title = f"{words.capital(comparison.title)}{unit}: {against if variants_to_compare else comparison.baseline}"
+    marks = [*words.fixed_text(comparison), *_marks(comparison, variants_to_compare)]
     extent = most if most > 0 else 1.0
     colour = alt.Color(
         "score:Q",
         legend=None,
         scale=alt.Scale(domain=[-extent, extent], domainMid=0, clamp=True, interpolate="lab"),
     )
-    drawn = picture(comparison, cells, list(labels.values()), colour, lines=2 if others else 1)
+    chart = picture(
+        comparison, cells, list(labels.values()), colour, lines=2 if variants_to_compare else 1
+    )
     factors = (*comparison.tables, *comparison.cols, *comparison.rows)
     return Chart(
         slug(metric.name, "before-after"),
         title,
-        specify(drawn, {"rows": cells}, title=title, marks=marks),
+        specify(chart, {"rows": cells}, title=title, marks=marks),
         (
             *factors,
             "variant",
@@ -123,7 +131,8 @@ def _change(change: Change | None, metric: Metric) -> str:
 
 
 def _score(change: Change | None, metric: Metric) -> float | None:
-    """How much better (or, without a direction, more): doublings for ratios, the difference else."""
+    """How much better (or, without a direction, more): doublings for ratios, the difference
+    else."""
     if change is None or not math.isfinite(change.value):
         return None
     if metric.change == "ratio":
@@ -164,8 +173,8 @@ def _row(
         "variant": variant,
         "metric": comparison.metric.name,
         "unit": comparison.metric.unit,
-        **_written("before", before.estimate if before else None),
-        **_written("after", after.estimate if after else None),
+        **_side_fields("before", before.estimate if before else None),
+        **_side_fields("after", after.estimate if after else None),
         "change": change and change.value,
         "low": change and change.low,
         "high": change and change.high,
@@ -174,7 +183,7 @@ def _row(
     }
 
 
-def _written(side: str, estimate: Estimate | None) -> dict[str, object]:
+def _side_fields(side: str, estimate: Estimate | None) -> dict[str, object]:
     if estimate is None:
         return {}
     return {side: estimate.value, f"{side}_low": estimate.low, f"{side}_high": estimate.high}

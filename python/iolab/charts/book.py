@@ -45,8 +45,8 @@ class Source(Protocol):
 
 
 class ChartBook:
-    """Charts of one results directory. `operation` is read, write...; default the one that the
-    results are about.
+    """Charts of one results directory. `operation` is read, write...; default the operation that
+    the results are about.
 
     Every method takes the projection of `compare` (`rows`, `cols`, `where`) as keywords where it
     draws one.
@@ -103,13 +103,13 @@ class ChartBook:
         throughput = throughput_for(
             references, {f"{name}.iops", f"{name}.bw"} & set(self._results.metrics())
         )
-        found = curves(
+        curve_set = curves(
             self._results.runs,
             operation=name,
             throughput=throughput,
             baseline=self._results.baseline,
         )
-        return hockey_stick(found, references)
+        return hockey_stick(curve_set, references)
 
     def steps(self, *, references: Sequence[Reference] = ()) -> Chart:
         """Throughput against latency over the steps of loads that rise within a run, with each
@@ -130,15 +130,19 @@ class ChartBook:
         if run is None:
             raise UsageError(f"there is no run '{run_id}'", hint="iolab show --runs lists them")
         lines = self._results.series(run_id)
-        moved = next((one for one in lines if one.name == "device.bw"), None)
+        moved = next((line for line in lines if line.name == "device.bw"), None)
         spans = (
             [] if moved is None else [(start, start + length) for start, length in stalls(moved)]
         )
-        shown = [
-            one for one in lines if "[" not in one.name and one.name not in ("device.bw", "load.bw")
+        drawn_lines = [
+            line
+            for line in lines
+            if "[" not in line.name and line.name not in ("device.bw", "load.bw")
         ]
         marked = seconds_of(run.evidence, run.plan.window, run.plan.files)
-        return series(shown, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=marked)
+        return series(
+            drawn_lines, title=f"Run {run_id}: {run.variant}", stalls=spans, marked=marked
+        )
 
     def all(
         self, references: Sequence[Reference] = (), lines: str | None = None
@@ -146,11 +150,11 @@ class ChartBook:
         """Every chart that these results have: each headline metric over load and its change, then
         the views of both.
 
-        `lines`: the factor whose levels are lines over the load (see `over_load`).
+        `lines`: the factor with a line over the load for each level (see `over_load`).
         """
         for name in self._results.metrics():
-            known = find(name)
-            if known is None or not known.headline:
+            metric = find(name)
+            if metric is None or not metric.headline:
                 continue
             compared = self._compare(name, {})
             yield from metric_charts(compared, lines)
@@ -185,24 +189,24 @@ class ChartBook:
         )
 
     def _compare(self, metric: str, projection: Mapping[str, object]) -> Comparison:
-        asked: dict[str, object] = {"baseline": self._results.baseline}
+        arguments: dict[str, object] = {"baseline": self._results.baseline}
         for name, value in projection.items():
-            asked[name] = [value] if isinstance(value, str) and name != "baseline" else value
-        if isinstance(where := asked.get("where"), Mapping):
-            asked["where"] = {
+            arguments[name] = [value] if isinstance(value, str) and name != "baseline" else value
+        if isinstance(where := arguments.get("where"), Mapping):
+            arguments["where"] = {
                 name: [
                     str(level)
                     for level in (levels if isinstance(levels, list | tuple) else [levels])
                 ]
                 for name, levels in where.items()
             }
-        return compare(self._results.runs, metric, **asked)  # type: ignore[arg-type]
+        return compare(self._results.runs, metric, **arguments)  # type: ignore[arg-type]
 
 
 def throughput_for(references: Sequence[Reference], have: Collection[str]) -> str:
     """`iops` or `bw`: what a hockey stick's axis shows: bytes where a reference is in bytes, or no
     rate is there."""
-    in_bytes = any(one.unit == "B/s" for one in references) and any(
+    in_bytes = any(reference.unit == "B/s" for reference in references) and any(
         name.endswith(".bw") for name in have
     )
     return "bw" if in_bytes or not any(name.endswith(".iops") for name in have) else "iops"
@@ -213,9 +217,9 @@ def metric_charts(comparison: Comparison, lines: str | None = None) -> list[Char
     where rows are no load."""
     if not any(cell.estimate.value is not None for cell in comparison.cells):
         return []
-    found = [over_load(comparison, lines)]
+    charts = [over_load(comparison, lines)]
     if any(cell.change is not None for cell in comparison.cells):
-        found.append(change(comparison))
+        charts.append(change(comparison))
     if comparison.metric.name.endswith("time") and len(comparison.variants) > 1:
-        found.append(before_after(comparison))
-    return found
+        charts.append(before_after(comparison))
+    return charts

@@ -12,12 +12,12 @@ from . import words
 from .axes import ValueAxis, ratio_axis, value_axis
 from .lines import Drawn, Spot, layers, rows_of
 from .loads import LoadAxis, key_text, load_axis, named_text
-from .model import Chart, Row, slug, specify, unchecked
+from .model import Chart, Row, skip_checks, slug, specify
 from .panels import panels
 from .reference import floor_layer, zero_layer
 
 
-@unchecked
+@skip_checks
 def change(comparison: Comparison) -> Chart:
     """Every variant's change against the row factor, a line for each level of the column factor.
 
@@ -43,27 +43,31 @@ def change(comparison: Comparison) -> Chart:
         ]
     )
     division = panels(list(dict.fromkeys(labels.values())))
-    drawn: list[Drawn] = []
+    drawn_lines: list[Drawn] = []
     for (table, variant), panel in labels.items():
         for col in comparison.col_levels or ((),):
-            here = [
+            changed_cells = [
                 cell
                 for row in comparison.row_levels
                 if (cell := comparison.cell(table, row, col, variant)) is not None
                 and cell.change is not None
             ]
             group = variant if by_variant else named_text(comparison.cols, col)
-            drawn += _line(comparison, here, x, y, {"group": group, "panel": panel})
-    others = [variant for variant in comparison.variants if variant != comparison.baseline]
+            drawn_lines += _line(comparison, changed_cells, x, y, {"group": group, "panel": panel})
+    variants_to_compare = [
+        variant for variant in comparison.variants if variant != comparison.baseline
+    ]
     who = (
-        f"{others[0]} against {comparison.baseline}"
-        if len(others) == 1
+        f"{variants_to_compare[0]} against {comparison.baseline}"
+        if len(variants_to_compare) == 1
         else f"against {comparison.baseline}"
     )
     title = f"{words.capital(comparison.title)}: change, {who}"
-    marks = [*words.fixed(comparison), *_marks(comparison, changes), *y.notes]
+    marks = [*words.fixed_text(comparison), *_marks(comparison, changes), *y.notes]
     vertical = y.encode_y(division.height)
-    lines = layers(x.encode(division.width), vertical, names, drawn, ordinal=x.kind == "ordinal")
+    lines = layers(
+        x.encode(division.width), vertical, names, drawn_lines, ordinal=x.kind == "ordinal"
+    )
     floor = (
         floor_layer(comparison.noise_floor, y, vertical)
         if comparison.noise_floor and changes
@@ -74,7 +78,7 @@ def change(comparison: Comparison) -> Chart:
     return Chart(
         slug(metric.name, "change", "over", *comparison.rows),
         title,
-        specify(picture, {"rows": drawn}, title=title, marks=marks),
+        specify(picture, {"rows": drawn_lines}, title=title, marks=marks),
         columns,
         rows,
         words.sentences(marks),
@@ -86,7 +90,10 @@ def _axis(comparison: Comparison, changes: list[Change]) -> ValueAxis:
     logarithmic axis."""
     metric = comparison.metric
     values = [
-        number for one in changes for number in (one.value, one.low, one.high) if number is not None
+        number
+        for item in changes
+        for number in (item.value, item.low, item.high)
+        if number is not None
     ]
     values += comparison.noise_floor or ()
     title = f"change of {metric.title}"
@@ -119,8 +126,8 @@ def _line(
 ) -> Iterable[Drawn]:
     spots = []
     for i, cell in enumerate(cells):
-        one = cell.change
-        if one is None or (height := y.drawn(one.value)) is None:
+        change_of_cell = cell.change
+        if change_of_cell is None or (height := y.drawn(change_of_cell.value)) is None:
             continue
         at = f"{common['group']}, {', '.join(comparison.rows)} {key_text(cell.row)}"
         spots.append(
@@ -128,11 +135,11 @@ def _line(
                 i,
                 x.place(cell.row),
                 height,
-                y.drawn(one.low),
-                y.drawn(one.high),
-                hollow=not one.decided,
+                y.drawn(change_of_cell.low),
+                y.drawn(change_of_cell.high),
+                hollow=not change_of_cell.decided,
                 dashed=cell.saturated,
-                tip=f"{at}: {words.change_text(one, comparison.metric)}",
+                tip=f"{at}: {words.change_text(change_of_cell, comparison.metric)}",
             )
         )
     return rows_of(spots, common)
@@ -144,7 +151,7 @@ def _marks(comparison: Comparison, changes: list[Change]) -> list[str]:
         return ["nothing to compare with the baseline"]
     better = comparison.metric.better
     said = [f"{better} is better"] if better else []
-    if any(one.low is not None for one in changes):
+    if any(item.low is not None for item in changes):
         said.append(f"band or bar: {comparison.confidence * 100:g} % interval of the change")
         said.append("filled: significant, hollow: not significant")
     else:
@@ -174,18 +181,18 @@ def _table(comparison: Comparison) -> tuple[tuple[str, ...], tuple[Row, ...]]:
             "variant": cell.variant,
             "baseline": comparison.baseline,
             "metric": comparison.metric.name,
-            "change": one.value,
-            "low": one.low,
-            "high": one.high,
+            "change": change_of_cell.value,
+            "low": change_of_cell.low,
+            "high": change_of_cell.high,
             "unit": unit,
-            "pairs": one.pairs,
-            "p": one.p,
-            "q": one.q,
-            "decided": one.decided,
-            "label": words.change_text(one, comparison.metric),
+            "pairs": change_of_cell.pairs,
+            "p": change_of_cell.p,
+            "q": change_of_cell.q,
+            "decided": change_of_cell.decided,
+            "label": words.change_text(change_of_cell, comparison.metric),
         }
         for cell in comparison.cells
-        if (one := cell.change) is not None
+        if (change_of_cell := cell.change) is not None
     )
     return (
         *factors,

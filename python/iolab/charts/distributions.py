@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which latency distributions are drawn, and their counts gathered from the runs of a comparison."""
+"""Which latency distributions are drawn, and their counts gathered from the runs of a
+comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ MOST = 12
 """Places that are drawn each; beyond it only the highest load of each column."""
 
 KINDS = ("clat", "lat")
-"""Latencies whose histogram is drawn, the first that is there (fio keeps bins of `clat` unless
+"""Latencies with a histogram to draw, in order of preference (fio keeps bins of `clat` unless
 asked)."""
 
 
@@ -34,9 +35,9 @@ def distributions(results: Histograms, operation: str, rate: Comparison) -> Iter
     for table, row, col in places(rate):
         cells = [rate.cell(table, row, col, variant) for variant in rate.variants]
         tails = [
-            found
+            tail_of_cell
             for cell in cells
-            if cell is not None and (found := _tail(results, operation, cell)) is not None
+            if cell is not None and (tail_of_cell := _tail(results, operation, cell)) is not None
         ]
         if tails:
             levels = dict(
@@ -64,12 +65,12 @@ def places(comparison: Comparison) -> list[tuple[Key, Key, Key]]:
 def _tail(results: Histograms, operation: str, cell: Cell) -> Tail | None:
     for kind in KINDS:
         name = f"{operation}.{kind}"
-        found = [
-            one
+        histograms = [
+            histogram
             for run in cell.estimate.runs
-            for one in results.histograms(run)
-            if one.name == name and one.counts.sum()
+            for histogram in results.histograms(run)
+            if histogram.name == name and histogram.counts.sum()
         ]
-        if found and len({one.bits for one in found}) == 1:
-            return tail(cell.variant, found)
+        if histograms and len({histogram.bits for histogram in histograms}) == 1:
+            return tail(cell.variant, histograms)
     return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts as files: SVG or PNG, each with its numbers as CSV beside it."""
+"""Charts as files: SVG or PNG, each with its numbers as CSV."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def export(
 ) -> list[Path]:
     """Write each chart as `<name>.<format>` and `<name>.csv`; returns every path written, in order.
 
-    Charts of the same name are told apart by a number. Raises UsageError for an unknown format or
-    where a file stands in the directory's place, IolabError where it cannot be written.
+    Charts of the same name are distinguished by a number. Raises UsageError for an unknown format
+    or where a file has the directory's name, IolabError where it cannot be written.
     """
     if format not in FORMATS:
         raise UsageError(
@@ -38,13 +38,13 @@ def export(
     except OSError as error:
         raise IolabError(f"can't be made: {error.strerror}", where=place) from None
     written: list[Path] = []
-    taken: set[str] = set()
+    paths: set[str] = set()
     for chart in charts:
         name, number = chart.name, 1
-        while name in taken:
+        while name in paths:
             number += 1
             name = f"{chart.name}-{number}"
-        taken.add(name)
+        paths.add(name)
         picture = chart.svg().encode() if format == "svg" else chart.png()
         for path, content in (
             (place / f"{name}.{format}", picture),

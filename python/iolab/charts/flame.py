@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..compare.profile_words import percent, points, sampled, spent
+from ..compare.profile_words import percent, points, sampling_text, spent
 from ..compare.profiles import CellProfiles, Part, change
 from ..heatmap.theme import FONT
 from ..untrusted_text import html, visible
@@ -24,7 +24,7 @@ PROCESS, USER, KERNEL_COLOUR = (
     ("#a9cdea", "#bcd9f0"),
     ("#f6c48f", "#f9d3aa"),
 )
-"""Fills by who runs, each in two tones for rows beside each other; blue and orange are told apart
+"""Fills by who runs, each in two tones for neighbouring rows; blue and orange are distinguishable
 with any colour vision."""
 LESS = ("#d6e6f4", "#a6cae6", "#6fa9d6", "#3f86c0", "#1f66a5")
 MORE = ("#fbe3c8", "#f7c48f", "#ee9f55", "#d97a26", "#b55a0c")
@@ -56,8 +56,8 @@ class FlameChart:
 
     def svg(self) -> str:
         """An SVG document with title, description and a tip on every part."""
-        placed = list(_placed(self.parts, self.widths))
-        deepest = max((one.depth for one in placed), default=0)
+        placed = list(_place(self.parts, self.widths))
+        deepest = max((frame.depth for frame in placed), default=0)
         height = HEAD + (deepest + 1) * ROW + 34
         lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
@@ -67,13 +67,18 @@ class FlameChart:
             f'<text x="{MARGIN}" y="22" font-size="15" font-weight="600">{html(self.title)}</text>',
             f'<text x="{MARGIN}" y="42" fill="#5c6672">{html(self.caption)}</text>',
         ]
-        for one in placed:
-            y = HEAD + (deepest - one.depth) * ROW
-            x, width = MARGIN + one.start * (WIDTH - 2 * MARGIN), one.width * (WIDTH - 2 * MARGIN)
-            label = _label(visible(self.parts[one.place].name), x, y, width, self.fills[one.place])
+        for frame in placed:
+            y = HEAD + (deepest - frame.depth) * ROW
+            x, width = (
+                MARGIN + frame.start * (WIDTH - 2 * MARGIN),
+                frame.width * (WIDTH - 2 * MARGIN),
+            )
+            label = _label(
+                visible(self.parts[frame.place].name), x, y, width, self.fills[frame.place]
+            )
             lines.append(
-                f'<g><title>{html(self.tips[one.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
-                f'height="{ROW - 1}" rx="1.5" fill="{self.fills[one.place]}"/>{label}</g>'
+                f'<g><title>{html(self.tips[frame.place])}</title><rect x="{x:.2f}" y="{y}" width="{max(width - 0.4, 0.2):.2f}" '
+                f'height="{ROW - 1}" rx="1.5" fill="{self.fills[frame.place]}"/>{label}</g>'
             )
         x = float(MARGIN)
         for fill, words in self.legend:
@@ -130,7 +135,7 @@ def flame(cell: CellProfiles, place: int) -> FlameChart:
     return FlameChart(
         slug("profile", profile.variant, cell.title),
         title,
-        f"{sampled(profile)}; {spent(profile)}. Idle is not drawn.",
+        f"{sampling_text(profile)}; {spent(profile)}. Idle is not drawn.",
         cell.parts,
         tuple(part.shares[place] for part in cell.parts),
         fills,
@@ -146,15 +151,15 @@ def difference(cell: CellProfiles, before: int, after: int) -> FlameChart:
     of both shares."""
     old, new = cell.profiles[before], cell.profiles[after]
     changes = [change(part, before, after) for part in cell.parts]
-    most = max((abs(each) for each in changes), default=0.0) or 1.0
-    fills = tuple(_shade(each / most) for each in changes)
+    most = max((abs(value) for value in changes), default=0.0) or 1.0
+    fills = tuple(_shade(value / most) for value in changes)
     tips = tuple(
-        f"{part.name}{_who(part)}: {percent(part.shares[before])} became {percent(part.shares[after])}, {points(each)}"
-        for part, each in zip(cell.parts, changes, strict=True)
+        f"{part.name}{_who(part)}: {percent(part.shares[before])} became {percent(part.shares[after])}, {points(value)}"
+        for part, value in zip(cell.parts, changes, strict=True)
     )
     rows = tuple(
-        (way, int(part.kernel), part.shares[before], part.shares[after], each)
-        for way, part, each in zip(_ways(cell.parts), cell.parts, changes, strict=True)
+        (way, int(part.kernel), part.shares[before], part.shares[after], value)
+        for way, part, value in zip(_ways(cell.parts), cell.parts, changes, strict=True)
     )
     title = " ".join(
         part for part in (f"Profile of {new.variant} against {old.variant}", cell.title) if part
@@ -194,8 +199,8 @@ class _Placed(NamedTuple):
     depth: int
 
 
-def _placed(parts: Sequence[Part], widths: Sequence[float]) -> Iterator[_Placed]:
-    """Where each part lies that is wide enough to be seen; a parent comes before its children."""
+def _place(parts: Sequence[Part], widths: Sequence[float]) -> Iterator[_Placed]:
+    """Position of each part that is wide enough to be seen; a parent comes before its children."""
     ends: dict[int | None, float] = {None: 0.0}
     for place, (part, width, depth) in enumerate(zip(parts, widths, _depths(parts), strict=True)):
         start = ends[part.parent]
@@ -205,18 +210,18 @@ def _placed(parts: Sequence[Part], widths: Sequence[float]) -> Iterator[_Placed]
 
 
 def _depths(parts: Sequence[Part]) -> list[int]:
-    found: list[int] = []
+    depths: list[int] = []
     for part in parts:
-        found.append(0 if part.parent is None else found[part.parent] + 1)
-    return found
+        depths.append(0 if part.parent is None else depths[part.parent] + 1)
+    return depths
 
 
 def _ways(parts: Sequence[Part]) -> list[str]:
     """The way to each part, folded."""
-    found: list[str] = []
+    ways: list[str] = []
     for part in parts:
-        found.append(part.name if part.parent is None else f"{found[part.parent]};{part.name}")
-    return found
+        ways.append(part.name if part.parent is None else f"{ways[part.parent]};{part.name}")
+    return ways
 
 
 def _who(part: Part) -> str:

@@ -21,7 +21,7 @@ from .drawing import Layer, layer
 from .labels import Box, place
 from .lines import Drawn, Spot, at, colours, layers, rows_of
 from .loads import named_text
-from .model import Chart, Row, slug, specify, unchecked
+from .model import Chart, Row, skip_checks, slug, specify
 from .panels import Panels, panels
 from .reference import Reference, fitting, reference_layers
 
@@ -30,14 +30,14 @@ WIDE = 64.0
 axes, while it fits."""
 
 TOLD = 3
-"""Curves whose knees the caption tells; more are left to the table."""
+"""Most curves with their knees in the caption; others are in the table only."""
 
 UNLIKE = 4.0
 """Ratio of the best throughputs of two panels from which both axes are logarithmic, so that each
 panel can be read."""
 
 
-@unchecked
+@skip_checks
 def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     """Latency over throughput, a line per variant in order of load, points labelled by load.
 
@@ -57,33 +57,41 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     x = value_axis(
         curves.throughput.title,
         curves.throughput.unit,
-        [*_reach(curves, "throughput"), *(one.value for one in references if one.axis == "x")],
+        [
+            *_reach(curves, "throughput"),
+            *(reference.value for reference in references if reference.axis == "x"),
+        ],
         log=unlike,
     )
     y = value_axis(
         curves.latency.title,
         curves.latency.unit,
-        [*_reach(curves, "latency"), *(one.value for one in references if one.axis == "y")],
+        [
+            *_reach(curves, "latency"),
+            *(reference.value for reference in references if reference.axis == "y"),
+        ],
         wide=WIDE / 8 if unlike else WIDE,
     )
-    drawn: list[Drawn] = []
+    drawn_lines: list[Drawn] = []
     for curve in curves.curves:
-        drawn += _curve(curves, curve, x, y, {"group": curve.variant, "panel": labels[curve.table]})
+        drawn_lines += _curve(
+            curves, curve, x, y, {"group": curve.variant, "panel": labels[curve.table]}
+        )
     for panel in labels.values():
-        drawn += _load_labels(
-            [row for row in drawn if row["panel"] == panel], x, y, division, references
+        drawn_lines += _load_labels(
+            [row for row in drawn_lines if row["panel"] == panel], x, y, division, references
         )
     horizontal, vertical = x.encode_x(division.width), y.encode_y(division.height)
     marked = [
         *reference_layers(references, x, y, horizontal, vertical),
-        *layers(horizontal, vertical, curves.variants, drawn),
-        *_knee_layers(horizontal, vertical, curves, drawn),
+        *layers(horizontal, vertical, curves.variants, drawn_lines),
+        *_knee_layers(horizontal, vertical, curves, drawn_lines),
     ]
     title = words.capital(joint_title(curves.throughput, curves.latency, "against"))
     fixed = ", ".join(f"{name} = {level_text(level)}" for name, level in curves.fixed.items())
     marks = [
         *([fixed] if fixed else []),
-        *_marks(curves, drawn),
+        *_marks(curves, drawn_lines),
         *x.notes,
         *(note for note in y.notes if note not in x.notes),
     ]
@@ -94,7 +102,7 @@ def hockey_stick(curves: Curves, references: Sequence[Reference] = ()) -> Chart:
     return Chart(
         slug(curves.throughput.name, "hockey-stick"),
         title,
-        specify(division.draw(marked), {"rows": drawn}, title=title, marks=marks),
+        specify(division.draw(marked), {"rows": drawn_lines}, title=title, marks=marks),
         columns,
         rows,
         words.sentences([*marks, *knees]),
@@ -200,7 +208,8 @@ def _load_labels(
     division: Panels,
     references: Sequence[Reference],
 ) -> Iterable[Drawn]:
-    """The loads beside their points, as far as there is room; positions are pixels of the panel."""
+    """Labels of the loads next to their points, as far as there is room; positions are pixels of
+    the panel."""
 
     def pixels(row: Drawn) -> tuple[float, float]:
         return x.pixel(row["x"], division.width), division.height - y.pixel(
@@ -212,17 +221,17 @@ def _load_labels(
         [pixels(row) for row in points if row["group"] == group]
         for group in {row["group"] for row in points}
     ]
-    taken = [Box.around(*pixels(row), 11, 11) for row in rows if row["kind"] == "knee"]
+    knee_boxes = [Box.around(*pixels(row), 11, 11) for row in rows if row["kind"] == "knee"]
     for reference in references:
         if reference.axis == "x" and (value := x.drawn(reference.value)) is not None:
             edge = x.pixel(value, division.width)
-            taken += [
+            knee_boxes += [
                 Box(edge - 18, 0, edge, 6.5 * len(reference.label)),
                 Box(edge - 1, 0, edge + 1, division.height),
             ]
     spots = [(*pixels(row), str(row["load"])) for row in points]
     for row, middle in zip(
-        points, place(spots, lines, division.width, division.height, taken), strict=True
+        points, place(spots, lines, division.width, division.height, knee_boxes), strict=True
     ):
         if middle is not None:
             yield {
@@ -238,11 +247,11 @@ def _load_labels(
 def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> list[Layer]:
     kinds = {row["kind"] for row in drawn}
     colour = colours(curves.variants, None, {row["group"] for row in drawn})[0]
-    made: list[Layer] = []
+    knee_layer_list: list[Layer] = []
 
     def add(kind: str, look: dict[str, Any], **channels: Any) -> None:
         if kind in kinds:
-            made.append(
+            knee_layer_list.append(
                 layer(
                     alt.MarkDef(**look), where=f"datum.kind === '{kind}'", color=colour, **channels
                 )
@@ -267,7 +276,7 @@ def _knee_layers(x: alt.X, y: alt.Y, curves: Curves, drawn: Sequence[Drawn]) -> 
         y=alt.Y("py:Q", scale=None, axis=None),
         text=alt.Text("load:N"),
     )
-    return made
+    return knee_layer_list
 
 
 def _knee_text(curve: Curve, curves: Curves) -> str:
@@ -345,11 +354,11 @@ def _table(curves: Curves) -> tuple[tuple[str, ...], tuple[Row, ...]]:
                     **common,
                     "kind": "run",
                     curves.load: point.load,
-                    rate: one,
+                    rate: rate_value,
                     delay: other,
                     "run": run,
                 }
-                for one, other, run in zip(
+                for rate_value, other, run in zip(
                     point.throughput.values,
                     point.latency.values,
                     point.throughput.runs,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where short labels of points can stand without covering each other, the points or the lines."""
+"""Positions of short labels of points without covering each other, the points or the lines."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def place(
 ) -> list[Point | None]:
     """For each point (x, y, text) the middle of its label, or None where there is no room.
 
-    A place off the lines is taken before one on a line. Points come first that stand last: at the
+    A place off the lines is taken before one on a line. Points at the end come first: at the
     end of a hockey stick loads differ most in what they cost, so those labels are the ones to keep.
     """
     strokes = [Box.around(x, y, 1.5, 1.5) for line in lines for x, y in _along(line)]
     solid = [*(Box.around(x, y, 5, 5) for x, y, _ in points), *obstacles]
-    found: list[Point | None] = [None] * len(points)
+    positions: list[Point | None] = [None] * len(points)
     for avoid in (strokes, []):
         for index in range(len(points) - 1, -1, -1):
-            if found[index] is not None:
+            if positions[index] is not None:
                 continue
             x, y, text = points[index]
             half = _LETTER * len(text) / 2
@@ -66,10 +66,10 @@ def place(
                     box.left >= 0 and box.right <= width and box.top >= 0 and box.bottom <= height
                 )
                 if inside and not any(box.meets(other) for other in (*solid, *avoid)):
-                    found[index] = middle
+                    positions[index] = middle
                     solid.append(box)
                     break
-    return found
+    return positions
 
 
 def _places(x: float, y: float, half: float) -> Iterable[Point]:

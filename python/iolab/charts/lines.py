@@ -47,7 +47,8 @@ class Spot:
 
 
 def rows_of(spots: Sequence[Spot], common: Drawn) -> list[Drawn]:
-    """Rows of one line: its pieces (a piece is solid or dashed throughout), its band, its points."""
+    """Rows of one line: its pieces (a piece is solid or dashed throughout), its band, its
+    points."""
     return [
         *_line(spots, common),
         *_band(spots, common),
@@ -70,16 +71,16 @@ def rows_of(spots: Sequence[Spot], common: Drawn) -> list[Drawn]:
 def _line(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
     """A segment is dashed when an end of it is; a new piece starts where that changes."""
     piece, before = 0, None
-    for one, other in pairwise(spots):
-        dashed = one.dashed or other.dashed
+    for previous, other in pairwise(spots):
+        dashed = previous.dashed or other.dashed
         if before != dashed:
             piece += 1
             yield {
                 **common,
                 "kind": "line",
-                "i": one.i,
-                "x": one.x,
-                "y": one.y,
+                "i": previous.i,
+                "x": previous.x,
+                "y": previous.y,
                 "piece": piece,
                 "dashed": dashed,
             }
@@ -96,7 +97,7 @@ def _line(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
 
 
 def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
-    """A band over neighbours that have an interval; an interval that stands alone becomes a bar."""
+    """A band over neighbours that have an interval; a single interval becomes a bar."""
     stretch: list[Spot] = []
     piece = 0
     for spot in [*spots, None]:
@@ -105,14 +106,14 @@ def _band(spots: Sequence[Spot], common: Drawn) -> Iterable[Drawn]:
             continue
         piece += 1
         kind = "band" if len(stretch) > 1 else "bar"
-        for one in stretch:
+        for place in stretch:
             yield {
                 **common,
                 "kind": kind,
-                "i": one.i,
-                "x": one.x,
-                "lo": one.low,
-                "hi": one.high,
+                "i": place.i,
+                "x": place.x,
+                "lo": place.low,
+                "hi": place.high,
                 "piece": piece,
             }
         stretch = []
@@ -126,9 +127,9 @@ def colours(
 
     `present` are those that occur where not all do: a variant keeps its colour in every chart.
     """
-    shown = [group for group in groups if present is None or group in present]
+    present_groups = [group for group in groups if present is None or group in present]
     legend = (
-        alt.Legend(symbolStrokeWidth=1.6, symbolOpacity=1, values=shown)
+        alt.Legend(symbolStrokeWidth=1.6, symbolOpacity=1, values=present_groups)
         if len(groups) > 1
         else None
     )
@@ -150,21 +151,25 @@ def layers(
     title: str | None = None,
     ordinal: bool = False,
 ) -> list[Layer]:
-    """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups beside each
-    other."""
+    """Layers for the kinds of rows that occur, back to front; `ordinal` sets groups side
+    by side."""
     kinds = {row["kind"] for row in data}
     colour, stroke, fill, shape = colours(groups, title, {row["group"] for row in data})
     place: dict[str, Any] = {"x": x, "y": y}
     if ordinal and len(groups) > 1:
-        beside = [group for group in groups if any(row["group"] == group for row in data)]
-        place["xOffset"] = alt.XOffset("group:N", scale=alt.Scale(domain=beside, paddingOuter=0.9))
+        groups_with_data = [group for group in groups if any(row["group"] == group for row in data)]
+        place["xOffset"] = alt.XOffset(
+            "group:N", scale=alt.Scale(domain=groups_with_data, paddingOuter=0.9)
+        )
     interval = {**place, "y": at(y, "lo"), "y2": alt.Y2("hi")}
     tip, piece = alt.Tooltip("tip:N"), alt.Detail("piece:N")
-    drawn: list[Layer] = []
+    layer_list: list[Layer] = []
 
     def add(kind: str, look: dict[str, Any], **channels: Any) -> None:
         if kind in kinds:
-            drawn.append(layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", **channels))
+            layer_list.append(
+                layer(alt.MarkDef(**look), where=f"datum.kind === '{kind}'", **channels)
+            )
 
     # No order channel here: an area would take it for stacking and fall into single points. It runs
     # along x anyway.
@@ -203,7 +208,7 @@ def layers(
         # over the filled one in the paper's colour: what only lacks a fill lets lines shine through
         # and looks filled
         paper = alt.MarkDef(**{**point, "filled": True}, style="hollow")
-        drawn.append(
+        layer_list.append(
             layer(
                 paper,
                 where="datum.kind === 'point' && datum.hollow",
@@ -213,7 +218,7 @@ def layers(
                 tooltip=tip,
             )
         )
-    return drawn
+    return layer_list
 
 
 def at(channel: ChannelT, field: str) -> ChannelT:

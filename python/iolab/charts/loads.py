@@ -44,7 +44,7 @@ class LoadAxis:
     levels: tuple[Key, ...]
 
     def place(self, key: Key) -> float | str:
-        """Where a level stands: a number, or the label of an ordinal axis."""
+        """Position of a level: a number, or the label of an ordinal axis."""
         level = key[0] if self.kind != "ordinal" else None
         return level if isinstance(level, int | float) else key_text(key)
 
@@ -91,7 +91,7 @@ class LoadAxis:
         return low - margin, high + margin
 
     def _positions(self, width: int) -> list[float]:
-        """Pixels from the axis's start at which the levels stand."""
+        """Pixels from the axis's start to each level."""
         count = len(self.levels)
         if self.kind == "ordinal":
             return [width * (place + 0.5) / count for place in range(count)]
@@ -123,6 +123,6 @@ def _fit(positions: Sequence[float], labels: Sequence[str]) -> tuple[int, Litera
         return 0, False
     widths = [6.4 * len(label) + 4 for label in labels]
     pairs = zip(gaps, widths, widths[1:], strict=False)
-    if all(gap >= (one + other) / 2 for gap, one, other in pairs):
+    if all(gap >= (first + other) / 2 for gap, first, other in pairs):
         return 0, False
     return -45, False if min(gaps) >= 12 else "greedy"

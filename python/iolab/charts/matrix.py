@@ -12,11 +12,11 @@ from ..errors import UsageError
 from ..metrics import joint_title
 from . import words
 from .loads import key_text
-from .model import Chart, Row, slug, specify, unchecked
+from .model import Chart, Row, skip_checks, slug, specify
 from .tables import Cells, grid_panels, picture
 
 
-@unchecked
+@skip_checks
 def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     """A table for each variant (and level of the table factor); colour deepens with throughput.
 
@@ -24,13 +24,16 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     the other; a star marks a SUSPECT value. Raises UsageError where the two comparisons have
     different axes.
     """
-    axes = [(one.rows, one.cols, one.tables) for one in (throughput, latency)]
+    axes = [
+        (comparison.rows, comparison.cols, comparison.tables)
+        for comparison in (throughput, latency)
+    ]
     if axes[0] != axes[1]:
         raise UsageError(
             "throughput and latency are compared over different factors",
             hint="ask for the same rows, columns and tables in both comparisons",
         )
-    scales = [cell_scale(one, None) for one in (throughput, latency)]
+    scales = [cell_scale(comparison, None) for comparison in (throughput, latency)]
     labels = grid_panels(throughput, throughput.variants)
     cells: Cells = []
     rows: list[Row] = []
@@ -38,7 +41,10 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     for (table, variant), panel in labels.items():
         for row in throughput.row_levels:
             for col in throughput.col_levels:
-                sides = [one.cell(table, row, col, variant) for one in (throughput, latency)]
+                sides = [
+                    comparison.cell(table, row, col, variant)
+                    for comparison in (throughput, latency)
+                ]
                 if sides == [None, None]:
                     continue
                 fast, slow = (side.estimate if side is not None else None for side in sides)
@@ -66,14 +72,14 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
                     }
                 )
     title = words.capital(joint_title(throughput.metric, latency.metric, "@"))
-    marks = [*words.fixed(throughput), "colour deepens with throughput"]
+    marks = [*words.fixed_text(throughput), "colour deepens with throughput"]
     if any(cell["line1"].find("*") >= 0 for cell in cells):
         marks.append("* suspect")
     top = max((cell["score"] for cell in cells), default=0.0)
     colour = alt.Color(
         "score:Q", legend=None, scale=alt.Scale(domain=[0, top or 1.0], interpolate="lab")
     )
-    drawn = picture(throughput, cells, list(labels.values()), colour)
+    chart = picture(throughput, cells, list(labels.values()), colour)
     columns = (
         *factors,
         "variant",
@@ -86,7 +92,7 @@ def matrix(throughput: Comparison, latency: Comparison) -> Chart:
     return Chart(
         slug(throughput.metric.name, "at", latency.metric.name),
         title,
-        specify(drawn, {"rows": cells}, title=title, marks=marks),
+        specify(chart, {"rows": cells}, title=title, marks=marks),
         columns,
         tuple(rows),
         words.sentences(marks),

@@ -35,7 +35,7 @@ class Chart:
         name: slug for files and anchors, such as `write-iops-over-numjobs`.
         title: heading in words.
         spec: Vega-Lite 6, its data inline, without colours of its own (`theme` has them).
-        columns, rows: the numbers drawn, in base units and unrounded, beside readable labels; what
+        columns, rows: the numbers drawn, in base units and unrounded, with readable labels; what
         `to_csv` writes. caption: what the marks mean and what was left out, in whole sentences.
     """
 
@@ -80,23 +80,23 @@ class Chart:
         }
 
 
-def unchecked(make: Callable[_P, _R]) -> Callable[_P, _R]:
+def skip_checks(make: Callable[_P, _R]) -> Callable[_P, _R]:
     """Build with altair without checking every piece against the schema: some fifty times faster.
     Tests check the whole."""
 
     @wraps(make)
-    def made(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def build(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         with debug_mode(False):
             return make(*args, **kwargs)
 
-    return made
+    return build
 
 
 def specify(
     drawing: Drawing, data: Mapping[str, Sequence[Row]], *, title: str, marks: Iterable[str] = ()
 ) -> dict[str, Any]:
-    """The specification of an altair chart under a title; `marks` say what its marks mean and stand
-    below the title.
+    """The specification of an altair chart under a title; `marks` say what its marks mean and are
+    shown below the title.
 
     The drawing names its data sets and `data` holds them. Whatever theme is switched on in altair
     stays outside: appearance belongs to whoever shows the chart.

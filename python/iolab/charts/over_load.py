@@ -15,16 +15,17 @@ from . import words
 from .axes import ValueAxis, value_axis
 from .lines import Drawn, Spot, layers, rows_of
 from .loads import LoadAxis, key_text, load_axis, named_text
-from .model import Chart, Row, slug, specify, unchecked
+from .model import Chart, Row, skip_checks, slug, specify
 from .panels import panels
 
 MOST_LINES = 7
-"""Levels of a factor that are told apart by colour unasked, where there is but one variant."""
+"""Levels of a factor that are distinguished by colour by default, where there is one variant
+only."""
 
 VARIANT = "variant"
 
 
-@unchecked
+@skip_checks
 def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
     """The metric against the comparison's row factor: a line per variant, in panels by column and
     table factors.
@@ -48,14 +49,14 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
     factor = _told_apart(comparison, lines)
     places, columns = _by_variant(comparison) if factor is None else _by_level(comparison, factor)
     division = panels(list(dict.fromkeys(place.panel for place in places)), columns=columns)
-    drawn: list[Drawn] = []
+    drawn_lines: list[Drawn] = []
     for place in places:
         cells = [
             cell
             for row in comparison.row_levels
             if (cell := comparison.cell(place.table, row, place.col, place.variant)) is not None
         ]
-        drawn += _line(comparison, cells, x, y, place)
+        drawn_lines += _line(comparison, cells, x, y, place)
     groups = (
         list(comparison.variants)
         if factor is None
@@ -64,13 +65,13 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
     title = words.capital(comparison.title) + (
         f", over {', '.join(comparison.rows)}" if comparison.rows else ""
     )
-    marks = [*words.fixed(comparison), *_marks(comparison), *y.notes]
+    marks = [*words.fixed_text(comparison), *_marks(comparison), *y.notes]
     picture = division.draw(
         layers(
             x.encode(division.width),
             y.encode_y(division.height),
             groups,
-            drawn,
+            drawn_lines,
             ordinal=x.kind == "ordinal",
         )
     )
@@ -78,7 +79,7 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
     return Chart(
         slug(metric.name, "over", *comparison.rows),
         title,
-        specify(picture, {"rows": drawn}, title=title, marks=marks),
+        specify(picture, {"rows": drawn_lines}, title=title, marks=marks),
         columns_written,
         rows,
         words.sentences(marks),
@@ -87,7 +88,7 @@ def over_load(comparison: Comparison, lines: str | None = None) -> Chart:
 
 @dataclass(frozen=True)
 class _Place:
-    """One line: where its cells are, in which panel it stands, and by which name its colour goes."""
+    """One line: where its cells are, its panel, and the name of its colour."""
 
     table: Key
     col: Key
@@ -102,7 +103,7 @@ class _Place:
 
 
 def _told_apart(comparison: Comparison, asked: str | None) -> str | None:
-    """The factor whose levels are lines; None: the variants are."""
+    """The factor with a line for each level; None: the variants are."""
     splitting = (*comparison.cols, *comparison.tables)
     if asked is None:
         alone = (
@@ -132,11 +133,11 @@ def _by_variant(comparison: Comparison) -> tuple[list[_Place], int | None]:
 
 
 def _by_level(comparison: Comparison, factor: str) -> tuple[list[_Place], int | None]:
-    """Variants beside each other, other factors below each other."""
+    """Variants side by side, other factors below each other."""
     names = (*comparison.tables, *comparison.cols)
     where = names.index(factor)
     rest = (*names[:where], *names[where + 1 :])
-    found: dict[str, list[_Place]] = {}
+    places_of_level: dict[str, list[_Place]] = {}
     for table in comparison.table_levels or ((),):
         for col in comparison.col_levels or ((),):
             key = (*table, *col)
@@ -148,15 +149,19 @@ def _by_level(comparison: Comparison, factor: str) -> tuple[list[_Place], int | 
                         for part in (variant if len(comparison.variants) > 1 else "", other)
                         if part
                     )
-                    found.setdefault(other, []).append(
+                    places_of_level.setdefault(other, []).append(
                         _Place(table, col, variant, panel, named_text([factor], (key[where],)))
                     )
     places = [
         place
-        for here in found.values()
-        for place in sorted(here, key=lambda place: comparison.variants.index(place.variant))
+        for places_of_line in places_of_level.values()
+        for place in sorted(
+            places_of_line, key=lambda place: comparison.variants.index(place.variant)
+        )
     ]
-    return places, len(comparison.variants) if len(found) > 1 < len(comparison.variants) else None
+    return places, len(comparison.variants) if len(places_of_level) > 1 < len(
+        comparison.variants
+    ) else None
 
 
 def _values(cells: Iterable[Cell]) -> Iterable[float | None]:
@@ -179,7 +184,7 @@ def _line(
                 tip = f"{at}: {format_quantity(value, comparison.metric.unit)} ({run})"
                 yield {**common, "kind": "dot", "x": place, "y": height, "tip": tip}
         for refused, run in words.left_out(estimate):
-            shown = y.within(-math.inf if refused is None else refused)
+            limits = y.within(-math.inf if refused is None else refused)
             said = (
                 "no value" if refused is None else format_quantity(refused, comparison.metric.unit)
             )
@@ -187,7 +192,7 @@ def _line(
                 **common,
                 "kind": "cross",
                 "x": place,
-                "y": shown,
+                "y": limits,
                 "tip": f"{at}: left out, {said} ({run})",
             }
         middle = y.drawn(estimate.value)

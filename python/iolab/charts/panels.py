@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small multiples: one panel for each level of what is neither on an axis nor told apart by colour."""
+"""Small multiples: one panel for each level of the factors that have neither an axis nor
+colours."""
 
 from __future__ import annotations
 

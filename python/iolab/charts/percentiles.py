@@ -16,7 +16,7 @@ from ..units import format_quantity
 from . import words
 from .axes import value_axis
 from .lines import Drawn, Spot, layers, rows_of
-from .model import Chart, Row, slug, specify, unchecked
+from .model import Chart, Row, skip_checks, slug, specify
 from .panels import panels
 
 STANDARD = (
@@ -83,7 +83,7 @@ def tail(variant: str, histograms: Sequence[Histogram], *, confidence: float = 0
     percents = percents_for(count)
     read = (
         pooled_quantiles(
-            [(one.indices, one.counts) for one in histograms],
+            [(histogram.indices, histogram.counts) for histogram in histograms],
             bits.pop() if bits else 6,
             [percent / 100 for percent in percents],
             confidence=confidence,
@@ -102,7 +102,7 @@ def tail(variant: str, histograms: Sequence[Histogram], *, confidence: float = 0
         lows,
         highs,
         count,
-        sum(bool(one.counts.sum()) for one in histograms),
+        sum(bool(histogram.counts.sum()) for histogram in histograms),
     )
 
 
@@ -120,7 +120,7 @@ def percents_for(count: int) -> list[float]:
     ]
 
 
-@unchecked
+@skip_checks
 def percentiles(
     tails: Sequence[Tail],
     *,
@@ -138,15 +138,24 @@ def percentiles(
         name: begins the chart's name; the title by default.
     """
     values = [
-        value for one in tails for part in (one.values, one.lows, one.highs) for value in part
+        value
+        for tail_of_variant in tails
+        for part in (tail_of_variant.values, tail_of_variant.lows, tail_of_variant.highs)
+        for value in part
     ]
     y = value_axis("latency", "s", values)
-    drawn: list[Drawn] = []
+    drawn_lines: list[Drawn] = []
     rows: list[Row] = []
     place = dict(cell or {})
-    for one in tails:
+    for tail_of_variant in tails:
         spots = []
-        points = zip(one.percents, one.values, one.lows, one.highs, strict=True)
+        points = zip(
+            tail_of_variant.percents,
+            tail_of_variant.values,
+            tail_of_variant.lows,
+            tail_of_variant.highs,
+            strict=True,
+        )
         for i, (percent, value, low, high) in enumerate(points):
             if value is None:
                 continue
@@ -154,14 +163,14 @@ def percentiles(
             rows.append(
                 {
                     **place,
-                    "variant": one.variant,
+                    "variant": tail_of_variant.variant,
                     "percent": percent,
                     "value": value,
                     "low": low,
                     "high": high,
                     "unit": "s",
-                    "ios": one.count,
-                    "repetitions": one.repetitions,
+                    "ios": tail_of_variant.count,
+                    "repetitions": tail_of_variant.repetitions,
                     "label": label,
                 }
             )
@@ -173,20 +182,23 @@ def percentiles(
                         height,
                         y.drawn(low),
                         y.drawn(high),
-                        tip=f"{one.variant}: {percent:.7g} % of I/Os within {label}",
+                        tip=f"{tail_of_variant.variant}: {percent:.7g} % of I/Os within {label}",
                     )
                 )
-        lines = rows_of(spots, {"group": one.variant})
+        lines = rows_of(spots, {"group": tail_of_variant.variant})
         # Points would bury the line: only the percentiles that people name get one.
         named = {
             spot.i
             for spot in spots
-            if one.percents[spot.i] >= 50 and one.percents[spot.i] in STANDARD
+            if tail_of_variant.percents[spot.i] >= 50
+            and tail_of_variant.percents[spot.i] in STANDARD
         }
-        drawn += [row for row in lines if row["kind"] != "point" or row["i"] in named]
+        drawn_lines += [row for row in lines if row["kind"] != "point" or row["i"] in named]
     division = panels([""])
-    groups = list(dict.fromkeys(one.variant for one in tails))
-    picture = division.draw(layers(_axis(drawn), y.encode_y(division.height), groups, drawn))
+    groups = list(dict.fromkeys(tail_of_variant.variant for tail_of_variant in tails))
+    picture = division.draw(
+        layers(_axis(drawn_lines), y.encode_y(division.height), groups, drawn_lines)
+    )
     marks = [
         *(
             [", ".join(f"{name} = {level_text(level)}" for name, level in place.items())]
@@ -199,7 +211,7 @@ def percentiles(
     return Chart(
         slug(name or title, *place.values()),
         title,
-        specify(picture, {"rows": drawn}, title=title, marks=marks),
+        specify(picture, {"rows": drawn_lines}, title=title, marks=marks),
         (
             *place,
             "variant",
@@ -218,7 +230,7 @@ def percentiles(
 
 
 def _axis(drawn: Sequence[Drawn]) -> alt.X:
-    """One over what lies beyond, on a log axis, labelled with the per cent it stands for."""
+    """One over the share above, on a log axis, with per cent as labels."""
     most = max((float(row["x"]) for row in drawn), default=100.0)
     decades = max(2, math.ceil(math.log10(most) - 1e-9))
     ticks = [1.0, 2.0, *(float(10**decade) for decade in range(1, decades + 1))]
@@ -234,15 +246,14 @@ def _axis(drawn: Sequence[Drawn]) -> alt.X:
 
 
 def _marks(tails: Sequence[Tail], confidence: float) -> list[str]:
-    if not any(one.count for one in tails):
+    if not any(item.count for item in tails):
         return ["no latency histogram here"]
-    said = [
-        f"{one.variant}: {one.count:,} I/Os of {one.repetitions} {'run' if one.repetitions == 1 else 'runs'}".replace(
-            ",", " "
-        )
-        for one in tails
+    words = [
+        f"{item.variant}: {item.count:,} I/Os of {item.repetitions} "
+        f"{'run' if item.repetitions == 1 else 'runs'}".replace(",", " ")
+        for item in tails
     ]
-    if any(low is not None for one in tails for low in one.lows):
-        said.append(f"band: {confidence * 100:g} % interval over repetitions")
-    said.append(f"drawn while at least {BEYOND} I/Os lie beyond")
-    return said
+    if any(low is not None for item in tails for low in item.lows):
+        words.append(f"band: {confidence * 100:g} % interval over repetitions")
+    words.append(f"drawn while at least {BEYOND} I/Os lie beyond")
+    return words

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Vega-Lite specification as a picture, SVG or PNG, with its title inside.
 
-Pictures are drawn by vl-convert, without a browser; it is told to load nothing from elsewhere.
+Pictures are drawn by vl-convert, without a browser; it may load nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def _drawable(spec: Any) -> Any:
     if isinstance(spec, str):
         return visible_lines(spec)
     if isinstance(spec, dict):
-        return {_drawable(name): _drawable(each) for name, each in spec.items()}
-    return [_drawable(each) for each in spec] if isinstance(spec, list | tuple) else spec
+        return {_drawable(name): _drawable(value) for name, value in spec.items()}
+    return [_drawable(item) for item in spec] if isinstance(spec, list | tuple) else spec
 
 
 def _text_chunk(keyword: str, text: str) -> bytes:

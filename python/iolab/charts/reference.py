@@ -23,7 +23,7 @@ class Reference:
 
     Attributes:
         label: what it is, such as `10 GbE link`.
-        value: in the base unit of the axis it stands on.
+        value: in the base unit of its axis.
         axis: `x` or `y`.
         unit: that base unit, where it is to be drawn only on axes of that unit (a link's B/s does
         not belong on an axis of IOPS).
@@ -36,8 +36,8 @@ class Reference:
 
 
 def parse_reference(text: str) -> Reference:
-    """`10 GbE link=1192MiB/s` as a reference: throughputs and rates stand on the x axis of a hockey
-    stick, times on y.
+    """`10 GbE link=1192MiB/s` as a reference: throughputs and rates belong to the x axis of a
+    hockey stick, times on y.
 
     Raises UsageError for what is no `label=quantity`.
     """
@@ -65,9 +65,9 @@ _AXES: dict[str, Literal["x", "y"]] = {"B/s": "x", "1/s": "x", "s": "y"}
 def fitting(references: Sequence[Reference], x_unit: str, y_unit: str) -> list[Reference]:
     """The references that have a place on axes of these base units."""
     return [
-        one
-        for one in references
-        if not one.unit or one.unit == (x_unit if one.axis == "x" else y_unit)
+        reference
+        for reference in references
+        if not reference.unit or reference.unit == (x_unit if reference.axis == "x" else y_unit)
     ]
 
 
@@ -97,9 +97,9 @@ def floor_layer(floor: tuple[float, float], y: ValueAxis, channel: alt.Y) -> lis
 def reference_layers(
     references: Sequence[Reference], x: ValueAxis, y: ValueAxis, horizontal: alt.X, vertical: alt.Y
 ) -> list[Layer]:
-    """A dotted rule and its label for each reference; the label stands inside the plot at the
+    """A dotted rule and its label for each reference; the label is inside the plot at the
     rule's far end."""
-    drawn = []
+    layers = []
     for reference in references:
         upright = reference.axis == "x"
         place = (x if upright else y).drawn(reference.value)
@@ -115,14 +115,14 @@ def reference_layers(
             dy=-3,
             angle=270 if upright else 0,
         )
-        here: dict[str, Any] = {"x": horizontal} if upright else {"y": vertical}
+        position: dict[str, Any] = {"x": horizontal} if upright else {"y": vertical}
         edge: dict[str, Any] = {"y": pixel(4)} if upright else {"x": pixel("width")}
-        drawn.append(
+        layers.append(
             layer(
                 alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
                 data=data,
-                **here,
+                **position,
             )
         )
-        drawn.append(layer(text, data=data, **here, **edge, text=alt.Text("label:N")))
-    return drawn
+        layers.append(layer(text, data=data, **position, **edge, text=alt.Text("label:N")))
+    return layers

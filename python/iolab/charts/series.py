@@ -18,7 +18,7 @@ from . import words
 from .axes import NUMBER, ValueAxis, value_axis
 from .drawing import Layer, inline, layer, pixel, stack
 from .lines import Drawn, colours
-from .model import Chart, Row, slug, specify, unchecked
+from .model import Chart, Row, skip_checks, slug, specify
 
 MOST_POINTS = 2000
 """Readings of one line beyond which its lowest and highest per bucket are drawn."""
@@ -27,7 +27,7 @@ _WIDTH, _HEIGHT = 680, 150
 Span = tuple[float, float]
 
 
-@unchecked
+@skip_checks
 def series(
     lines: Sequence[Series],
     *,
@@ -38,7 +38,7 @@ def series(
     """Series of one run, a panel for each unit, over seconds since the window's start.
 
     Args:
-        lines: in order of drawing; nan stands for a second that nothing is known of: the line
+        lines: in order of drawing; nan means a second without data: the line
         breaks there and the gap
             is hatched where no line of the panel has a value.
         stalls: spans (start, end) in seconds in which no byte moved, shaded in every panel.
@@ -48,8 +48,8 @@ def series(
     Panels share the time axis. More than `MOST_POINTS` readings are thinned to the lowest and
     highest of each bucket, and the chart says so; its CSV has them all.
     """
-    units = list(dict.fromkeys(one.unit for one in lines))
-    times = [float(time) for one in lines for time in one.time if math.isfinite(time)]
+    units = list(dict.fromkeys(line.unit for line in lines))
+    times = [float(time) for line in lines for time in line.time if math.isfinite(time)]
     start, end = min([0.0, *times]), max([1.0, *times])
     x, last = (
         alt.X(
@@ -65,22 +65,24 @@ def series(
     thinned, gaps = 0, False
     notes: list[str] = []
     for unit in units:
-        here = [one for one in lines if one.unit == unit]
+        lines_of_unit = [line for line in lines if line.unit == unit]
         y = value_axis(
-            _title(here),
+            _title(lines_of_unit),
             unit,
-            [float(value) for one in here for value in one.values],
+            [float(value) for line in lines_of_unit for value in line.values],
             log=unit == "s",
         )
-        buckets = max((math.ceil(2 * len(one.time) / MOST_POINTS) for one in here), default=1)
+        buckets = max(
+            (math.ceil(2 * len(line.time) / MOST_POINTS) for line in lines_of_unit), default=1
+        )
         thinned = max(thinned, buckets if buckets > 2 else 0)
-        holes = _gaps(here)
+        holes = _gaps(lines_of_unit)
         gaps = gaps or bool(holes)
         notes += [note for note in y.notes if note not in notes]
-        data[f"panel{len(panels)}"] = [row for one in here for row in _line(one, y)]
+        data[f"panel{len(panels)}"] = [row for line in lines_of_unit for row in _line(line, y)]
         panels.append(
             _panel(
-                here,
+                lines_of_unit,
                 f"panel{len(panels)}",
                 y,
                 last if unit == units[-1] else x,
@@ -109,14 +111,14 @@ def series(
     )
     rows: tuple[Row, ...] = tuple(
         {
-            "series": one.name,
+            "series": line.name,
             "seconds": float(time),
             "value": float(value) if math.isfinite(value) else None,
-            "unit": one.unit,
-            "label": format_quantity(float(value), one.unit),
+            "unit": line.unit,
+            "label": format_quantity(float(value), line.unit),
         }
-        for one in lines
-        for time, value in zip(one.time, one.values, strict=True)
+        for line in lines
+        for time, value in zip(line.time, line.values, strict=True)
     )
     return Chart(
         slug(title),
@@ -138,18 +140,18 @@ def _panel(
     window: Span,
     marked: Sequence[tuple[float, str]],
 ) -> alt.LayerSpec:
-    names = [one.name for one in lines]
+    names = [line.name for line in lines]
     vertical = y.encode_y(_HEIGHT)
-    drawn: list[Layer] = []
+    layers: list[Layer] = []
     if stalls:
         spans = inline(*({"x": first, "x2": last} for first, last in stalls))
-        drawn.append(
+        layers.append(
             layer(
                 alt.MarkDef(type="rect", style="stall", clip=True), data=spans, x=x, x2=alt.X2("x2")
             )
         )
     if holes:
-        drawn.append(
+        layers.append(
             layer(
                 alt.MarkDef(type="rule", style="gap", clip=True),
                 data=inline(*_hatching(holes, window)),
@@ -161,7 +163,7 @@ def _panel(
         )
     base = {"x": x, "y": vertical, "color": colours(names, None)[0]}
     rows = alt.NamedData(name=data)
-    drawn.append(
+    layers.append(
         layer(
             alt.MarkDef(type="line", strokeWidth=1.4, clip=True),
             data=rows,
@@ -170,7 +172,7 @@ def _panel(
             detail=alt.Detail("piece:N"),
         )
     )
-    drawn.append(
+    layers.append(
         layer(
             alt.MarkDef(type="circle", size=14, opacity=1, clip=True),
             data=rows,
@@ -180,7 +182,7 @@ def _panel(
     )
     if marked:
         done = inline(*({"x": second, "label": label} for second, label in marked))
-        drawn.append(
+        layers.append(
             layer(
                 alt.MarkDef(type="rule", style="faint", strokeDash=[2, 3], strokeWidth=1.4),
                 data=done,
@@ -190,8 +192,8 @@ def _panel(
         text = alt.MarkDef(
             type="text", fontSize=10, align="right", baseline="bottom", angle=270, dx=-4, dy=-3
         )
-        drawn.append(layer(text, data=done, x=x, y=pixel(4), text=alt.Text("label:N")))
-    return stack(drawn, _WIDTH, _HEIGHT)
+        layers.append(layer(text, data=done, x=x, y=pixel(4), text=alt.Text("label:N")))
+    return stack(layers, _WIDTH, _HEIGHT)
 
 
 def _title(lines: Sequence[Series]) -> str:
@@ -200,7 +202,7 @@ def _title(lines: Sequence[Series]) -> str:
     if len(lines) == 1:
         metric = find(lines[0].name)
         return metric.title if metric else lines[0].name
-    last = {one.name.partition("[")[0].rpartition(".")[2] for one in lines}
+    last = {line.name.partition("[")[0].rpartition(".")[2] for line in lines}
     titles = {"iops": "IOPS", "bw": "throughput", "util": "device utilization"}
     return (
         titles.get(word, word)
@@ -244,11 +246,16 @@ def _thin(one: Series) -> list[tuple[float, float]]:
     kept: list[tuple[float, float]] = []
     for first in range(0, len(times), size):
         bucket = values[first : first + size]
-        known = np.flatnonzero(np.isfinite(bucket))
-        if not len(known):
+        finite_places = np.flatnonzero(np.isfinite(bucket))
+        if not len(finite_places):
             kept.append((float(times[first]), math.nan))
             continue
-        ends = sorted({int(known[bucket[known].argmin()]), int(known[bucket[known].argmax()])})
+        ends = sorted(
+            {
+                int(finite_places[bucket[finite_places].argmin()]),
+                int(finite_places[bucket[finite_places].argmax()]),
+            }
+        )
         kept += [(float(times[first + end]), float(bucket[end])) for end in ends]
     return kept
 
@@ -256,20 +263,20 @@ def _thin(one: Series) -> list[tuple[float, float]]:
 def _gaps(lines: Sequence[Series]) -> list[Span]:
     """Spans in which no line of the panel has a value, as readings without one and as holes in
     time."""
-    known = sorted(
+    times = sorted(
         {
             float(time)
-            for one in lines
-            for time, value in zip(one.time, one.values, strict=True)
+            for line in lines
+            for time, value in zip(line.time, line.values, strict=True)
             if math.isfinite(value) and math.isfinite(time)
         }
     )
-    every = sorted({float(time) for one in lines for time in one.time if math.isfinite(time)})
+    every = sorted({float(time) for line in lines for time in line.time if math.isfinite(time)})
     if not every:
         return []
     steps = np.diff(every)
     step = float(np.median(steps)) if len(steps) else 1.0
-    edges = [every[0] - step, *known, every[-1] + step]
+    edges = [every[0] - step, *times, every[-1] + step]
     spans = [
         (before + step / 2, after - step / 2)
         for before, after in pairwise(edges)
@@ -285,8 +292,8 @@ def _hatching(holes: Sequence[Span], window: Span) -> Iterable[dict[str, float]]
         strokes = max(2, round((last - first) * pixels / 8))
         step = (last - first) / strokes
         for stroke in range(strokes):
-            left = first + stroke * step
-            yield {"x": round(left, 4), "x2": round(left + step, 4)}
+            left_edge = first + stroke * step
+            yield {"x": round(left_edge, 4), "x2": round(left_edge + step, 4)}
 
 
 def _empty(x: alt.X) -> alt.LayerSpec:

@@ -6,9 +6,9 @@ A chart's specification holds no colour for text, grid or background and no pale
 comes from here, so whoever shows a chart switches its appearance by handing over the other
 configuration.
 
-The categorical palette starts from Okabe and Ito, "Color Universal Design" (2008), whose hues are
-told apart with any common colour vision. Their brightness is adjusted so that each stands out from
-the background by at least 3:1 (WCAG
+The categorical palette starts from Okabe and Ito, "Color Universal Design" (2008), with hues that
+are distinguishable with any common colour vision. Their brightness is adjusted so that each differs
+from the background by at least 3:1 (WCAG
 2.1, success criterion 1.4.11). A variant has a shape of its own as well; a dash always means an
 offered rate not reached.
 """

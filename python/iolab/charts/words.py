@@ -39,7 +39,7 @@ def panel_labels(comparison: Comparison) -> tuple[dict[tuple[Key, Key], str], in
     return labels, len(comparison.col_levels) if grid else None
 
 
-def fixed(comparison: Comparison) -> list[str]:
+def fixed_text(comparison: Comparison) -> list[str]:
     """What did not vary, as one phrase."""
     said = ", ".join(f"{name} = {level_text(level)}" for name, level in comparison.fixed.items())
     return [said] if said else []
@@ -60,9 +60,9 @@ def quantity(estimate: Estimate, base: str) -> str:
 def bare_change(value: float, metric: Metric, digits: int = 3) -> str:
     """`+62.1 %`, or `+3.0 points` for shares, or a difference with its unit."""
     if metric.change == "ratio":
-        return _signed(value * 100, digits) + " %"
+        return _signed_number(value * 100, digits) + " %"
     if metric.unit == "1":
-        return _signed(value * 100, digits) + " points"
+        return _signed_number(value * 100, digits) + " points"
     text = format_quantity(abs(value), metric.unit, digits)
     return ("+" if value > 0 else MINUS if value < 0 else "±") + text
 
@@ -89,8 +89,8 @@ def shown_unit(comparison: Comparison) -> tuple[str, float] | None:
     the choice."""
     if comparison.shown_unit is None:
         return None
-    asked = unit(comparison.shown_unit)
-    return symbol(asked.symbol), asked.scale
+    unit_of_user = unit(comparison.shown_unit)
+    return symbol(unit_of_user.symbol), unit_of_user.scale
 
 
 def symbol(of: str) -> str:
@@ -116,7 +116,7 @@ def capital(text: str) -> str:
     return text if _PERCENTILE.match(text) else text[:1].upper() + text[1:]
 
 
-def _signed(value: float, digits: int) -> str:
+def _signed_number(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return format_number(value)
     size = short(abs(value), digits)

@@ -13,7 +13,7 @@ import click
 
 from .options import PATH, format_option, output_option
 from .output import on_terminal, redraw, say, tell, tell_json
-from .progress import counted
+from .progress import count_text
 
 if TYPE_CHECKING:
     from ..archive import Archive, ArchivedRecording, Pushed
@@ -25,8 +25,9 @@ _URL = "ARCHIVE"
 def command() -> None:
     """Push recordings into an archive of Apache Iceberg tables, and fetch spans of time from it.
 
-    ARCHIVE is a directory, or catalog:NAME for a catalog of PyIceberg's configuration (REST, SQL,
-    Hive, Glue; tables on S3 and other stores). Needs the extra: pip install 'iolab[archive]'.
+    ARCHIVE is a directory, s3://bucket/prefix, or catalog:NAME for a catalog of PyIceberg's
+    configuration (REST, SQL, Hive, Glue). Needs the extra: pip install 'iolab[archive]', for S3
+    'iolab[archive-s3]'. iolab query and heatmap take archive:ARCHIVE.
     """
 
 
@@ -78,8 +79,8 @@ def _tell_pushed(path: Path, url: str, pushed: Pushed, style: str) -> None:
         tell_json({"schema": 1, "archive": url, "path": str(path), **asdict(pushed)})
         return
     tell(
-        f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {counted(pushed.files, 'file')} "
-        f"({pushed.bytes:,} bytes) as recording {pushed.recording}; archived before: {counted(pushed.present, 'file')}"
+        f"{path}: pushed {pushed.events:,} I/Os and {pushed.samples:,} samples of {count_text(pushed.files, 'file')} "
+        f"({pushed.bytes:,} bytes) as recording {pushed.recording}; archived before: {count_text(pushed.present, 'file')}"
     )
     if pushed.behind:
         say(f"note: {pushed.behind:,} rows are not sealed yet; push again")
@@ -216,3 +217,77 @@ def fetch_(
         f"{output}: {fetched.events:,} I/Os and {fetched.samples:,} samples of recording {archived.recording} "
         f"of host {archived.host or '-'}"
     )
+
+
+@command.command()
+@click.argument("url", metavar=_URL)
+@click.argument("statistic", default="io.ops[latency]")
+@click.option("--from", "start", metavar="TIME", help="Compare from here, as in iolab query.")
+@click.option("--to", "end", metavar="TIME", help="Compare until here, as in iolab query.")
+@click.option("--source", metavar="NAME", help="What answers, as in iolab query.")
+@format_option("text", "json")
+def outliers(
+    url: str, statistic: str, start: str | None, end: str | None, source: str | None, style: str
+) -> None:
+    """Rank hosts by how much their distribution differs from that of all others.
+
+    STATISTIC is a map: io.ops[latency], io.ops[op=read][size]. The distance is the largest
+    difference of the cumulative shares: 0 for equal distributions, 1 without a common value.
+    """
+    from ..recording.base.counts import HeatCounts
+    from ..statistics.ask.fleet import FleetStatistic, ask_fleet
+    from ..statistics.ask.outliers import rank_hosts
+    from .archives import open_archive
+    from .events import span_of
+    from .query_who import map_of
+
+    asked = FleetStatistic.parse(statistic)
+    y = map_of(asked.statistic, "an outlier")
+    recordings = asked.chosen(open_archive(url))
+    from_ns, until_ns = span_of(recordings, start, end)
+    answers = ask_fleet(
+        recordings,
+        FleetStatistic(asked.statistic, (), True),
+        from_ns=from_ns,
+        until_ns=until_ns,
+        columns=2,
+        source=source,
+    )
+    assert isinstance(answers, dict)
+    ranked = rank_hosts(
+        {host: counts for host, counts in answers.items() if isinstance(counts, HeatCounts)}
+    )
+    if style == "json":
+        tell_json(
+            {
+                "schema": 1,
+                "archive": url,
+                "statistic": str(asked.statistic),
+                "hosts": [asdict(item) for item in ranked],
+            }
+        )
+        return
+    from ..heatmap.ticks import quantity
+    from ..recording.base.counts import UNITS
+    from ..untrusted_text import visible
+
+    def value(amount: int | None) -> str:
+        return "-" if amount is None else quantity(amount, UNITS[y])
+
+    rows: list[tuple[str, ...]] = [
+        ("host", "I/Os", "distance", "p50", "p50 others", "p99", "p99 others")
+    ]
+    rows += [
+        (
+            visible(item.host),
+            f"{item.ios:,}",
+            f"{item.distance:.3f}",
+            *(
+                value(amount)
+                for pair in zip(item.quantiles, item.others, strict=True)
+                for amount in pair
+            ),
+        )
+        for item in ranked
+    ]
+    _tell_table(rows, left=1)

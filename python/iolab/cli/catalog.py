@@ -86,9 +86,9 @@ def command(kind: str | None, path: Path | None, style: str) -> None:
 
 def _documents() -> list[dict[str, Any]]:
     """Guides and references of this installation: name, path, title."""
-    from .installation import shipped
+    from .installation import find_shipped
 
-    base = shipped(Path("docs"))
+    base = find_shipped(Path("docs"))
     if base is None:
         return []
     return [
@@ -104,9 +104,9 @@ def _documents() -> list[dict[str, Any]]:
 def _studies() -> list[dict[str, Any]]:
     """Studies and published tables that came with iolab; `run` and `import --table` take their
     names anywhere."""
-    from .installation import shipped
+    from .installation import find_shipped
 
-    base = shipped(Path("studies"))
+    base = find_shipped(Path("studies"))
     if base is None:
         return []
     files = sorted([*base.glob("*.toml"), *base.glob("published/*.csv")])
@@ -200,12 +200,12 @@ def _refusals() -> dict[str, str]:
     """Why the probe can't record a source here, "" where it can."""
     from ..errors import IolabError
     from ..hosts.kinds.local import LocalHost
-    from ..recorder.program import checked, probe_path
+    from ..recorder.program import check_sources, probe_path
 
     refusals = {}
     for source in ("block", "syscall", "nfs", "counters"):
         try:
-            checked(LocalHost(), str(probe_path()), [source])
+            check_sources(LocalHost(), str(probe_path()), [source])
             refusals[source] = ""
         except IolabError as error:
             refusals[source] = error.message
@@ -217,11 +217,11 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
     if entry.sources == ("fio",):
         return {"answered_by": "fio", "why_not": None}
     roads = [
-        *((each, each) for each in entry.sources),
+        *((source, source) for source in entry.sources),
         *([(entry.counter.source, "counters")] if entry.counter else []),
     ]
     reasons = [
-        refusals.get(source, refusals["counters"]) or _lacking(name) for name, source in roads
+        refusals.get(source, refusals["counters"]) or _why_missing(name) for name, source in roads
     ]
     for (name, _), reason in zip(roads, reasons, strict=True):
         if not reason:
@@ -229,7 +229,7 @@ def _recordable(entry: Entry, refusals: dict[str, str]) -> dict[str, Any]:
     return {"answered_by": None, "why_not": reasons[0]}
 
 
-def _lacking(source: str) -> str:
+def _why_missing(source: str) -> str:
     """Why this machine has nothing of a source that could be recorded, "" where it has."""
     from ..formats.zfs.kstat_log import not_loaded
     from ..hosts.kinds.local import LocalHost

@@ -184,7 +184,7 @@ def command(
         tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
         return
 
-    def compared(name: str, in_unit: str | None) -> Comparison:
+    def compare_metric(name: str, in_unit: str | None) -> Comparison:
         comparison = compare(
             runs,
             name.strip(),
@@ -210,13 +210,15 @@ def command(
         first, second = metric_name.split("@", 1)
         units = [*unit.split("@", 1), ""] if unit else ["", ""]
         text = render_matrix(
-            compared(first, units[0] or None),
-            compared(second, units[1] or None),
+            compare_metric(first, units[0] or None),
+            compare_metric(second, units[1] or None),
             style,
             precision=precision,
         )
     else:
-        text = load("renderer", style)().render(compared(metric_name, unit), precision=precision)
+        text = load("renderer", style)().render(
+            compare_metric(metric_name, unit), precision=precision
+        )
     tell_as(style, text)
 
 

@@ -54,10 +54,12 @@ def complete_statistics(ctx: click.Context, param: click.Parameter, incomplete: 
 
     name, bracket, field = incomplete.rpartition("[")
     if not bracket:
-        return [each for each in CATALOGUE if each.startswith(incomplete)]
+        return [statistic for statistic in CATALOGUE if statistic.startswith(incomplete)]
     entry = CATALOGUE.get(name.partition("[")[0])
     return [
-        f"{name}[{each}]" for each in (entry.breakdowns if entry else ()) if each.startswith(field)
+        f"{name}[{breakdown}]"
+        for breakdown in (entry.breakdowns if entry else ())
+        if breakdown.startswith(field)
     ]
 
 

@@ -68,7 +68,7 @@ def command(cleans: bool, style: str) -> int:
             else sudo_command("doctor", "--clean"),
         }
         for name in instances.dead
-    ] + [each.as_data() for each in loops if not each.used_by]
+    ] + [loop.as_data() for loop in loops if not loop.used_by]
     if style == "json":
         tell_json(
             {
@@ -81,18 +81,19 @@ def command(cleans: bool, style: str) -> int:
             }
         )
     else:
-        tell(*(_line(each) for each in results))
+        tell(*(_line(result) for result in results))
         lines = [
-            f"left over  {each['kind']} {each['name']}: {each['remedy']}" for each in leftovers
+            f"left over  {leftover['kind']} {leftover['name']}: {leftover['remedy']}"
+            for leftover in leftovers
         ] or ["left over  nothing"]
         lines += [
             f"in use     tracefs instance {name}, of a probe that records"
             for name in instances.alive
         ]
         lines += [
-            f"in use     loop-device {each.node} on {each.file}: {each.used_by}"
-            for each in loops
-            if each.used_by
+            f"in use     loop-device {loop.node} on {loop.file}: {loop.used_by}"
+            for loop in loops
+            if loop.used_by
         ]
         lines += [f"removed    tracefs instance {name}" for name in removed] + [
             f"removed    loop-device {name}" for name in loops_removed
@@ -214,15 +215,15 @@ def _clean_loops(host: Host) -> tuple[list[str], list[str]]:
     from ..results.evidence.lock import lock
     from ..targets.made import clean_leftovers
 
-    before = [each for each in _loops() if each.results is not None and not each.used_by]
+    before = [loop for loop in _loops() if loop.results is not None and not loop.used_by]
     failures: list[str] = []
-    for results in dict.fromkeys(each.results for each in before if each.results is not None):
+    for results in dict.fromkeys(loop.results for loop in before if loop.results is not None):
         try:
             with lock(results):  # a study that begins meanwhile keeps what it makes
                 failures += clean_leftovers(host, results)
         except (IolabError, OSError) as error:
             failures.append(str(error))
-    remaining = {(each.node, each.file) for each in _loops()}
+    remaining = {(loop.node, loop.file) for loop in _loops()}
     return [
-        f"{each.node} on {each.file}" for each in before if (each.node, each.file) not in remaining
+        f"{loop.node} on {loop.file}" for loop in before if (loop.node, loop.file) not in remaining
     ], failures

@@ -129,11 +129,11 @@ def _file_systems(host: Host) -> dict[str, Any]:
 def _zfs(host: Host) -> dict[str, Any]:
     loaded = (text_or_none(host, "/sys/module/zfs/version") or "").strip()
     tools = host.which("zpool") is not None
-    found = f"module {loaded or 'not loaded'}, zpool {'found' if tools else 'not found'}"
+    state_text = f"module {loaded or 'not loaded'}, zpool {'found' if tools else 'not found'}"
     return check(
         "zfs",
         bool(loaded) and tools,
-        found,
+        state_text,
         "modprobe zfs, or measure on a rig (iolab rig): only for studies of OpenZFS",
     )
 

@@ -36,6 +36,32 @@ def open_path(
     return open_events(path, format=kind, columns=columns, where=where)
 
 
+def open_all(
+    paths: Sequence[Path],
+    kind: str | None,
+    columns: str | None,
+    where: Where,
+    hosts: Sequence[str],
+) -> list[Trace | Recording]:
+    """What paths name, in their order: a path of an archive is its recordings of `hosts` (none:
+    all) that have events. UsageError where hosts are named and no archive is."""
+    from ..errors import UsageError
+    from .archives import archive_url, open_hosts
+
+    opened: list[Trace | Recording] = []
+    for path in paths:
+        url = archive_url(path)
+        if url is None:
+            if hosts:
+                raise UsageError(
+                    "only an archive has hosts", where=path, hint="leave host=NAME out"
+                )
+            opened.append(open_path(path, kind, columns, where))
+            continue
+        opened += open_hosts(url, hosts)
+    return opened
+
+
 def name_of(path: Path) -> str:
     """A short name for what a path names."""
     return "standard input" if str(path) == "-" else path.name or path.resolve().name or str(path)
@@ -79,6 +105,6 @@ def _span(events: Trace | Recording) -> tuple[int, int]:
         from ..statistics.tiers.trace_tier import bounds
 
         return bounds(events)
-    from ..statistics.kept.answer import span_of as recorded
+    from ..statistics.kept.recorded import span_of as recorded
 
     return recorded(events) or (0, 0)

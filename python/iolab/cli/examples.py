@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from .installation import shipped
+from .installation import find_shipped
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "run": (
@@ -20,6 +20,17 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         (
             "continue a study that was interrupted",
             "iolab run studies/quickstart.toml --resume -o results/quickstart",
+        ),
+    ),
+    "ab": (
+        (
+            "compare OpenZFS with and without a patch, in minutes",
+            "sudo iolab ab --study studies/openzfs-447-pools.toml --reduced --build old=2.3 "
+            "--build new=2.3+fix.patch",
+        ),
+        (
+            "continue where it was interrupted",
+            "sudo iolab ab --resume -o results/ab-openzfs-447-pools",
         ),
     ),
     "record": (
@@ -124,6 +135,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab query rec 'io.ops[latency]' --who 10ms..1s",
         ),
     ),
+    "odd": (
+        ("what changed in the last ten minutes", "iolab odd rec"),
+        (
+            "the last minute, compared with a quiet time",
+            "iolab odd rec --from -1min --against 0s..5min",
+        ),
+    ),
     "view": (
         ("show a recording in a browser", "iolab view rec"),
         ("serve several on a fixed port", "iolab view before after --port 8750"),
@@ -216,6 +234,7 @@ DOCUMENTS = {
     "report": "docs/reference/charts.md",
     "heatmap": "docs/guides/heatmaps.md",
     "query": "docs/reference/statistics.md",
+    "odd": "docs/guides/oddities.md",
     "view": "docs/guides/worksheet.md",
     "keep": "docs/guides/keeping.md",
     "verify": "docs/reference/recordings.md",
@@ -242,7 +261,7 @@ def add_examples(command: click.Command, name: str) -> None:
     if lines:
         # a line of \b alone keeps click from joining the lines
         parts.append(_HEADING + "\n".join(lines))
-    document = shipped(Path(DOCUMENTS[name])) if name in DOCUMENTS else None
+    document = find_shipped(Path(DOCUMENTS[name])) if name in DOCUMENTS else None
     if document is not None:
         parts.append(f"\b\nDocumentation:\n  {document}")
     command.epilog = "\n\n".join(parts)

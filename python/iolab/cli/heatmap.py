@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from .events import name_of, open_path, span_of
+from .archives import split_hosts
+from .events import name_of, open_all, span_of
 from .options import PATH, names_option
 from .output import say, tell_drawn
 
@@ -147,8 +148,9 @@ def command(
     """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour
     says how many.
 
-    Each PATH is a recording, or a trace of any known format, found by content (gzip, xz and zstd
-    are unpacked); `-` is standard input. Several are added up, as the logs of several jobs are.
+    Each PATH is a recording, archive:URL (all its hosts, or those of --where host=NAME), or a trace
+    of any known format, found by content (gzip, xz and zstd are unpacked); `-` is standard input.
+    Several are added up, as the logs of several jobs are.
     """
     from ..errors import UsageError
     from ..recording.base.conditions import parse_where
@@ -164,12 +166,13 @@ def command(
             where="heatmap",
             hint="save the trace into a file first",
         )
-    conditions = parse_where(where)
-    traces = [open_path(path, kind, columns, conditions) for path in paths]
-    other = [] if against is None else [open_path(against, kind, columns, conditions)]
+    hosts, fields = split_hosts(where)
+    conditions = parse_where(fields)
+    traces = open_all(paths, kind, columns, conditions, hosts)
+    other = [] if against is None else open_all([against], kind, columns, conditions, hosts)
     spans = _spans(traces, other, start, end)
     read = partial(_read, conditions=conditions, source=source, weight=weight, spans=spans)
-    unmatched = partial(_unmatched, conditions=conditions, source=source, spans=spans)
+    unmatched = partial(_note_unknown_names, conditions=conditions, source=source, spans=spans)
     width, height = shutil.get_terminal_size((100, 40))
     columns_wanted = COLUMNS.get(suffix, 8 * max(10, width - 11))
     whose = f", {source}" if source else ""
@@ -183,7 +186,10 @@ def command(
             (
                 view,
                 _maps(
-                    [(label, traces), *((name_of(each.path) + whose, [each]) for each in other)],
+                    [
+                        (label, traces),
+                        *([(name_of(against) + whose, other)] if against is not None else []),
+                    ],
                     y,
                     view,
                     columns_wanted,
@@ -285,7 +291,7 @@ def _view(
 def _spans(
     made: list[Events], other: list[Events], start: str | None, end: str | None
 ) -> dict[int, tuple[int | None, int | None]]:
-    """The span of time asked for, by the place of each set: two that are compared each count from
+    """The requested span of time, by the place of each set: two that are compared each count from
     their own start."""
     return {
         id(each): span
@@ -334,7 +340,7 @@ def _read(
     )
 
 
-def _unmatched(
+def _note_unknown_names(
     events: Events,
     counts: HeatCounts,
     *,
@@ -409,7 +415,8 @@ def _maps(
 def _whose(
     events: list[Events], counts: HeatCounts, read: Callable[[Events, Where], HeatCounts]
 ) -> tuple[list[Dimension], list[str]]:
-    """Counts of each value of a dimension, and the dimensions that there are too many events for."""
+    """Counts of each value of a dimension, and the dimensions that there are too many events
+    for."""
     from ..recording.read.breakdown import dimensions
     from ..recording.read.trace import Trace
     from ..statistics.ask.breakdown import dimensions_of

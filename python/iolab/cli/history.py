@@ -11,9 +11,6 @@ from .options import PATH, format_option
 from .output import on_terminal, redraw, say, tell, tell_as
 
 DEFAULT = Path("history")
-MOST_METRICS = 4
-"""Metrics that are shown where none is named: the first headline ones."""
-
 _HISTORY = click.option(
     "--history",
     "directory",
@@ -84,19 +81,14 @@ def show(directory: Path, metrics: tuple[str, ...], where: tuple[str, ...], styl
     changed then."""
     from ..compare.axes import parse_where
     from ..errors import ResultsError
-    from ..history.changes import find_changes
+    from ..history.changes import find_changes, selected_metrics
     from ..history.render import render
     from ..history.store import History
 
     history = History(directory)
     if not history.entries:
         raise ResultsError("has no results", where=directory, hint="iolab history add RESULTS")
-    have = history.metrics()
-    named = [metric for metric in have if metric.name in metrics]
-    for name in metrics:
-        if name not in {metric.name for metric in have}:
-            history.series(name)  # raises
-    selected = named or [metric for metric in have if metric.headline][:MOST_METRICS] or have[:1]
+    selected = selected_metrics(history, metrics)
     courses = find_changes(history, selected, where=parse_where(where))
     tell_as(style, render(history, courses, style))
 

@@ -227,7 +227,7 @@ _FATES_OF_ONE = {
 
 def account_lines(found: Imported) -> list[str]:
     """What became of every file, in lines: the layout, counts with examples, what was decided."""
-    read, skipped = (sum(map(len, each.values())) for each in (found.files, found.skipped))
+    read, skipped = (sum(map(len, files.values())) for files in (found.files, found.skipped))
     lines = []
     if found.layouts:
         options = " ".join(f"--layout {shlex.quote(text)}" for text in found.layouts)

@@ -18,7 +18,7 @@ SHIPPED = {"studies", "schemas", "docs"}
 """Directories of the repository that a wheel contains."""
 
 
-def shipped(name: Path) -> Path | None:
+def find_shipped(name: Path) -> Path | None:
     """Path of a file of this installation (`studies/quickstart.toml`, `docs/guides/live.md`); None
     if it does not exist."""
     if name.is_absolute() or ".." in name.parts or not name.parts or name.parts[0] not in SHIPPED:

@@ -87,7 +87,7 @@ def add(
     """Keep statistics from now on, named as in iolab query, such as 'io.ops[process=db][latency]'."""
     from ..statistics.kept.manage import add as added
 
-    _changed(added(directory, statistics, backfill=backfill, source=source), style)
+    _print_change(added(directory, statistics, backfill=backfill, source=source), style)
 
 
 @command.command()
@@ -99,7 +99,7 @@ def pause(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     gap."""
     from ..statistics.kept.manage import pause as paused
 
-    _changed(paused(directory, statistics), style)
+    _print_change(paused(directory, statistics), style)
 
 
 @command.command()
@@ -110,7 +110,7 @@ def resume(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     """Resume statistics that were paused, or suspended by the budget; without a name, all of them."""
     from ..statistics.kept.manage import resume as resumed
 
-    _changed(resumed(directory, statistics), style)
+    _print_change(resumed(directory, statistics), style)
 
 
 @command.command()
@@ -168,7 +168,7 @@ def prune(
     )
     _agree(to_prune(directory, statistics, before_ns=moment, tier=tier), moment, yes)
     rows = pruned(directory, statistics, before_ns=moment, tier=tier)
-    _changed(rows, style)
+    _print_change(rows, style)
     if tier != "1h" and any(
         tier_row["first_ns"] is not None and tier_row["first_ns"] < moment - 60 * _SECOND
         for row in rows
@@ -192,11 +192,11 @@ def _agree(deleted: Sequence[tuple[str, str, int, int]], moment: int, yes: bool)
         say(f"nothing was kept before {_when(moment)}")
         return
     say(f"{'deletes' if yes else 'would delete'} what was kept before {_when(moment)}:")
-    for name in dict.fromkeys(each[0] for each in deleted):
+    for name in dict.fromkeys(row[0] for row in deleted):
         spans = (
             f"{lasting(max(0, until - first) // _SECOND)} by {tier}"
-            for each, tier, first, until in deleted
-            if each == name
+            for statistic, tier, first, until in deleted
+            if statistic == name
         )
         say(f"  {name}: {', '.join(spans)}")
     if yes:
@@ -219,7 +219,7 @@ def drop(directory: Path, statistics: tuple[str, ...], style: str) -> None:
     """Stop keeping statistics, and delete their data."""
     from ..statistics.kept.manage import drop as dropped
 
-    _changed(dropped(directory, statistics), style)
+    _print_change(dropped(directory, statistics), style)
 
 
 @command.command()
@@ -312,7 +312,7 @@ def _show_limits(found: dict[str, Any]) -> None:
         tell(f"{name:4}  {words}")
 
 
-def _changed(rows: Rows, style: str) -> None:
+def _print_change(rows: Rows, style: str) -> None:
     if any(row["state"] == "pending" for row in rows):
         say("note: the recorder has not applied it yet; iolab keep list shows when it has")
     _show(rows, style)

@@ -50,10 +50,10 @@ class _Live(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params = [each for each in record.params if each.name in _FORWARDED] + self.params
-        for each in self.params:
-            if each.name == "words" and isinstance(each, click.Argument):
-                self.params[self.params.index(each)] = click.Argument(
+        self.params = [param for param in record.params if param.name in _FORWARDED] + self.params
+        for param in self.params:
+            if param.name == "words" and isinstance(param, click.Argument):
+                self.params[self.params.index(param)] = click.Argument(
                     ["words"], metavar="[block] [syscall] [nfs] [counters]", nargs=-1
                 )
 
@@ -108,7 +108,7 @@ def command(
     except KeyboardInterrupt:
         pass
     finally:
-        code = _ended(recorder)
+        code = _end(recorder)
     return code
 
 
@@ -117,14 +117,14 @@ def _command(asked: dict[str, Any]) -> list[str]:
     # what serves reads the recording, and is of no interest in it
     words = [sys.executable, "-P", "-m", __package__, "record", "--quiet"]
     words += ["--leave-out", str(os.getpid())] if asked["host_words"] == "local" else []
-    for each in record.params:
-        value = asked.get(each.name or "")
-        if each.name in _FORWARDED and isinstance(each, click.Option) and value is not None:
-            if each.is_flag:
-                words += [each.opts[0]] if value else []
+    for param in record.params:
+        value = asked.get(param.name or "")
+        if param.name in _FORWARDED and isinstance(param, click.Option) and value is not None:
+            if param.is_flag:
+                words += [param.opts[0]] if value else []
                 continue
             for item in value if isinstance(value, tuple) else (value,):
-                words += [each.opts[0], str(item)]
+                words += [param.opts[0], str(item)]
     return [*words, *asked["words"]]
 
 
@@ -193,23 +193,23 @@ def _show(
     )
 
 
-def _ended(recorder: subprocess.Popen[bytes]) -> int:
+def _end(recorder: subprocess.Popen[bytes]) -> int:
     """Ask the recorder to end, and wait until what it has is on disk; its exit code."""
     number = signal.SIGINT
     deadline = time.monotonic() + ENDS_WITHIN
-    asked = False
+    is_requested = False
     while time.monotonic() < deadline:
         try:
             # until it has given up root as well, it can't be reached
-            if not asked and recorder.poll() is None:
+            if not is_requested and recorder.poll() is None:
                 with contextlib.suppress(PermissionError):
                     recorder.send_signal(number)
-                    asked = True
+                    is_requested = True
             code = recorder.wait(0.5)
             return 128 - code if code < 0 else code
         except subprocess.TimeoutExpired:
             continue
         except KeyboardInterrupt:
-            number, asked = signal.SIGTERM, False
+            number, is_requested = signal.SIGTERM, False
     say(f"warning: the recorder (process {recorder.pid}) does not end; what it recorded is kept")
     return 5

@@ -22,6 +22,7 @@ from .output import hush, say, tell
 
 COMMANDS = {
     "run": ("run", "make", "Run a study: every cell in every block, with its monitors."),
+    "ab": ("ab", "make", "Build versions of OpenZFS, run a study on them, and report."),
     "record": ("record", "make", "Record every I/O in the kernel, with device, file and process."),
     "live": ("live", "make", "Record I/O and show it live in a browser."),
     "import": ("importing", "make", "Import fio and iostat files, a published table, or traces."),
@@ -48,6 +49,7 @@ COMMANDS = {
     "report": ("report", "look", "Write the report as one HTML file, or its charts as files."),
     "heatmap": ("heatmap", "look", "Draw a heat map of latency, offset or size over time."),
     "query": ("query", "look", "Query a statistic of a recording or trace, over time and by key."),
+    "odd": ("odd", "look", "Find what differs most from the minutes before, and since when."),
     "view": ("view", "look", "Serve recordings and traces to a browser and to programs."),
     "keep": ("keep", "tend", "Keep statistics of a recording longer than its events."),
     "verify": (

@@ -35,15 +35,15 @@ class ShippedPath(click.Path):
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if os.path.lexists(path):
             return path
-        from .installation import shipped
+        from .installation import find_shipped
 
-        return shipped(path) or path
+        return find_shipped(path) or path
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Files of the directory; if none matches, files of this installation."""
-        from .installation import shipped
+        from .installation import find_shipped
 
         files = super().shell_complete(ctx, param, incomplete)
         directory, beginning = os.path.split(incomplete)
@@ -54,7 +54,7 @@ class ShippedPath(click.Path):
                 for path in Path(directory or ".").iterdir()
             ):
                 return files
-        base = shipped(Path(self._pattern).parent)
+        base = find_shipped(Path(self._pattern).parent)
         paths = sorted(base.glob(Path(self._pattern).name)) if base else []
         names = [str(Path(self._pattern).with_name(path.name)) for path in paths]
         return [CompletionItem(name) for name in names if name.startswith(incomplete)] or files

@@ -24,7 +24,7 @@ _TAKES: dict[str, frozenset[Kind]] = {
     "report": frozenset(("results", "fio result")),
     "heatmap": _EVENTS,
     "query": _EVENTS,
-    "view": _EVENTS,
+    "view": _EVENTS | {"results"},
     "keep": frozenset(("recording",)),
     "verify": frozenset(("results", "recording")),
 }

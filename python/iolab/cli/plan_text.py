@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..compare.axes import axis_text
 from ..study.expressions import takes_size
-from ..study.trust import described
+from ..study.trust import describe_commands
 from ..units import format_quantity
-from .progress import clock_text, counted
+from .progress import clock_text, count_text
 
 if TYPE_CHECKING:
     from ..run.dry_run import Preview, TargetPreview
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 def plan_lines(plan: Preview) -> Iterator[str]:
     """Head, targets, what would be overwritten, commands, then the runs in order."""
     study, runs = plan.study, plan.plan.runs
-    commands = described(study)
+    commands = describe_commands(study)
     uncounted = ", commands not counted" if commands else ""
     extra_runs = (
-        [f"{counted(len(plan.plan.profiles), 'run')} for profiles"] if plan.plan.profiles else []
+        [f"{count_text(len(plan.plan.profiles), 'run')} for profiles"] if plan.plan.profiles else []
     )
-    blocks = f"{counted(len(plan.plan.measured), 'run')} in {counted(study.repetitions, 'block')}"
+    blocks = (
+        f"{count_text(len(plan.plan.measured), 'run')} in {count_text(study.repetitions, 'block')}"
+    )
     yield (
         f"{study.name}: {', '.join([blocks, *extra_runs])}, "
         f"about {clock_text(plan.plan.seconds)}{uncounted}, into {plan.directory}"

@@ -37,7 +37,7 @@ def clock_text(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def counted(number: int, word: str) -> str:
+def count_text(number: int, word: str) -> str:
     """`1 run`, `3 runs`."""
     return f"{number} {word}{'' if number == 1 else 's'}"
 
@@ -151,9 +151,11 @@ class Bar:
         self._total, self._left = len(plan.runs), plan.seconds
         self._seconds = plan.seconds or 1.0
         self._blocks = max((run.block for run in plan.measured), default=0)
-        extra_runs = f", {counted(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
+        extra_runs = (
+            f", {count_text(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
+        )
         self._say(
-            f"{study.name}: {counted(len(plan.measured), 'run')} in {counted(self._blocks, 'block')}{extra_runs}, "
+            f"{study.name}: {count_text(len(plan.measured), 'run')} in {count_text(self._blocks, 'block')}{extra_runs}, "
             f"about {clock_text(plan.seconds)}, into {directory}"
         )
         self._task = self._progress.add_task(
@@ -234,7 +236,7 @@ class Bar:
         elif self._task is not None:
             self._progress.remove_task(self._task)
             self._task = None
-        parts = [f"{counted(outcome.finished, 'run')} finished"]
+        parts = [f"{count_text(outcome.finished, 'run')} finished"]
         parts += [f"{outcome.failed} failed"] if outcome.failed else []
         parts += [f"{outcome.left} not done"] if outcome.left else []
         how = "stopped" if outcome.interrupted else "done"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .archives import archive_url
 from .completion import complete_statistics
 from .events import name_of, open_path, span_of
 from .options import PATH, format_option, names_option
@@ -97,14 +98,15 @@ def command(
     io.ops[latency]                  a heat map
 
     'iolab catalog statistics PATH' lists the statistics that a recording can answer.
+
+    PATH is a recording, a trace, or archive:URL: then 'host' is a field too, also next to another
+    breakdown: io.ops[latency][host].
     """
     from ..errors import UsageError
     from ..statistics.ask.query import query
     from ..statistics.language.names import parse
     from ..statistics.language.times import parse_duration
 
-    parsed = parse(statistic)
-    opened = open_path(path, columns=columns)
     length = None if interval is None else parse_duration(interval)
     if length == 0:
         raise UsageError(
@@ -115,6 +117,30 @@ def command(
             f"--explain cannot be combined with {'--follow' if follow else '--who' if values is not None else '--format csv'}",
             hint="it says how one answer is found, as text or JSON: leave the other option out",
         )
+    url = archive_url(path)
+    if url is not None:
+        from .archives import ask
+
+        if follow or columns is not None:
+            raise UsageError(
+                f"an archive has no {'--follow' if follow else '--columns'}",
+                hint="ask the recording itself" if follow else "omit it",
+            )
+        ask(
+            url,
+            statistic,
+            ends=(start, end),
+            interval_ns=length,
+            columns=_columns(style, "latency"),
+            source=source,
+            style=style,
+            top=top,
+            values=values,
+            explain=explain,
+        )
+        return
+    parsed = parse(statistic)
+    opened = open_path(path, columns=columns)
     if follow:
         from . import query_follow
 
@@ -161,10 +187,10 @@ def command(
 
         tell_as(style, f"{as_json(parsed, answer, top)}\n")
     else:
-        from .query_text import drawn, lines
+        from .query_text import draw_map, lines
 
         if isinstance(answer, HeatCounts):
-            tell_drawn(drawn(parsed, answer, _name(opened)))
+            tell_drawn(draw_map(parsed, answer, _name(opened)))
         else:
             tell(*lines(parsed, answer, _name(opened), top or 10))
 
@@ -180,13 +206,8 @@ def _who(
 ) -> None:
     from . import query_who
 
-    attribution = query_who.answer(opened, asked, values, ends, source, top)
-    if style == "json":
-        tell_as(style, f"{query_who.as_json(attribution, asked)}\n")
-    elif style == "csv":
-        tell_as(style, "".join(f"{line}\n" for line in query_who.csv_lines(attribution)))
-    else:
-        tell(*query_who.text(attribution, asked, _name(opened), values, top))
+    answer = query_who.answer(opened, asked, values, ends, source, top)
+    query_who.tell_who(answer, asked, _name(opened), values, top, style)
 
 
 def _columns(style: str, breakdown: str | None) -> int:

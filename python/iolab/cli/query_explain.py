@@ -11,8 +11,8 @@ from .output import tell, tell_as
 if TYPE_CHECKING:
     from ..recording.read.recording import Recording
     from ..recording.read.trace import Trace
-    from ..statistics.ask.plan import Part, Plan
     from ..statistics.language.names import Statistic
+    from ..statistics.plan import Part, Plan
 
 
 def explain(
@@ -47,11 +47,11 @@ def explain(
 
 def lines(plan: Plan) -> list[str]:
     """A plan for people."""
-    rows = [f"{plan.question.statistic}: answered by {plan.tier}"]
-    rows += [f"  reads {_part(each)}" for each in plan.coverage.parts()]
+    rows = [f"{plan.frame.question.statistic}: answered by {' and '.join(plan.tiers)}"]
+    rows += [f"  reads {_part(part)}" for part in plan.parts()]
     rows += [f"  not {name}: {reason}" for name, reason in plan.refusals]
     rows += [f"  not needed: {', '.join(plan.spare)}"] if plan.spare else []
-    return [*rows, *(f"  note: {note}" for note in plan.coverage.notes)]
+    return [*rows, *(f"  note: {note}" for note in plan.notes)]
 
 
 def _part(part: Part) -> str:

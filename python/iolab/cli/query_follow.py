@@ -47,7 +47,7 @@ def follow(
     from ..errors import UsageError
     from ..recording.read.recording import Recording
     from ..statistics.ask.follow import Follower
-    from ..statistics.kept.answer import span_of as recorded
+    from ..statistics.kept.recorded import span_of as recorded
     from ..statistics.language.times import parse_moment
 
     if not isinstance(opened, Recording):

@@ -100,12 +100,12 @@ def _stack(answer: Stack, top: int) -> list[str]:
     # of things of which a mean is taken none is a share of it
     total = math.nan if averaged(answer) else answer.mean
     room = max(8, min(24, max(len(row.key) for row in rows)))
-    drawn = [
+    labels = [
         _fitting(row.values, shutil.get_terminal_size((100, 40)).columns - room - 24)[0]
         for row in rows
     ]
     most = max(
-        (float(np.nanmax(values)) for values in drawn if not np.isnan(values).all()), default=0.0
+        (float(np.nanmax(values)) for values in labels if not np.isnan(values).all()), default=0.0
     )
     head = f"{answer.statistic.breakdown or '':{room}} {'average ' + symbol:>12} {'share':>7}"
     return [
@@ -113,7 +113,7 @@ def _stack(answer: Stack, top: int) -> list[str]:
         *(
             f"{_short(row.key, room):{room}} {format_number(row.mean / scale):>12} {_percent(row.mean / total if total else 0)}  "
             f"{_OVERLAP if row.keys > 1 and not answer.adds_up and math.isnan(row.mean) else blocks(values, most)}"
-            for row, values in zip(rows, drawn, strict=True)
+            for row, values in zip(rows, labels, strict=True)
         ),
     ]
 
@@ -182,7 +182,7 @@ def _amount(value: float, unit: str) -> str:
     return format_quantity(value, unit)
 
 
-def drawn(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
+def draw_map(asked: Statistic, counts: HeatCounts, name: str) -> list[str]:
     """A map, with the colours of the terminal."""
     from ..heatmap.figure import Named, panels
     from ..heatmap.model import View

@@ -9,7 +9,10 @@ import json
 import math
 from typing import TYPE_CHECKING
 
+from .output import tell, tell_as
+
 if TYPE_CHECKING:
+    from ..recording.base.counts import Y
     from ..recording.read.recording import Recording
     from ..recording.read.trace import Trace
     from ..statistics.ask.attribution import Who
@@ -29,27 +32,48 @@ def answer(
 ) -> Who:
     """Who is in these values (`10ms..1s`) of a map within a span of time. UsageError where the
     statistic is no map."""
-    from ..errors import UsageError
     from ..recording.base.conditions import parse_range
     from ..statistics.ask.attribution import TOP, Rectangle, who
-    from ..statistics.language.fields import FIELDS, QUANTIZED
+    from ..statistics.language.fields import FIELDS
 
-    if asked.breakdown not in QUANTIZED:
-        raise UsageError(
-            "needs a map",
-            where="--who",
-            hint=f"such as {asked.group}.{asked.name}[latency]",
-        )
-    low, high = parse_range(values, FIELDS[asked.breakdown].kind)
+    y = map_of(asked)
+    low, high = parse_range(values, FIELDS[y].kind)
     return who(
         opened,
-        asked.breakdown,
+        y,
         Rectangle(*ends, low, high),
         filters=asked.filters,
         entry=asked.entry,
         source=source,
         top=top or TOP,
     )
+
+
+def map_of(asked: Statistic, what: str = "--who") -> Y:
+    """The field of a map's values. UsageError where the statistic is no map, which `what` needs."""
+    from ..errors import UsageError
+    from ..statistics.language.fields import QUANTIZED
+
+    for y in QUANTIZED:
+        if y == asked.breakdown:
+            return y
+    raise UsageError(
+        "needs a map",
+        where=what,
+        hint=f"such as {asked.group}.{asked.name}[latency]",
+    )
+
+
+def tell_who(
+    found: Who, asked: Statistic, name: str, values: str, top: int | None, style: str
+) -> None:
+    """Print it. name: of what was asked."""
+    if style == "json":
+        tell_as(style, f"{as_json(found, asked)}\n")
+    elif style == "csv":
+        tell_as(style, "".join(f"{line}\n" for line in csv_lines(found)))
+    else:
+        tell(*text(found, asked, name, values, top))
 
 
 def text(found: Who, asked: Statistic, name: str, values: str, top: int | None) -> list[str]:

@@ -254,6 +254,7 @@ def _session(
         clock=made.clock,
         connection=made.connection,
         pools=made.pools,
+        samba=made.samba,
         is_shared=shared,
     )
     before = {

@@ -43,7 +43,7 @@ class Asked:
 class Ready:
     """What a session needs. `origin`: for `recording.json`. `connection`: see
     `recorder.session.Session`; None for this machine.
-    `pools`: see there as well."""
+    `pools`, `samba`: see there as well."""
 
     settings: Settings
     launcher: Launcher
@@ -51,6 +51,7 @@ class Ready:
     clock: Clock | None = None
     connection: Callable[[], Mapping[str, Any]] | None = None
     pools: Callable[[], Sequence[str]] | None = None
+    samba: Callable[[], Sequence[str]] | None = None
 
 
 @contextmanager
@@ -95,6 +96,7 @@ def _here(asked: Asked, host: Host, sudo: bool) -> Ready:
         launcher,
         {"devices": [device.name for device in devices]},
         pools=_pools(asked, lambda *words: [*words]),
+        samba=_samba(asked, lambda *words: [*words]),
     )
 
 
@@ -123,6 +125,7 @@ def _there(asked: Asked, host: Elsewhere) -> Ready:
         host.clock,
         lambda: launcher.connection,
         _pools(asked, launcher.session),
+        _samba(asked, launcher.session),
     )
 
 
@@ -133,6 +136,16 @@ def _pools(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequ
     from ..recorder.settings import COUNTERS
 
     return (lambda: session("sh", "-c", SCRIPT)) if COUNTERS in asked.settings.sources else None
+
+
+def _samba(asked: Asked, session: Callable[..., list[str]]) -> Callable[[], Sequence[str]] | None:
+    """What runs the shell that asks Samba for users and shares; None where no system calls are
+    recorded. `session`: a command as it is run there."""
+    from ..recorder.smb_sessions import SCRIPT
+
+    if "syscall" not in asked.settings.sources:
+        return None
+    return lambda: session("sh", "-c", SCRIPT)
 
 
 def _devices(asked: Asked, host: Host) -> list[RecordedDevice]:

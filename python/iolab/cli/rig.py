@@ -55,23 +55,18 @@ def command() -> None:
 )
 def build(rig: str, builds: tuple[str, ...]) -> int:
     """Build what is missing of a rig; needs root. The same command continues an interrupted build."""
-    from ..rigs.build import Builder
-    from ..rigs.builds import BuildMaker, parse_request
+    from ..rigs.builds import build_rig, parse_request
     from ..rigs.recipe import find_rig
 
-    recipe = find_rig(rig)
     requests = [parse_request(text) for text in builds]
-    done = Builder(recipe, say).build()
-    for request in requests:
-        record = BuildMaker(recipe, Builder(recipe, say), say).make(request)
-        tell(f"{request.name:<16}{record.seconds:.0f} s")
-    if requests:
-        done = [stage for stage in done if stage.seconds is not None and stage.name != "image"]
-        done += Builder(recipe, say).build()[-1:]
-    for stage in done:
-        tell(
-            f"{stage.name:<16}{'was there' if stage.seconds is None else f'{stage.seconds:.0f} s'}"
-        )
+    stages = build_rig(
+        find_rig(rig),
+        requests,
+        say,
+        lambda record: tell(f"{record.name:<16}{record.seconds:.0f} s"),
+    )
+    for stage in stages:
+        tell(f"{stage.name:<16}{'existing' if stage.seconds is None else f'{stage.seconds:.0f} s'}")
     return 0
 
 

@@ -23,7 +23,7 @@ _DOES = ("runs these commands with your rights", "puts load on these hosts with 
 """Question about a study with commands, and about a study with hosts alone."""
 
 
-class _Runtime(click.ParamType):  # type: ignore[type-arg]
+class Runtime(click.ParamType):  # type: ignore[type-arg]
     """A duration as a study writes it; kept as typed."""
 
     name = "time"
@@ -80,7 +80,7 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--runtime",
-    type=_Runtime(),
+    type=Runtime(),
     metavar="TIME",
     help="Duration of every run, such as 5s. Default: as in the study.",
 )
@@ -121,6 +121,18 @@ class _Runtime(click.ParamType):  # type: ignore[type-arg]
     "again",
     is_flag=True,
     help="Measure the baseline twice, the second time as <baseline>-again: a difference between them is noise.",
+)
+@click.option(
+    "--build",
+    "builds",
+    metavar="NAME",
+    multiple=True,
+    help="A build of OpenZFS as a variant, instead of the study's variants; repeatable. The first is the baseline.",
+)
+@click.option(
+    "--reduced",
+    is_flag=True,
+    help="The study's reduced form, [reduced]: fewer levels, shorter runs. The options above override it.",
 )
 @click.option(
     "--dry-run",
@@ -166,6 +178,8 @@ def command(
     load: tuple[str, ...],
     named: tuple[str, ...],
     again: bool,
+    builds: tuple[str, ...],
+    reduced: bool,
     dry_run: bool,
     style: str,
     resume: bool,
@@ -197,6 +211,8 @@ def command(
         again=again,
         workload=parse_target(workload, "--workload"),
         load=parse_target(load, "--load"),
+        builds=builds,
+        reduced=reduced,
         until=until,
         at_most=at_most,
     )
@@ -218,8 +234,8 @@ def command(
         if not words:
             words = (target_host(study, changes) or "local",)
             if words != ("local",):  # no host is reached before the user agreed
-                trust = _agreed(load_study(study, changes), trust)
-        hosts = run_hosts.opened(words, stack)
+                trust = agreed(load_study(study, changes), trust)
+        hosts = run_hosts.open_hosts(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
             host = next(iter(hosts.values()))
             if dry_run:
@@ -229,7 +245,7 @@ def command(
         if dry_run:
             return run_hosts.print_plans(studies, ends, place, style, hosts, how)
         return run_hosts.run_all(
-            study, studies, ends, place, hosts, how, lambda loaded: _agreed(loaded, trust)
+            study, studies, ends, place, hosts, how, lambda loaded: agreed(loaded, trust)
         )
 
 
@@ -249,6 +265,7 @@ def _on_one(
     study: Path, output: Path | None, host: Host, how: How, trust: bool, install_resume: bool
 ) -> int:
     from ..errors import RunError
+    from ..hosts.kinds.local import LocalHost
     from ..run.resume_unit import ResumeUnit, resume_arguments
     from ..run.study import run_study
     from ..study.load import load_study
@@ -256,10 +273,16 @@ def _on_one(
     from .progress import Bar
 
     loaded = load_study(study, how.changes, host=host)
-    trusted = _agreed(loaded, trust)
+    trusted = agreed(loaded, trust)
     place = output if output is not None else Path("results") / loaded.name
     unit = ResumeUnit(host, place)
     if install_resume:
+        if not isinstance(host, LocalHost):
+            raise RunError(
+                f"the unit would be restarted with this machine, not with host '{host.name}'",
+                where="--install-resume",
+                hint="run iolab on that host",
+            )
         if not is_trusted(loaded):
             raise RunError(
                 "the unit could not run the study's commands: that they were agreed to is not kept",
@@ -307,16 +330,16 @@ def _print_plan(study: Study, output: Path | None, style: str, host: Host, how: 
     return 1 if plan.problems else 0
 
 
-def _agreed(study: Study, trust: bool) -> bool:
-    """Whether the study's commands may run: --trust, agreed to before, or agreed to now by whoever
-    sits there."""
-    from ..study.trust import described, is_trusted, remember, require_trust, trust_file
+def agreed(study: Study, trust: bool) -> bool:
+    """Whether the study's commands may run: by --trust, by an earlier answer, or by an answer to the
+    question that is asked now."""
+    from ..study.trust import describe_commands, is_trusted, remember, require_trust, trust_file
 
     if is_trusted(study):
         return True
     if not trust:
         say(f"{study.file} {_DOES[not study.commands]}:")
-        for line in described(study):
+        for line in describe_commands(study):
             say(f"  {line}")
         if not (sys.stdin.isatty() and on_terminal()):
             require_trust(study, False)

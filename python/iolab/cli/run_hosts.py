@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-def opened(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
+def open_hosts(words: tuple[str, ...], stack: ExitStack) -> dict[str, Host]:
     """Hosts by name, closed with the stack; UsageError for a host that is named twice."""
     from ..errors import UsageError
     from ..hosts.kinds.parse import host_named
@@ -100,7 +100,7 @@ def print_plans(
                 tell(f"  {line}" if line else "")
     if style == "json":
         tell_json({"schema": 1, "kind": "plans", "hosts": plans})
-    return max(_told(ends), int(refused))
+    return max(_report_errors(ends), int(refused))
 
 
 def run_all(
@@ -120,7 +120,7 @@ def run_all(
     from .progress import Bar, Words, shared_progress
 
     if not studies:
-        return _told(ends)
+        return _report_errors(ends)
     first = next(iter(studies.values()))
     how = replace(how, trusted=agreed(first))
     console = Words()
@@ -136,14 +136,16 @@ def run_all(
     forget_if_unused(output)
     results = [bars[name].result for name in studies if name not in failed]
     codes = [
-        _told({**ends, **failed}, said=set(ends)),
+        _report_errors({**ends, **failed}, said=set(ends)),
         *(RunError.exit_code for result in results if result is not None and result.failed),
     ]
     interrupted = any(result is None or result.interrupted for result in results)
     return INTERRUPTED if interrupted else max(codes)
 
 
-def _told(ends: Mapping[str, IolabError], said: set[str] | frozenset[str] = frozenset()) -> int:
+def _report_errors(
+    ends: Mapping[str, IolabError], said: set[str] | frozenset[str] = frozenset()
+) -> int:
     """A line for each; the worst exit code, 0 without any."""
     for name, error in ends.items():
         if name not in said:

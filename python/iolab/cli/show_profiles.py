@@ -10,7 +10,7 @@ from typing import Any
 def profile_lines(path: Path) -> list[str]:
     """A line for each profile, with what was sampled; and what was to be one."""
     from ..compare.axes import axis_text
-    from ..compare.profile_words import remarks, sampled, spent
+    from ..compare.profile_words import remarks, sampling_text, spent
     from ..results.open.profiles import read_profiles
 
     profiles, notes = read_profiles(path)
@@ -27,7 +27,7 @@ def profile_lines(path: Path) -> list[str]:
             )
             if part
         )
-        lines.append(f"  {head}: {sampled(profile)}; {spent(profile)}")
+        lines.append(f"  {head}: {sampling_text(profile)}; {spent(profile)}")
         lines += [f"    {text}" for text in remarks(profile)]
     return [*lines, *(f"  {note}" for note in notes)]
 

@@ -35,7 +35,7 @@ def show_recording(path: Path, style: str) -> None:
     recording = Recording(path)
     summary = recording.summary()
     if (path / "histograms" / "keep.json").exists() or (path / "histograms" / "kept.json").exists():
-        from ..statistics.kept.answer import damaged
+        from ..statistics.kept.recorded import damaged
 
         summary = replace(summary, broken=[*summary.broken, *damaged(path)])
     tell_summary(summary, style, as_json, _lines)

@@ -94,18 +94,20 @@ def _lines(summary: Summary) -> list[str]:
     for name in ("op", "device", "process", "file", "job", "client"):
         pairs = summary.names(name)
         if pairs:
-            shown = ", ".join(f"{value} {number(count)}" for value, count in pairs[:6])
+            summary_text = ", ".join(f"{value} {number(count)}" for value, count in pairs[:6])
             more = max(len(pairs), facts["distinct"].get(name, 0)) - len(pairs[:6])
-            lines.append(f"{name:9} {shown}{f' and {number(more)} more' if more > 0 else ''}")
+            lines.append(
+                f"{name:9} {summary_text}{f' and {number(more)} more' if more > 0 else ''}"
+            )
     for name, values in facts["percentiles"].items():
         unit = "ns" if name == "latency" else "B"
         percentiles = values if name == "latency" else sizes(values, facts["bits"])
-        shown = ", ".join(
+        summary_text = ", ".join(
             f"{'max' if key == 'max' else f'p{key}'} {quantity(percentiles[key], unit)}"
             for key in PERCENTILES
             if key in percentiles
         )
-        lines.append(f"{name:9} mean {quantity(facts['mean'][name], unit)}, {shown}")
+        lines.append(f"{name:9} mean {quantity(facts['mean'][name], unit)}, {summary_text}")
     for name, rows in facts["latency_by"].items():
         if len(rows) > 1:
             lines.append(f"latency by {name}")

@@ -37,7 +37,7 @@ damage: the next command rebuilds it."""
 @format_option("text", "json")
 def command(path: Path, repair: bool, style: str) -> int:
     """Check every file of results or of a recording for damage, and report what is lost."""
-    verification = _verified(path, repair)
+    verification = _verify(path, repair)
     if style == "json":
         tell_json(as_json(path, verification))
     else:
@@ -69,15 +69,15 @@ def lines(path: Path, found: Verification) -> list[str]:
     """A line of what was read, then one for each finding."""
     from ..heatmap.ticks import quantity
 
-    head = f"{path}: {found.kind}, {_counted(found.files, 'file')}, {quantity(found.size_bytes, 'B')} read"
+    head = f"{path}: {found.kind}, {_count_text(found.files, 'file')}, {quantity(found.size_bytes, 'B')} read"
     older = [
-        f"{_counted(found.unverified, 'file')} of an older iolab without a checksum of the whole: looked at page by page"
+        f"{_count_text(found.unverified, 'file')} of an older iolab without a checksum of the whole: looked at page by page"
     ]
     stale = sum(finding.kind == "stale" and not finding.is_repaired for finding in found.findings)
     end = (
         "no damage"
         if stale == len(found.findings)
-        else _counted(len(found.findings) - stale, "finding")
+        else _count_text(len(found.findings) - stale, "finding")
     )
     repaired = sum(finding.is_repaired for finding in found.findings)
     derived = sum(
@@ -87,7 +87,7 @@ def lines(path: Path, found: Verification) -> list[str]:
     more = [_advice(path, derived)] if derived else []
     if stale:
         more.append(
-            f"{_counted(stale, 'cache')} made by another iolab or for other evidence: the next command that needs it rebuilds it"
+            f"{_count_text(stale, 'cache')} made by another iolab or for other evidence: the next command that needs it rebuilds it"
         )
     return [
         head,
@@ -104,7 +104,7 @@ def _advice(path: Path, derived: int) -> str:
     from ..files import is_foreign
 
     owner = f", run by its owner: {path} belongs to another user" if is_foreign(path) else ""
-    return f"{_counted(derived, 'finding')} can be rebuilt: iolab verify --repair{owner}"
+    return f"{_count_text(derived, 'finding')} can be rebuilt: iolab verify --repair{owner}"
 
 
 def _line(each: Finding) -> str:
@@ -114,11 +114,11 @@ def _line(each: Finding) -> str:
     )
 
 
-def _counted(number: int, word: str) -> str:
+def _count_text(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def _verified(path: Path, repair: bool) -> Verification:
+def _verify(path: Path, repair: bool) -> Verification:
     from ..recording.base.layout import is_recording
     from ..results.open.verify import verify_results
     from ..statistics.kept.verify import verify
@@ -132,7 +132,7 @@ def _verified(path: Path, repair: bool) -> Verification:
         for each in path.glob(pattern)
         if is_recording(each)
     ):
-        verification = _joined(
+        verification = _join(
             verification,
             verify(recording, repair=repair, progress=_progress),
             str(recording.relative_to(path)),
@@ -140,11 +140,11 @@ def _verified(path: Path, repair: bool) -> Verification:
     return verification
 
 
-def _joined(whole: Verification, part: Verification, below: str) -> Verification:
+def _join(whole: Verification, part: Verification, below: str) -> Verification:
     """Findings of results and of a recording in them."""
     findings = (
         *whole.findings,
-        *(replace(each, path=f"{below}/{each.path}") for each in part.findings),
+        *(replace(finding, path=f"{below}/{finding.path}") for finding in part.findings),
     )
     return replace(
         whole,

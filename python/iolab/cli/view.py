@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`iolab view`: recordings and traces in a browser."""
+"""`iolab view`: studies, histories, recordings and traces in a browser."""
 
 from __future__ import annotations
 
@@ -74,8 +74,10 @@ def command(
     token_file: Path | None,
     alert_commands: Path | None,
 ) -> None:
-    """Show recordings, traces and the recordings of results, of each host, in a browser, and to
-    programs.
+    """Show results, histories, recordings and traces in a browser, and to programs.
+
+    PATH may also be a folder: everything in it is served, and what is added later. The start page
+    lists studies with their headlines and reports, histories with their changes, and recordings.
 
     Events are not changed; statistics that are kept of a recording can be, from the page.
     Worksheets and alerts are saved in the user's own directory.
@@ -95,7 +97,7 @@ def command(
 
 
 def listening(address: str | None, port: int | None, token_file: Path | None) -> Listener:
-    """A socket that listens; without a port asked for, any where the usual one is taken."""
+    """A socket that listens; without a requested port, any where the usual one is taken."""
     from ..errors import RunError
     from ..server.http.serve import LOCAL, listen
 

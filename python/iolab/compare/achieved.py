@@ -65,17 +65,18 @@ def with_achieved(runs: Sequence[Run]) -> list[Run]:
 def _ratios(runs: Sequence[Run], factor: str) -> dict[float, float]:
     """Asked level to achieved ratio, empty unless every run has the factor as a number and every
     level was observed."""
-    found: dict[float, list[float]] = {}
+    ratios: dict[float, list[float]] = {}
     for run in runs:
         level = run.factors.get(factor)
         if not isinstance(level, int | float) or isinstance(level, bool):
             return {}
         value = run.value(METRIC)
-        found.setdefault(float(level), []).extend(
+        ratios.setdefault(float(level), []).extend(
             [value] if value is not None and value > 0 else []
         )
-    if not all(found.values()):
+    if not all(ratios.values()):
         return {}
     return {
-        level: math.exp(sum(map(math.log, values)) / len(values)) for level, values in found.items()
+        level: math.exp(sum(map(math.log, values)) / len(values))
+        for level, values in ratios.items()
     }

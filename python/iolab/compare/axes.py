@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which factor is a row, a column or a table of its own: projections over a sweep, as benchstat's."""
+"""Which factor is a row, a column or a table of its own: projections over a sweep, as
+benchstat's."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ class Grid:
 def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
     """`media=hdd,ssd` and `disks=4` as a mapping; repeated factors add up. UsageError for what is
     no `name=level`."""
-    found: dict[str, list[str]] = {}
+    levels_by_factor: dict[str, list[str]] = {}
     for text in texts:
         name, equals, levels = text.partition("=")
         if not equals or not name.strip() or not levels.strip():
@@ -64,26 +65,28 @@ def parse_where(texts: Iterable[str]) -> dict[str, list[str]]:
                 where="--where",
                 hint="write factor=level or factor=level,level",
             )
-        found.setdefault(name.strip(), []).extend(level.strip() for level in levels.split(","))
-    return found
+        levels_by_factor.setdefault(name.strip(), []).extend(
+            level.strip() for level in levels.split(",")
+        )
+    return levels_by_factor
 
 
 def select(runs: Sequence[Run], where: Where) -> list[Run]:
     """The runs that meet every condition; UsageError for a factor or a level that isn't there,
     naming what is."""
     selected = list(runs)
-    for name, wanted in where.items():
+    for name, kept_levels in where.items():
         have = {level_text(level) for run in runs if (level := _level(run, name)) is not None}
         if not have:
             raise unknown_factor(name, runs)
-        for level in wanted:
+        for level in kept_levels:
             if level not in have:
                 raise UsageError(
                     f"there is no {name}={level}",
                     where="--where",
                     hint=f"{name} is one of {', '.join(_natural(have))}",
                 )
-        selected = [run for run in selected if level_text(_level(run, name)) in wanted]
+        selected = [run for run in selected if level_text(_level(run, name)) in kept_levels]
     return selected
 
 
@@ -124,11 +127,11 @@ def _natural(texts: Iterable[str]) -> list[str]:
 
 def unknown_factor(name: str, runs: Sequence[Run]) -> UsageError:
     """The error for a factor that isn't in the runs."""
-    known = list(dict.fromkeys(factor for run in runs for factor in run.factors))
-    near = difflib.get_close_matches(name, known, n=1)
+    factors = list(dict.fromkeys(factor for run in runs for factor in run.factors))
+    near = difflib.get_close_matches(name, factors, n=1)
     guess = f"did you mean '{near[0]}'? " if near else ""
-    there = f"factors are {', '.join(known)}" if known else "these runs have no factors"
-    return UsageError(f"unknown factor '{name}'", hint=f"{guess}{there}")
+    remedy = f"factors are {', '.join(factors)}" if factors else "these runs have no factors"
+    return UsageError(f"unknown factor '{name}'", hint=f"{guess}{remedy}")
 
 
 def levels(runs: Iterable[Run], names: Sequence[str]) -> tuple[Key, ...]:
@@ -175,8 +178,9 @@ def _text_order(appearance: dict[object, float], foreign: bool) -> dict[object, 
 
 
 def with_metric(runs: Sequence[Run], metric: Metric, axes: Axes) -> tuple[list[Run], list[Warning]]:
-    """The runs at levels of each axis at which some run has the metric, and what was left out: reads
-    of a sweep over operations have nothing at the levels that only write. A level of which all runs
+    """The runs at levels of each axis at which some run has the metric, and what was left out:
+    reads of a sweep over operations have nothing at the levels that only write. A level of which
+    all runs
     are INVALID stays: nothing is known of it."""
     selected, warnings = list(runs), []
     for names in (axes.tables, axes.cols, axes.rows):
@@ -211,7 +215,7 @@ def choose(
     tables: Sequence[str] | None,
     ignored: Sequence[str],
 ) -> Axes:
-    """The axes asked for, filled up so that nothing varies unseen.
+    """The requested axes, filled up so that nothing varies unseen.
 
     Rows left open take the load (or else the factor with most levels), columns the next; every
     other factor that varies splits the tables, so that unlike things are pooled only when `ignored`
@@ -222,8 +226,8 @@ def choose(
         if name not in names:
             raise unknown_factor(name, runs)
     counts = {name: len({run.factors.get(name) for run in runs}) for name in names}
-    asked = {*(rows or ()), *(cols or ()), *(tables or ()), *ignored}
-    free = [name for name in names if counts[name] > 1 and name not in asked]
+    assigned = {*(rows or ()), *(cols or ()), *(tables or ()), *ignored}
+    free = [name for name in names if counts[name] > 1 and name not in assigned]
     numeric = {
         name
         for name in names
@@ -241,9 +245,15 @@ def choose(
     chosen_rows = tuple(rows) if rows is not None else tuple(by_size[:1])
     rest = [name for name in by_size if name not in chosen_rows]
     chosen_cols = tuple(cols) if cols is not None else tuple(rest[:1])
-    left = [name for name in free if name not in (*chosen_rows, *chosen_cols)]
-    unasked = tuple(left) if rows is not None and cols is not None and tables is None else ()
+    free_factors = [name for name in free if name not in (*chosen_rows, *chosen_cols)]
+    unasked = (
+        tuple(free_factors) if rows is not None and cols is not None and tables is None else ()
+    )
     fixed = {
-        name: runs[0].factors.get(name) for name in names if counts[name] == 1 and name not in asked
+        name: runs[0].factors.get(name)
+        for name in names
+        if counts[name] == 1 and name not in assigned
     }
-    return Axes(chosen_rows, chosen_cols, (*(tables or ()), *left), tuple(ignored), fixed, unasked)
+    return Axes(
+        chosen_rows, chosen_cols, (*(tables or ()), *free_factors), tuple(ignored), fixed, unasked
+    )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A check: rules for the changes of a comparison, each of which passes, fails or is inconclusive.
 
-Both outcomes are findings. A rule passes where tests show for every cell that its bound is kept, and
-fails where a test shows for one cell that it is not kept. Everything else is inconclusive.
+Both outcomes are findings. A rule passes where tests show for every cell that its bound is kept,
+and fails where a test shows for one cell that it is not kept. Everything else is inconclusive.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MISSING, NO_PAIRS, ONE_BLOCK, ZERO = "missing", "no-pairs", "one-block", "zero"
 SHORT_HISTORY, NO_LOOK = "short-history", "no-look"
 """Reasons without a test: the variant lacks the cell; no block counts on both sides; a single block
 has no noise; a value of zero has no ratio; a history has too few results since its last change; a
-study whose blocks are decided sequentially has not come to its first look."""
+study with sequentially decided blocks has not reached its first look."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ class CellOutcome:
         factors: the cell.
         change: estimate as `model.Change` has it, None without one.
         low, high: its two-sided interval at 1 - 2 alpha, or at twice the level of the look. Where
-        normal noise is assumed, the rule passes in this cell exactly where the interval is inside the
-        bounds.
+        normal noise is assumed, the rule passes in this cell exactly where the interval is inside
+        the bounds.
         p_pass, p_fail: p values of the tests for "kept" and "not kept"; p_fail_adjusted: the latter
-        after Holm's correction over all cells of all rules. Of a sequential study, p values hold over
-        all looks (repeated p values). None where no test was made.
+        after Holm's correction over all cells of all rules. Of a sequential study, p values hold
+        over all looks (repeated p values). None where no test was made.
         count: blocks, or sessions of each arm (the smaller number) where `sessions` is not None.
         unit: of `count` and `more`: blocks, sessions of each arm, or results of the checked version
-        (against a history). more: how many further ones, at which a change of the estimated size would
-        be decided with 80 % power; None where decided, not known or above 1000.
+        (against a history). more: how many further ones, at which a change of the estimated size
+        would be decided with 80 % power; None where decided, not known or above 1000.
         reason: code of the reason why no test was made.
     """
 
@@ -115,8 +115,8 @@ class Check:
         alpha: upper limit of the chance that the check passes although a rule is broken in a cell,
         and of the chance that it fails although none is.
         differences: of the environments of arms from several
-        results. notes: what else must be known. look: of a study whose number of blocks was decided
-        sequentially; runs after it are left out.
+        results. notes: what else must be known. look: of a study with a number of blocks that was
+        decided sequentially; runs after it are left out.
     """
 
     rules: tuple[RuleOutcome, ...]
@@ -238,13 +238,14 @@ def check(
         alpha: of the check as a whole, see `Check`; with a look, that of its design.
         look: the last look of a sequential study. Only its blocks count, and tests have its level.
 
-    A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond it"
-    (both of two tests for `within`). The check passes where every cell of every rule does. Such an
-    intersection needs no correction. A cell fails where the opposite test rejects after Holm's
+    A cell passes where a one-sided t test at alpha rejects "the change is at the bound or beyond
+    it" (both of two tests for `within`). The check passes where every cell of every rule does. Such
+    an intersection needs no correction. A cell fails where the opposite test rejects after Holm's
     correction over all cells of all rules. Blocks, sessions, pooling and exact tests are those of
     the comparison; with a single session of an arm there is no test.
 
-    Raises UsageError where there is no rule, no run, no variant, or a rule's metric was not measured.
+    Raises UsageError where there is no rule, no run, no variant, or a rule's metric was not
+    measured.
     """
     if not rules:
         raise UsageError(
@@ -313,9 +314,9 @@ def judge(
 ) -> tuple[RuleOutcome, ...]:
     """Decide rules by the evidence of their cells; a text is the reason for the lack of evidence.
 
-    With a look, p values become repeated p values before they are corrected and compared with alpha:
-    a sequential test for each intersection of hypotheses (Maurer & Bretz 2013, "Multiple testing in
-    group sequential trials using graphical approaches").
+    With a look, p values become repeated p values before they are corrected and compared with
+    alpha: a sequential test for each intersection of hypotheses (Maurer & Bretz 2013, "Multiple
+    testing in group sequential trials using graphical approaches").
     """
     tested = [
         [
@@ -348,7 +349,8 @@ def _evidence(
     ignore: Sequence[str],
     alpha: float,
 ) -> list[tuple[Place, Evidence | str]]:
-    """Of every cell of the baseline and every variant its evidence, or the reason for its absence."""
+    """Of every cell of the baseline and every variant its evidence, or the reason for its
+    absence."""
     axes = choose(runs, None, None, None, ignore)
     names = (*axes.tables, *axes.rows, *axes.cols)
     arms = collect(runs, metric, axes)

@@ -56,14 +56,15 @@ def compare(
             then named as hidden variation.
         where: conditions on factors, variants or hosts.
         shown_unit: unit to write values in; default the published one, where all runs are published
-        in the same. notes: what else must be said beside the numbers (see `remarks.study_notes`).
+        in the same. notes: further notes on the numbers (see `remarks.study_notes`).
 
     Per cell and block the logarithms of both arms are subtracted (plain values for metrics compared
     by difference); the t interval of their mean pools its variance over the sweep where
-    homogeneous; q is Benjamini-Hochberg's over every cell of the sweep. Metrics whose distribution
-    nothing is assumed of (extremes) are decided by the exact test. Arms that did not take turns are
-    compared by their session means; with a single session of an arm there is no test (`CONFOUNDED`),
-    nor where all sessions of one arm were before those of the other (`NOT_ALTERNATING`).
+    homogeneous; q is Benjamini-Hochberg's over every cell of the sweep. Metrics with unknown
+    distribution (extremes) are decided by the exact test. Arms that did not take turns are
+    compared by their session means; with a single session of an arm there is no test
+    (`CONFOUNDED`), nor where all sessions of one arm were before those of the other
+    (`NOT_ALTERNATING`).
 
     Raises UsageError for a metric, factor, level or baseline that isn't there.
     """
@@ -79,7 +80,7 @@ def compare(
     axes = choose(selected, rows, cols, tables, ignore)
     selected, without_metric = with_metric(selected, metric, axes)
     arms = collect(selected, metric, axes)
-    others = [variant for variant in variants if variant != base]
+    variants_to_compare = [variant for variant in variants if variant != base]
     grid = Grid(
         levels(selected, axes.tables), levels(selected, axes.rows), levels(selected, axes.cols)
     )
@@ -87,13 +88,13 @@ def compare(
     pairings = {
         (place, variant): pair(arms.get((*place, base)), arms.get((*place, variant)), metric)
         for place in places
-        for variant in others
+        for variant in variants_to_compare
         if (*place, base) in arms or (*place, variant) in arms
     }
     changes, planned = _changes(pairings, metric, confidence, alpha)
     cells, footnotes = [], dict[str, str]()
     for place in places:
-        for variant in (base, *others):
+        for variant in (base, *variants_to_compare):
             arm = arms.get((*place, variant))
             if arm is None:
                 continue
@@ -108,11 +109,13 @@ def compare(
                     arm.saturated,
                 )
             )
-    again = [change.value for (_, variant), change in changes.items() if variant == base + AGAIN]
+    repeated_changes = [
+        change.value for (_, variant), change in changes.items() if variant == base + AGAIN
+    ]
     return Comparison(
         metric=metric,
         baseline=base,
-        variants=(base, *others),
+        variants=(base, *variants_to_compare),
         rows=axes.rows,
         cols=axes.cols,
         tables=axes.tables,
@@ -120,19 +123,23 @@ def compare(
         col_levels=grid.cols,
         table_levels=grid.tables,
         cells=tuple(cells),
-        summaries=summaries(pairings, others, axes, grid, metric, changes, confidence),
+        summaries=summaries(pairings, variants_to_compare, axes, grid, metric, changes, confidence),
         fixed=axes.fixed,
         warnings=(
-            *warnings_of(selected, metric, axes, base, others, pairings, changes, differences),
+            *warnings_of(
+                selected, metric, axes, base, variants_to_compare, pairings, changes, differences
+            ),
             *without_metric,
             *notes,
         ),
         footnotes=footnotes,
-        noise_floor=(min(again), max(again)) if again else None,
+        noise_floor=(min(repeated_changes), max(repeated_changes)) if repeated_changes else None,
         confidence=confidence,
         alpha=alpha,
         detectable=_detectable(
-            planned, metric, alpha / _tests(changes, all(_is_again(variant) for variant in others))
+            planned,
+            metric,
+            alpha / _tests(changes, all(_is_again(variant) for variant in variants_to_compare)),
         ),
         shown_unit=_shown_unit(shown_unit, metric, selected),
         differences=differences,
@@ -142,14 +149,14 @@ def compare(
 
 def _shown_unit(asked: str | None, metric: Metric, runs: Sequence[Run]) -> str | None:
     if asked is not None:
-        given = unit(asked)
-        if BASE[given.dimension] != metric.unit:
+        unit_of_user = unit(asked)
+        if BASE[unit_of_user.dimension] != metric.unit:
             raise UsageError(
                 f"{metric.name} can't be written in {asked}",
                 where="--unit",
                 hint=f"it is stored in {metric.unit or 'numbers'}",
             )
-        return given.symbol
+        return unit_of_user.symbol
     published = {
         run.observations[metric.name].source_unit for run in runs if metric.name in run.observations
     }
@@ -164,13 +171,17 @@ def metric_of(name: str, runs: Sequence[Run]) -> Metric:
     )
     if measured is None:
         have = {metric for run in runs for metric in run.observations}
-        shown = [metric for metric in sorted(have, key=sort_key) if of(metric).headline] or sorted(
-            have, key=sort_key
-        )[:8]
+        suggested_metrics = [
+            metric for metric in sorted(have, key=sort_key) if of(metric).headline
+        ] or sorted(have, key=sort_key)[:8]
         near = difflib.get_close_matches(name, sorted(have), n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
-        there = f"there are {', '.join(shown)}" if shown else "no run has any valid evidence"
-        raise UsageError(f"no run has the metric '{name}'", hint=f"{guess}{there}")
+        remedy = (
+            f"there are {', '.join(suggested_metrics)}"
+            if suggested_metrics
+            else "no run has any valid evidence"
+        )
+        raise UsageError(f"no run has the metric '{name}'", hint=f"{guess}{remedy}")
     return of(name, measured.unit)
 
 
@@ -192,7 +203,7 @@ def _changes(
 ) -> tuple[dict[tuple[Place, str], Change], list[planning.Basis]]:
     """The change of every pairing that has one, and the basis that decided each. The A/A arm is a
     family of its own: it tests the test."""
-    found: dict[tuple[Place, str], Change] = {}
+    changes: dict[tuple[Place, str], Change] = {}
     bases: dict[tuple[Place, str], planning.Basis] = {}
     by_variant: dict[str, list[tuple[Place, str]]] = {}
     for key, pairing in pairings.items():
@@ -204,7 +215,7 @@ def _changes(
         for key, interval in zip(keys, intervals, strict=True):
             pairing = pairings[key]
             exact = sign_flip_p(pairing.differences)
-            found[key] = _add_exact_test(
+            changes[key] = _add_exact_test(
                 change_of(interval, metric, dropped=pairing.dropped, without=pairing.without),
                 exact,
                 metric,
@@ -224,29 +235,29 @@ def _changes(
                     without=pairing.without,
                     is_alternating=pairing.is_alternating,
                 )
-                found[key] = change
+                changes[key] = change
                 if change.reason is None:
-                    found[key] = _add_exact_test(change, sessions.p_exact, metric)
+                    changes[key] = _add_exact_test(change, sessions.p_exact, metric)
                     basis = planning.basis_of_sessions(sessions)
                     if basis is not None and metric.assumption == "normal":
                         bases[key] = basis
-    for again in (False, True):
-        family = [key for key in found if _is_again(key[1]) is again]
-        tests = _tests(found, again)
-        q_values = benjamini_hochberg([found[key].p for key in family])
+    for of_baseline_copy in (False, True):
+        family = [key for key in changes if _is_again(key[1]) is of_baseline_copy]
+        tests = _tests(changes, of_baseline_copy)
+        q_values = benjamini_hochberg([changes[key].p for key in family])
         # the level that one more change must pass in addition to the decided ones
         level = alpha * min(tests, 1 + sum(q is not None and q <= alpha for q in q_values)) / tests
         for key, q in zip(family, q_values, strict=True):
             decided = q is not None and q <= alpha
-            found[key] = dataclasses.replace(
-                found[key],
+            changes[key] = dataclasses.replace(
+                changes[key],
                 q=q,
                 decided=decided,
                 blocks_needed=None
                 if decided or key not in bases
                 else planning.blocks_needed(bases[key], level),
             )
-    return found, list(bases.values())
+    return changes, list(bases.values())
 
 
 def _add_exact_test(change: Change, exact: float | None, metric: Metric) -> Change:
@@ -260,7 +271,7 @@ def _is_again(variant: str) -> bool:
 
 
 def _tests(changes: dict[tuple[Place, str], Change], again: bool) -> int:
-    """How many tests q is taken over: of all variants together, or of the A/A arm by itself. At
+    """How many tests q is taken over: of all variants together, or of the A/A arm alone. At
     least 1."""
     return max(
         1,

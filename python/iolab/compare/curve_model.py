@@ -126,5 +126,10 @@ class Curves:
     def curve(self, table: Key, variant: str) -> Curve | None:
         """The curve at a place, or None where nothing was measured."""
         return next(
-            (each for each in self.curves if (each.table, each.variant) == (table, variant)), None
+            (
+                candidate
+                for candidate in self.curves
+                if (candidate.table, candidate.variant) == (table, variant)
+            ),
+            None,
         )

@@ -58,7 +58,7 @@ def curves(
     Args:
         runs: INVALID ones included: they are left out here, and counted. Of several results
         directories there is no comparison at equal load: their blocks are no pairs.
-        operation: `read`, `write`...; default the one that most runs observed.
+        operation: `read`, `write`...; default the operation of most runs.
         load: the factor that rises along a curve; default the one of `axes.LOADS` with most numeric
         levels, or else
             any factor with most.
@@ -66,7 +66,7 @@ def curves(
         `lat.mean`, `clat.p99`...: the
             metrics' names without their operation.
         baseline: an arm's name; default the first in order of appearance.
-        notes: what else must be said beside the curves (see `remarks.study_notes`).
+        notes: further notes on the curves (see `remarks.study_notes`).
 
     Raises:
         UsageError: there is no such factor, operation, metric or baseline, or no factor is a load.
@@ -74,7 +74,7 @@ def curves(
     named = with_achieved([run for run in runs if run.variant != "?"])
     if not named:
         raise UsageError("there is no run to draw a curve of")
-    operation, throughput = _observed(named, operation, throughput, latency)
+    operation, throughput = _choose_axes(named, operation, throughput, latency)
     load = _load(named, load)
     rate, delay = of(f"{operation}.{throughput}"), of(f"{operation}.{latency}")
     variants = list(dict.fromkeys(run.variant for run in named))
@@ -83,12 +83,12 @@ def curves(
     axes = choose(named, [load], None, None, ())
     tables = (*axes.tables, *axes.cols)
     gathered = _gather(named, load, tables, rate, delay)
-    found, blocks = [], dict[tuple[Key, str], BlockCurves]()
+    fitted_curves, blocks = [], dict[tuple[Key, str], BlockCurves]()
     table_levels = levels(named, tables)
     for place in ((table, variant) for table in table_levels for variant in variants):
         if place in gathered:
             curve, blocks[place] = _curve(*place, gathered[place], load, rate, delay, confidence)
-            found.append(curve)
+            fitted_curves.append(curve)
     equal = [
         equal_load(blocks[table, base], blocks[table, variant], variant, table, confidence)
         for table in table_levels
@@ -106,7 +106,7 @@ def curves(
         tuple(variants),
         tables,
         table_levels,
-        tuple(found),
+        tuple(fitted_curves),
         tuple(equal),
         axes.fixed,
         confidence,
@@ -141,9 +141,9 @@ def _curve(
 def _gather(
     runs: Iterable[Run], load: str, tables: Sequence[str], rate: Metric, delay: Metric
 ) -> dict[tuple[Key, str], _Gathered]:
-    found: dict[tuple[Key, str], _Gathered] = {}
+    gathered: dict[tuple[Key, str], _Gathered] = {}
     for run in sorted(runs, key=lambda run: (run.plan.block, run.plan.repetition, run.id)):
-        place = found.setdefault((key_of(run, tables), run.variant), _Gathered())
+        place = gathered.setdefault((key_of(run, tables), run.variant), _Gathered())
         level = _number(run.factors.get(load))
         if (
             run.verdict.level is Level.INVALID
@@ -153,7 +153,7 @@ def _gather(
             place.left_out.append(run.id)
         else:
             place.valid.setdefault(level, []).append(run)
-    return found
+    return gathered
 
 
 def _point(
@@ -202,27 +202,29 @@ def _usl(runs: Sequence[tuple[float, Run]], load: str, rate: Metric) -> UslFit |
     )
 
 
-def _observed(
+def _choose_axes(
     runs: Sequence[Run], operation: str | None, throughput: str | None, latency: str
 ) -> tuple[str, str]:
     """The operation and the throughput that most runs observed together with the latency, within
-    what was asked for."""
+    the requested ones."""
     if operation is not None and operation not in OPERATIONS:
         raise UsageError(f"unknown operation '{operation}'", hint=f"one of {', '.join(OPERATIONS)}")
     rates = THROUGHPUTS if throughput is None else (throughput,)
     operations = OPERATIONS if operation is None else (operation,)
 
     def count(choice: tuple[str, str]) -> int:
-        wanted = {f"{choice[0]}.{choice[1]}", f"{choice[0]}.{latency}"}
-        return sum(wanted <= run.observations.keys() for run in runs)
+        needed = {f"{choice[0]}.{choice[1]}", f"{choice[0]}.{latency}"}
+        return sum(needed <= run.observations.keys() for run in runs)
 
-    best = max(((each, rate) for rate in rates for each in operations), key=count)
+    best = max(((candidate, rate) for rate in rates for candidate in operations), key=count)
     if not count(best):
-        there = ", ".join(sorted({name for run in runs for name in run.observations})) or "nothing"
+        observed_names = (
+            ", ".join(sorted({name for run in runs for name in run.observations})) or "nothing"
+        )
         prefix = operation or "<operation>"
         raise UsageError(
             f"no run has both {prefix}.{' or .'.join(rates)} and {prefix}.{latency}",
-            hint=f"observed: {there}",
+            hint=f"observed: {observed_names}",
         )
     return best
 

@@ -48,17 +48,17 @@ def equal_load(
         return EqualLoad(name, table, (), ())
     rates = _round_marks(*_common_range(baseline, variant, 0), np.linspace)
     delays = _round_marks(*_common_range(baseline, variant, 1), np.geomspace)
-    at_rates = (_matched(baseline, variant, at, latency_at, -1, confidence) for at in rates)
-    at_delays = (_matched(baseline, variant, at, throughput_at, 1, confidence) for at in delays)
+    at_rates = (_match(baseline, variant, at, latency_at, -1, confidence) for at in rates)
+    at_delays = (_match(baseline, variant, at, throughput_at, 1, confidence) for at in delays)
     return EqualLoad(
         name,
         table,
-        tuple(each for each in at_rates if each),
-        tuple(each for each in at_delays if each),
+        tuple(delay for delay in at_rates if delay),
+        tuple(delay for delay in at_delays if delay),
     )
 
 
-def _matched(
+def _match(
     baseline: BlockCurves,
     variant: BlockCurves,
     at: float,
@@ -131,8 +131,8 @@ def _common_range(baseline: BlockCurves, variant: BlockCurves, which: int) -> tu
 
 def _shared(which: int, first: Line, second: Line) -> tuple[float, float]:
     """What the efficient parts of two curves both have of throughput (0) or latency (1)."""
-    one, other = efficient_part(*first)[which], efficient_part(*second)[which]
-    return max(float(one[0]), float(other[0])), min(float(one[-1]), float(other[-1]))
+    first_part, other = efficient_part(*first)[which], efficient_part(*second)[which]
+    return max(float(first_part[0]), float(other[0])), min(float(first_part[-1]), float(other[-1]))
 
 
 def _improves(value: float, better: int) -> bool | None:

@@ -22,8 +22,8 @@ CONFOUNDED = "confounded-with-time"
 difference of the sessions."""
 
 NOT_ALTERNATING = "not-alternating"
-"""Reason of a change without a test: all sessions of one arm were before those of the other, so that
-the change contains any trend over that time."""
+"""Reason of a change without a test: all sessions of one arm were before those of the other, so
+that the change contains any trend over that time."""
 
 SYNCS_APART = "syncs-apart"
 """Code of the warning that a latency of writes leaves out the time in fsync and fdatasync."""
@@ -42,7 +42,7 @@ class Estimate:
     Attributes:
         value: geometric mean over the runs that count (arithmetic for a metric compared by
         difference), None without any. low, high: its own interval at the comparison's level, None
-        below two runs. values, runs: what it stands on: the values and their runs, in block order.
+        below two runs. values, runs: its data: the values and their runs, in block order.
         level: the worst verdict among those runs.
         left_out: runs that were INVALID, or without this metric; left_out_values: what they
         observed (None where
@@ -129,7 +129,7 @@ class Summary:
     """Geometric mean change of a variant over the cells of one column that are valid on both sides.
 
     Attributes:
-        cells: how many cells it stands on; of: how many the column has.
+        cells: how many cells it covers; of: how many the column has.
         worst: row of the cell that changed most for the worse (or most, without a direction).
     """
 
@@ -181,7 +181,7 @@ class Comparison:
         detectable: smallest change that the blocks of a typical cell find with 80 % power among the
         tests that q is taken
             over: half of the cells need less. None below two blocks.
-        shown_unit: unit in which to write values where one was asked for or published; None chooses
+        shown_unit: unit in which to write values where it is requested or published; None chooses
         a readable one.
         differences: of arms from several results: in what their environments differ.
         unmatched: of these, the cells that not all of them have.
@@ -228,12 +228,12 @@ class Comparison:
     def again(self) -> tuple[int, int]:
         """(false alarms, cells) of the A/A arm: decided changes where nothing differs, of those
         that could be decided."""
-        found = [
+        changes = [
             cell.change
             for cell in self.cells
             if cell.variant == self.baseline + AGAIN and cell.change is not None
         ]
-        testable = [change for change in found if change.p is not None]
+        testable = [change for change in changes if change.p is not None]
         return sum(change.decided for change in testable), len(testable)
 
     def cell(self, table: Key, row: Key, col: Key, variant: str) -> Cell | None:

@@ -37,7 +37,7 @@ class Basis:
 
     @property
     def cells(self) -> float:
-        """Cells of that many pairs whose variances are pooled, by the degrees of freedom."""
+        """Cells of that many pairs with pooled variance, by the degrees of freedom."""
         return (
             1.0
             if self.interval.df is None or self.interval.n < 2
@@ -46,7 +46,8 @@ class Basis:
 
 
 def basis_of_sessions(interval: SessionInterval) -> Basis | None:
-    """The basis of a comparison of session means, in terms of a paired test with as many pairs as an
+    """The basis of a comparison of session means, in terms of a paired test with as many pairs as
+    an
     arm has sessions: the noise of a pair is that of both sessions, and the degrees of freedom are
     those of both arms. None where no test was made."""
     if interval.p is None or interval.sd is None:

@@ -17,7 +17,7 @@ def points(change: float) -> str:
     return f"{100 * change:+.2f} points" if abs(change) < 0.01 else f"{100 * change:+.1f} points"
 
 
-def sampled(profile: Profile) -> str:
+def sampling_text(profile: Profile) -> str:
     """`3960 samples, 99 Hz, 20 s, 2 CPUs, cpu-clock`: as much of it as is known."""
     parts = [f"{profile.samples} samples"]
     if profile.frequency is not None:
@@ -43,24 +43,24 @@ def spent(profile: Profile) -> str:
 
 def remarks(profile: Profile) -> list[str]:
     """What a reader should know of how it was made; empty where all went well."""
-    found = []
+    lines = []
     possible = profile.possible
     if possible is not None and profile.samples < 0.9 * possible:
-        found.append(
+        lines.append(
             f"{profile.samples} of {possible} possible samples were taken: some events give none while a CPU sleeps, so the "
             "idle share is too low; a machine that is out of CPU time misses some"
         )
     if profile.lost:
-        found.append(f"perf lost {profile.lost} chunks of samples")
+        lines.append(f"perf lost {profile.lost} chunks of samples")
     if profile.damaged:
-        found.append(f"{profile.damaged} samples could not be read")
+        lines.append(f"{profile.damaged} samples could not be read")
     unnamed = sum(
         count
         for stack, count in profile.busy.items()
         if stack.endswith(("[unknown]_[k]", "[kernel.kallsyms]_[k]"))
     )
     if unnamed > 0.05 * max(profile.busy_samples, 1):
-        found.append(
+        lines.append(
             "functions of the kernel have no names: measure as root, or with kernel.kptr_restrict=0"
         )
-    return found
+    return lines

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles of the variants of a cell beside each other: one tree of functions with the samples of
+"""Profiles of the variants of a cell side by side: one tree of functions with the samples of
 each, and what differs between two.
 
 Shares are of the samples in which a CPU had something to do, so that profiles of unequal length and
-load can be held beside each other. One profile is one capture: differences are shown, not tested.
+load can be compared. One profile is one capture: differences are shown, not tested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Part:
     """A function where it was called from, or a process where it has no parent.
 
     Attributes:
-        name: without the mark of kernels' functions; parent: place of the part that it lies in,
+        name: without the mark of kernels' functions; parent: place of the part that contains it,
         None for a process. kernel: whether it is the kernel's.
         samples: of each profile, in it or in what it calls. shares: of the samples of each profile
         that were busy.
@@ -84,13 +84,15 @@ class CellProfiles:
     def differing(
         self, before: int, after: int, most: int = MOST_FUNCTIONS
     ) -> list[FunctionShares]:
-        """Functions whose own shares differ most between two of the profiles."""
-        found = [
-            one
-            for one in self.functions
-            if abs(one.shares[after] - one.shares[before]) >= LEAST_SHARE
+        """Functions with the largest difference of their own shares between two profiles."""
+        largest_changes = [
+            function
+            for function in self.functions
+            if abs(function.shares[after] - function.shares[before]) >= LEAST_SHARE
         ]
-        return sorted(found, key=lambda one: -abs(one.shares[after] - one.shares[before]))[:most]
+        return sorted(
+            largest_changes, key=lambda one: -abs(one.shares[after] - one.shares[before])
+        )[:most]
 
 
 def cells_of(
@@ -100,8 +102,10 @@ def cells_of(
     variants in their order."""
     order = [name for name in [baseline, *variants] if name is not None]
     groups: dict[tuple[str, str], list[Profile]] = {}
-    for each in profiles:
-        groups.setdefault((_place(each), repr(sorted(each.factors.items()))), []).append(each)
+    for profile in profiles:
+        groups.setdefault((_place(profile), repr(sorted(profile.factors.items()))), []).append(
+            profile
+        )
     return [
         _cell(
             sorted(
@@ -120,7 +124,7 @@ class _Branch:
 
 
 def _cell(profiles: Sequence[Profile]) -> CellProfiles:
-    totals = [max(each.busy_samples, 1) for each in profiles]
+    totals = [max(sample.busy_samples, 1) for sample in profiles]
     root = _Branch([0] * len(profiles))
     own: dict[str, list[int]] = {}
     for place, profile in enumerate(profiles):
@@ -142,7 +146,7 @@ def _cell(profiles: Sequence[Profile]) -> CellProfiles:
 
 
 def _lay(root: _Branch, totals: Sequence[int], parts: list[Part]) -> None:
-    """All below a branch; a list of branches in place of recursion, as perf's stacks are 127 frames
+    """All below a branch; a list of branches instead of recursion, as perf's stacks are 127 frames
     deep and more."""
     waiting: list[tuple[_Branch, int | None]] = [(root, None)]
     while waiting:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measured cells beside published ones: the same cells of both, and whether they are ordered alike."""
+"""Measured cells and published ones: the same cells of both, and whether they are ordered alike."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Agreement:
 
 
 class Published:
-    """A published table, to be held beside measured runs. `about`: what it says of itself.
+    """A published table, to be compared with measured runs. `about`: what it says of itself.
 
     Args:
         path: the file; after it, as in `TABLE.csv:disks=1,2`, the levels of factors that alone are
@@ -69,11 +69,11 @@ class Published:
     def agreements(self, runs: Sequence[Run], metric: str) -> list[Agreement]:
         """For each measured variant and each published one, over the cells that both have.
 
-        Raises UsageError where the cells can't be told to be the same: a published factor that
+        Raises UsageError where the cells are not known to be the same: a published factor that
         varies wasn't swept, or another one was.
         """
         self._check(runs)
-        found = []
+        results_of_tables = []
         for variant in dict.fromkeys(run.variant for run in runs if run.plan.status != "failed"):
             own = self._means([run for run in runs if run.variant == variant], metric)
             for published in dict.fromkeys(run.variant for run in self._runs):
@@ -84,12 +84,12 @@ class Published:
                 correlation = rank_correlation(
                     [own[place] for place in both], [theirs[place] for place in both]
                 )
-                found.append(
+                results_of_tables.append(
                     Agreement(
                         of(metric), variant, f"{published} of {self.name}", len(both), correlation
                     )
                 )
-        return found
+        return results_of_tables
 
     def beside(self, runs: Sequence[Run]) -> list[Run]:
         """The measured runs, and the published cells that were measured, as variants named `project
@@ -129,9 +129,9 @@ class Published:
         unchanged where that metric wasn't published."""
         if comparison.metric.name not in self.metrics():
             return comparison
-        found = self.agreements(runs, comparison.metric.name)
-        alone = len({one.variant for one in found}) == 1
-        notes = tuple(Warning("published", one.words(alone)) for one in found)
+        agreement_list = self.agreements(runs, comparison.metric.name)
+        alone = len({agreement.variant for agreement in agreement_list}) == 1
+        notes = tuple(Warning("published", agreement.words(alone)) for agreement in agreement_list)
         return dataclasses.replace(comparison, warnings=(*comparison.warnings, *notes))
 
     def _place(self, run: Run) -> Place:
@@ -156,14 +156,14 @@ class Published:
                 hint=f"--published {self._file}:{missing[0]}={next(iter(levels))} takes the cells of one level (of "
                 f"{', '.join(levels)})",
             )
-        others = {
+        fixed_factors = {
             name for name in swept if len({level_text(run.factors.get(name)) for run in runs}) > 1
         } - set(self._varying)
-        if others:
+        if fixed_factors:
             raise UsageError(
-                f"the cells measured here differ in {', '.join(sorted(others))} too, which the published table lacks",
+                f"the cells measured here differ in {', '.join(sorted(fixed_factors))} too, which the published table lacks",
                 where=self.name,
-                hint=f"--where {sorted(others)[0]}=... picks one level",
+                hint=f"--where {sorted(fixed_factors)[0]}=... picks one level",
             )
 
     def _means(self, runs: Sequence[Run], metric: str) -> dict[Place, float]:
@@ -173,7 +173,10 @@ class Published:
             value = run.value(metric)
             if value is not None and run.verdict.level is not Level.INVALID:
                 values.setdefault(self._place(run), []).append(value)
-        return {place: mean_of(found, of(metric), 0.95)[0] for place, found in values.items()}
+        return {
+            place: mean_of(means_by_place, of(metric), 0.95)[0]
+            for place, means_by_place in values.items()
+        }
 
 
 def _split(given: Path) -> tuple[Path, list[str]]:

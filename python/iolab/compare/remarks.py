@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must be said beside the numbers: footnotes of cells, warnings of the whole."""
+"""Remarks on the numbers: footnotes of cells, warnings of the whole."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def footnotes_of(
             say("saturated", "saturated: the offered rate was not reached")
     for run in arm.left_out.values():
         is_paired = not run.results and not (pairing is not None and pairing.is_by_sessions)
-        whole = ", with the other arm's run of their block" if is_paired else ""
+        partner = ", with the other arm's run of their block" if is_paired else ""
         if run.verdict.level is Level.INVALID:
             why = f", {run.verdict.blames[0].text}" if run.verdict.blames else ""
             say(
                 "invalid",
-                f"INVALID runs left out{whole}: such as {run.id}{why}",
+                f"INVALID runs left out{partner}: such as {run.id}{why}",
             )
         else:
             say(
                 "missing",
-                f"runs without {metric.name} left out{whole}",
+                f"runs without {metric.name} left out{partner}",
             )
     if pairing is not None and pairing.zero:
         say("zero", "a value is zero: no ratio")
@@ -64,9 +64,9 @@ def warnings_of(
     differences: Sequence[Difference] = (),
 ) -> tuple[Warning, ...]:
     """What holds for the comparison as a whole."""
-    found = []
+    warnings = []
     if not variants:
-        found.append(
+        warnings.append(
             Warning(
                 "one-variant",
                 f"'{baseline}' is the only variant: there is nothing to compare it with",
@@ -74,30 +74,30 @@ def warnings_of(
         )
     if axes.unasked:
         listed = ", ".join(axes.unasked)
-        found.append(
+        warnings.append(
             Warning(
                 "hidden-variation",
-                f"{listed} varies and was not asked for: a table for each level "
+                f"{listed} varies and was not requested: a table for each level "
                 f"(--where {axes.unasked[0]}=... picks one, --ignore {axes.unasked[0]} pools them)",
             )
         )
     for name in axes.ignored:
-        levels = _listed({level_text(run.factors.get(name)) for run in runs})
-        found.append(
+        levels = _list_texts({level_text(run.factors.get(name)) for run in runs})
+        warnings.append(
             Warning("hidden-variation", f"hidden variation: {name} varies within cells ({levels})")
         )
-    found += [
+    warnings += [
         Warning("same-sources", text)
         for text in dict.fromkeys(
             note.text for run in runs for note in run.verdict.notes if note.code == "same-sources"
         )
     ][:1]
-    found += _environment(runs, {difference.name for difference in differences})
-    found += _devices(runs)
+    warnings += _environment(runs, {difference.name for difference in differences})
+    warnings += _devices(runs)
     if re.fullmatch(r"write\.(lat|clat)\..*", metric.name) and any(
         run.value("sync.lat.mean") is not None for run in runs
     ):
-        found.append(
+        warnings.append(
             Warning(
                 SYNCS_APART,
                 "fio times syncs apart: a write's latency leaves out the time in fsync and fdatasync, "
@@ -105,21 +105,21 @@ def warnings_of(
             )
         )
     if any(run.verdict.level is Level.UNJUDGED for run in runs):
-        found.append(
+        warnings.append(
             Warning("unjudged", "published numbers: UNJUDGED, without evidence to look at")
         )
-    found += _sessions(changes.values(), pairings.values())
+    warnings += _sessions(changes.values(), pairings.values())
     in_blocks = [change.pairs for change in changes.values() if change.sessions is None]
     most = max(in_blocks, default=0)
     if in_blocks and most == 1:
-        found.append(
+        warnings.append(
             Warning(
                 "one-block",
                 "one run per cell: no interval, and no change can be distinguished from noise",
             )
         )
     elif 1 < most < 6:
-        found.append(
+        warnings.append(
             Warning(
                 "few-blocks",
                 f"{most} blocks: the exact test needs 6 (with 5 pairs p can't fall below 0.0625)",
@@ -139,27 +139,27 @@ def warnings_of(
         without = sum(pairing.without for pairing in counted)
         dropped = sum(pairing.dropped for pairing in counted) - without
         if dropped:
-            found.append(
+            warnings.append(
                 Warning("dropped", f"{dropped} {unit}{'s' if dropped > 1 else ''} left out: {why}")
             )
         if without:
-            found.append(
+            warnings.append(
                 Warning(
                     "without",
                     f"{metric.name}: {without} {unit}{'s' if without > 1 else ''} left out, without the metric",
                 )
             )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Warning]:
     """What follows from arms that did not take turns, or of which this is not known."""
-    found = []
+    warnings = []
     every, pairings = list(changes), list(pairings)
     by_sessions = [change.sessions for change in every if change.sessions is not None]
     confounded = sum(change.reason == CONFOUNDED for change in every)
     if confounded:
-        found.append(
+        warnings.append(
             Warning(
                 CONFOUNDED,
                 f"{confounded} of {len(every)} changes confounded with time; repeat each arm in at "
@@ -169,7 +169,7 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
         )
     if any(min(sessions) > 1 for sessions in by_sessions):
         if not all(pairing.is_alternating for pairing in pairings):
-            found.append(
+            warnings.append(
                 Warning(
                     NOT_ALTERNATING,
                     "all sessions of one arm were before those of the other: a trend over that time "
@@ -177,7 +177,7 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
                 )
             )
         if max(min(sessions) for sessions in by_sessions) < 4:
-            found.append(
+            warnings.append(
                 Warning(
                     "few-sessions",
                     "fewer than 4 sessions of an arm: p of the permutation test can't fall below 0.1 "
@@ -185,13 +185,13 @@ def _sessions(changes: Iterable[Change], pairings: Iterable[Pairing]) -> list[Wa
                 )
             )
     if any(not pairing.is_order_known and len(pairing.differences) > 1 for pairing in pairings):
-        found.append(
+        warnings.append(
             Warning(
                 "order-unknown",
                 "fio's results do not state when they ran: the arms are assumed to have taken turns",
             )
         )
-    return found
+    return warnings
 
 
 def study_notes(
@@ -214,13 +214,13 @@ def study_notes(
 def _environment(runs: Sequence[Run], shown: Container[str]) -> list[Warning]:
     """Host facts that differ between runs of one host, and hosts that differ; `shown` are stated
     elsewhere."""
-    found = []
+    differences = []
     hosts = dict.fromkeys(run.plan.host for run in runs)
     if len(hosts) > 1:
-        found.append(
+        differences.append(
             Warning(
                 "hidden-variation",
-                f"hidden variation: runs of several hosts ({_listed(set(hosts))}); pairs are of one host",
+                f"hidden variation: runs of several hosts ({_list_texts(set(hosts))}); pairs are of one host",
             )
         )
     values: dict[str, set[str]] = {}
@@ -228,15 +228,15 @@ def _environment(runs: Sequence[Run], shown: Container[str]) -> list[Warning]:
         for name, value in run.environment.items():
             values.setdefault(name, set()).add(value)
     if len(hosts) == 1:
-        found += [
+        differences += [
             Warning(
                 "hidden-variation",
-                f"hidden variation: {name} of the host differs between runs ({_listed(seen)})",
+                f"hidden variation: {name} of the host differs between runs ({_list_texts(texts)})",
             )
-            for name, seen in values.items()
-            if len(seen) > 1 and name not in shown
+            for name, texts in values.items()
+            if len(texts) > 1 and name not in shown
         ]
-    return found
+    return differences
 
 
 def _devices(runs: Sequence[Run]) -> list[Warning]:
@@ -258,7 +258,7 @@ def _devices(runs: Sequence[Run]) -> list[Warning]:
     ]
 
 
-def _listed(texts: set[str], most: int = 4) -> str:
+def _list_texts(texts: set[str], most: int = 4) -> str:
     ordered = sorted(texts)
     return ", ".join(ordered[:most]) + (
         f" and {len(ordered) - most} more" if len(ordered) > most else ""

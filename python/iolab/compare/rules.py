@@ -16,7 +16,7 @@ ALPHA = 0.05
 """Chance of a wrong pass, and of a wrong fail, unless another one is given."""
 
 AT_MOST = 20
-"""Blocks at which a study ends whose rules are undecided, unless it states another number."""
+"""Blocks at which a study with undecided rules ends, unless it states another number."""
 
 Relation = Literal[">=", "<=", "within"]
 
@@ -50,8 +50,8 @@ class Rule:
         """The lowest and the highest change that meet the rule, on the scale on which differences
         are tested (logarithms for a ratio); None for an open end.
 
-        Raises UsageError for a unit that changes of the metric are not in, and for a ratio of -100 %
-        or less.
+        Raises UsageError for a unit that changes of the metric are not in, and for a ratio of -100
+        % or less.
         """
         number = self._change(metric)
         if self.relation == ">=":
@@ -93,8 +93,8 @@ class Rule:
 
 
 def parse_rule(text: str) -> Rule:
-    """`METRIC >= -5 %`, `METRIC <= +10 %`, `METRIC within 5 %` or `METRIC 5 %`, which means the same;
-    UsageError for anything else."""
+    """`METRIC >= -5 %`, `METRIC <= +10 %`, `METRIC within 5 %` or `METRIC 5 %`, which means the
+    same; UsageError for anything else."""
     match = _RULE.fullmatch(text)
     if match is None:
         raise UsageError(f"'{text}' is not a rule", where="--rule", hint=_EXAMPLE)

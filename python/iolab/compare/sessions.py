@@ -73,7 +73,7 @@ def sessions_of(first: Iterable[Run], second: Iterable[Run]) -> tuple[Sessions, 
                 session = str(run.plan.extra[SESSION])
                 name = ("session", run.results, run.plan.host, run.boot, session)
             groups.setdefault(name, []).append((arm, run))
-    found: tuple[Sessions, Sessions] = ({}, {})
+    sessions: tuple[Sessions, Sessions] = ({}, {})
     for name, group in groups.items():
         if not has_unknown_order(run for _, run in group):
             group.sort(key=lambda member: middle(member[1]) or 0)
@@ -81,14 +81,14 @@ def sessions_of(first: Iterable[Run], second: Iterable[Run]) -> tuple[Sessions, 
         for arm, run in group:
             stretch += arm != last
             last = arm
-            found[arm].setdefault((*name, stretch), []).append(run)
-    return found
+            sessions[arm].setdefault((*name, stretch), []).append(run)
+    return sessions
 
 
 def is_alternating(first: Iterable[Run], second: Iterable[Run]) -> bool:
     """Whether not all runs of one arm were before those of the other; True where times are missing."""
     times = [[middle(run) for run in arm] for arm in (first, second)]
-    known = [[time for time in arm if time is not None] for arm in times]
-    if not all(known):
+    known_times = [[time for time in arm if time is not None] for arm in times]
+    if not all(known_times):
         return True
-    return min(known[0]) < max(known[1]) and min(known[1]) < max(known[0])
+    return min(known_times[0]) < max(known_times[1]) and min(known_times[1]) < max(known_times[0])

@@ -190,7 +190,7 @@ class Several:
 
 def parse_names(texts: Iterable[str]) -> list[tuple[str, str]]:
     """`old=A,new=B` as pairs of an arm and a directory; UsageError for anything else."""
-    found = []
+    names = []
     for text in texts:
         for part in text.split(","):
             arm, equals, directory = (word.strip() for word in part.partition("="))
@@ -198,8 +198,8 @@ def parse_names(texts: Iterable[str]) -> list[tuple[str, str]]:
                 raise UsageError(
                     f"'{part}' does not name an arm", where="--as", hint="write --as old=A,new=B"
                 )
-            found.append((arm, directory))
-    return found
+            names.append((arm, directory))
+    return names
 
 
 def _joined_manifest(members: Sequence[Member], arms: Sequence[str], by_variant: bool) -> Manifest:
@@ -237,7 +237,7 @@ def _check(place: Path) -> None:
 def _arms(
     resolved: Sequence[Path], places: Sequence[Path], names: Iterable[tuple[str, str]]
 ) -> list[str]:
-    given: dict[int, str] = {}
+    name_of_place: dict[int, str] = {}
     for arm, directory in names:
         fitting = [
             number
@@ -252,11 +252,11 @@ def _arms(
                 where="--as",
                 hint=f"directories are {listed}",
             )
-        if given.setdefault(fitting[0], arm) != arm:
+        if name_of_place.setdefault(fitting[0], arm) != arm:
             raise UsageError(f"'{directory}' has two names", where="--as", hint="give it one")
-    arms = [given.get(number, place.name) for number, place in enumerate(resolved)]
+    arms = [name_of_place.get(number, place.name) for number, place in enumerate(resolved)]
     for number, arm in enumerate(arms):
-        if number not in given and arm in arms[:number]:
+        if number not in name_of_place and arm in arms[:number]:
             raise UsageError(
                 f"two directories are named '{arm}'",
                 where=places[number],

@@ -36,7 +36,7 @@ def summaries(
     """
     if BLOCK_SIZES & set(axes.rows):
         return ()
-    found = []
+    summary_list = []
     for table in grid.tables:
         for col in grid.cols:
             for variant in variants:
@@ -53,7 +53,7 @@ def summaries(
                 worst = _worst(
                     {row: changes[(table, row, col), variant] for row in measured}, metric
                 )
-                found.append(
+                summary_list.append(
                     Summary(
                         table,
                         col,
@@ -69,7 +69,7 @@ def summaries(
                         worst,
                     )
                 )
-    return tuple(found)
+    return tuple(summary_list)
 
 
 def _mean(

@@ -32,9 +32,9 @@ undecided."""
 def detect(data: bytes, file_name: str) -> str | None:
     """The name of the format of a file that begins with `data`, or None when no format takes it.
 
-    The first format whose content check says yes wins; formats of third parties are asked after the
-    built-in ones. Of those that can't tell, the one that the file's name hints at is taken, so that
-    an empty `fio.json` is still fio's.
+    The first format with a positive content check wins; formats of other packages are tried after
+    the built-in ones. If no check is certain, the format that the file's name suggests is used, so
+    that an empty `fio.json` is still fio's.
     """
     head = data[:_HEAD]
     built_in = registry.built_in("format")
@@ -44,11 +44,11 @@ def detect(data: bytes, file_name: str) -> str | None:
     undecided: list[str] = []
     # contents exclude each other, so asking the likely format first changes no answer and spares
     # the others' looks
-    found = _ask(dict.fromkeys([*hints, *built_in]), head, file_name, undecided)
-    if found is None:
+    format_name = _ask(dict.fromkeys([*hints, *built_in]), head, file_name, undecided)
+    if format_name is None:
         hinted = next((name for name in hints if name in undecided), None)
-        found = _ask(_third_parties(), head, file_name, undecided) or hinted
-    return found
+        format_name = _ask(_third_parties(), head, file_name, undecided) or hinted
+    return format_name
 
 
 def _ask(names: Iterable[str], head: bytes, file_name: str, undecided: list[str]) -> str | None:
@@ -70,8 +70,8 @@ def _third_parties() -> list[str]:
 
 @cache
 def _format(name: str) -> Format:
-    made: Format = registry.load("format", name)()
-    return made
+    instance: Format = registry.load("format", name)()
+    return instance
 
 
 def read(data: bytes, where: str) -> tuple[str, Any]:
@@ -83,6 +83,6 @@ def read(data: bytes, where: str) -> tuple[str, Any]:
     if name is None and is_normal_output(data):
         raise FormatError(NORMAL_OUTPUT, where=where)
     if name is None:
-        known = ", ".join(registry.names("format"))
-        raise FormatError("no known format", where=where, hint=f"iolab reads {known}")
+        names = ", ".join(registry.names("format"))
+        raise FormatError("no known format", where=where, hint=f"iolab reads {names}")
     return name, _format(name).read(data, where)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps made ready to be drawn: panels on one time axis, with common scales where they are compared."""
+"""Maps made ready to be drawn: panels on one time axis, with common scales where they are
+compared."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ..errors import UsageError
 from ..recording.base.counts import UNITS, HeatCounts
 from ..recording.read.breakdown import Dimension
 from . import overlays, words
-from .lost import NOTHING_LOST, Lost, lost_of, unrecorded, without
+from .lost import NOTHING_LOST, Lost, lost_of, unrecorded_spans, without
 from .model import Cells, Frame, View, cells_of, frame_of, fullest, gaps
 from .scale import Floats, Scale, scale_of
 from .ticks import Tick, linear_ticks, log_ticks, quantity
@@ -37,11 +38,15 @@ class Panel:
     """One map, ready to draw.
 
     Attributes:
-        label: what it is of; heading: with its counts; y, unit: what stands on the axis, "ns" or
-        "B". frame, cells, scale: where, how many and which level; signed: a difference, second
-        minus first. gaps: spans of columns without I/O where some was due, in columns; unrecorded:
-        spans in which nothing was recorded. lost: records lost by column; lines: name to a value
-        for each column, nan where there is none. notes: what is not shown and what was lost;
+        label: what it is of; heading: with its counts; y, unit: the quantity on the axis, "ns" or
+        "B".
+        frame, cells, scale: where, how many and which level.
+        signed: a difference, second minus first.
+        gaps: spans of columns without I/O where some was expected, in columns.
+        unrecorded: spans in which nothing was recorded.
+        lost: records lost by column.
+        lines: name to a value for each column, nan where there is none.
+        notes: what is not shown and what was lost.
         weight: what a cell holds; at: a value near which its axis has a mark.
     """
 
@@ -64,8 +69,8 @@ class Panel:
     @cached_property
     def levels(self) -> Floats:
         """Level of each cell, nan for background; from -1 to 1 where signed."""
-        found = self.scale.level(self.cells.counts)
-        return np.where(self.cells.counts < 0, -found, found) if self.signed else found
+        levels = self.scale.level(self.cells.counts)
+        return np.where(self.cells.counts < 0, -levels, levels) if self.signed else levels
 
     @property
     def columns(self) -> int:
@@ -91,7 +96,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Named:
-    """Counts with what they are called, and whose they are where that was asked for."""
+    """Counts with their name, and with their owner where requested."""
 
     label: str
     counts: HeatCounts
@@ -112,7 +117,7 @@ def panels(
     Offsets are addresses and get no percentiles. Raises UsageError for percentiles of time spent or
     bytes, FormatError where nothing is left to draw.
     """
-    counts = [each.counts for each in maps]
+    counts = [map_of_group.counts for map_of_group in maps]
     if percentiles and counts[0].weight != "count":
         weight = counts[0].weight
         raise UsageError(
@@ -120,20 +125,25 @@ def panels(
             hint=f"leave out --weight {weight} or --percentiles",
         )
     frame = frame_of(counts, view)
-    most = max(each.columns for each in counts)
+    most = max(counts_of_map.columns for counts_of_map in counts)
     factor = max(1, -(-most // layout.columns))
     across = -(-most // factor)
     cells = [
         cells_of(
-            each, frame, columns=across, factor=factor, height=layout.height, least=layout.least
+            counts_of_map,
+            frame,
+            columns=across,
+            factor=factor,
+            height=layout.height,
+            least=layout.least,
         )
-        for each in counts
+        for counts_of_map in counts
     ]
-    scale = scale_of([each.counts for each in cells], view.color)
+    scale = scale_of([cells_of_map.counts for cells_of_map in cells], view.color)
     unit, at = UNITS[counts[0].y], fullest(cells)
-    found = []
-    for named, each in zip(maps, cells, strict=True):
-        drawn, pace = (
+    panel_list = []
+    for named, cells_of_map in zip(maps, cells, strict=True):
+        percentile_lines, pace = (
             _lines(named.counts, factor, across)
             if percentiles and named.counts.y != "offset"
             else ({}, "")
@@ -141,19 +151,19 @@ def panels(
         notes = [
             words.begins(named.counts),
             pace,
-            *words.outside(named.counts, each, frame.high, frame.low, unit),
+            *words.outside(named.counts, cells_of_map, frame.high, frame.low, unit),
             *words.losses(named.counts),
         ]
-        blind = unrecorded(named.counts, across, factor)
+        blind = unrecorded_spans(named.counts, across, factor)
         lost = lost_of(named.counts, across, factor)
-        found.append(
+        panel_list.append(
             Panel(
                 named.label,
-                words.headline(named.label, named.counts, each),
+                words.headline(named.label, named.counts, cells_of_map),
                 named.counts.y,
                 unit,
                 frame,
-                each,
+                cells_of_map,
                 scale,
                 gaps=without(
                     tuple((start / factor, end / factor) for start, end in gaps(named.counts)),
@@ -161,15 +171,15 @@ def panels(
                 ),
                 unrecorded=blind,
                 lost=lost,
-                lines=drawn,
+                lines=percentile_lines,
                 notes=tuple(note for note in notes if note),
                 weight=named.counts.weight,
                 at=at,
             )
         )
     if difference:
-        found.append(_difference(found[0], found[1], view))
-    return found
+        panel_list.append(_difference(panel_list[0], panel_list[1], view))
+    return panel_list
 
 
 def _lines(counts: HeatCounts, factor: int, across: int) -> tuple[dict[str, Floats], str]:

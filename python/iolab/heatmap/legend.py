@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What levels of colour stand for, in words."""
+"""The meaning of levels of colour, in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .figure import Panel
 
 
 def legend_text(panel: Panel, level: float) -> str:
-    """The count at a level between 0 and 1, or -1 and 1 for a difference; empty where the map is."""
+    """The count at a level between 0 and 1, or -1 and 1 for a difference; empty where the map
+    is."""
     count = 0.0 if panel.signed and level == 0 else panel.scale.count_at(abs(level))
     if math.isnan(count):
         return ""

@@ -19,8 +19,8 @@ class Lost:
     """Records lost, by column of the drawing.
 
     Attributes:
-        columns: (column, records), ascending; 0 records where something was lost and nobody knows
-        how much. kinds: (kind, records) of all of them together.
+        columns: (column, records), ascending; 0 records for a loss of unknown
+        size. kinds: (kind, records) of all of them together.
     """
 
     columns: tuple[tuple[int, int], ...] = ()
@@ -57,7 +57,7 @@ class Lost:
         if count > 1 and most < total:
             parts.append(f"at most {number(most)} in one")
         if unknown:
-            parts.append(f"in {number(unknown)} nobody knows how many")
+            parts.append(f"in {number(unknown)} the number is unknown")
         return ", ".join(parts)
 
 
@@ -65,20 +65,21 @@ NOTHING_LOST = Lost()
 
 
 def lost_of(counts: HeatCounts, columns: int, factor: int = 1) -> Lost:
-    """The losses of a map in a drawing of `columns` columns, each `factor` of the map's. What lies
-    beside the drawing is left out."""
+    """The losses of a map in a drawing of `columns` columns, each `factor` of the map's. Losses
+    outside the drawing are left out."""
     inside = [
         (column // factor, kind, records)
         for column, kind, records in counts.lost_at
         if 0 <= column // factor < columns
     ]
     kinds = (
-        (kind, sum(records for _, records in found)) for kind, _, found in of_kinds(inside, {})
+        (kind, sum(records for _, records in spans_of_kind))
+        for kind, _, spans_of_kind in of_kinds(inside, {})
     )
     return Lost(of_columns(inside), tuple(kinds))
 
 
-def unrecorded(counts: HeatCounts, columns: int, factor: int = 1) -> tuple[Span, ...]:
+def unrecorded_spans(counts: HeatCounts, columns: int, factor: int = 1) -> tuple[Span, ...]:
     """Spans in which nothing was recorded, in columns of the drawing."""
     cut = (
         (max(0.0, first / factor), min(float(columns), past / factor))
@@ -88,13 +89,13 @@ def unrecorded(counts: HeatCounts, columns: int, factor: int = 1) -> tuple[Span,
 
 
 def without(spans: tuple[Span, ...], covers: tuple[Span, ...]) -> tuple[Span, ...]:
-    """Spans less what lies in any of `covers`."""
-    found = list(spans)
+    """Spans without their parts in `covers`."""
+    pieces = list(spans)
     for low, high in covers:
-        found = [
+        pieces = [
             part
-            for start, end in found
+            for start, end in pieces
             for part in ((start, min(end, low)), (max(start, high), end))
             if part[0] < part[1]
         ]
-    return tuple(found)
+    return tuple(pieces)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From counts to cells: which part of y is shown, in which rows and columns. Every count lies in
+"""From counts to cells: which part of y is shown, in which rows and columns. Every count is in
 one cell, or is counted as above or below.
 
 Three spaces follow each other: *values* (ns or bytes, the buckets' bounds), *positions* (0 at the
@@ -33,7 +33,7 @@ and the last are lines of their own."""
 
 @dataclass(frozen=True)
 class View:
-    """What is asked for: the scale of y, the share of I/Os to leave above the map, a range of y,
+    """The requested view: the scale of y, the share of I/Os to leave above the map, a range of y,
     the scale of colour, and the share of sizes to leave below a logarithmic map, which a handful of
     tiny ones would stretch."""
 
@@ -79,7 +79,7 @@ class Cells:
     Attributes:
         column_ns: length of a column; edges: bounds of the rows in values, ascending, one more than
         rows. counts: shape (rows, columns), row 0 being the lowest; signed where it is a
-        difference. above, below: what lies outside the frame.
+        difference. above, below: the counts outside the frame.
     """
 
     column_ns: int
@@ -96,36 +96,36 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
     whole bucket, as a tail does below. A time of which it is known that nothing happened has an
     empty one. FormatError where nothing is left to show.
     """
-    held = [each for each in maps if len(each.count)]
-    if not held and all(
-        each.window is not None and not each.conditional and not each.events and not each.without_y
-        for each in maps
+    filled_maps = [item for item in maps if len(item.count)]
+    if not filled_maps and all(
+        item.window is not None and not item.conditional and not item.events and not item.without_y
+        for item in maps
     ):
         return _empty_frame(maps[0], view)
-    if not held:
+    if not filled_maps:
         raise FormatError("nothing is left to draw", hint=_why_nothing(maps))
-    grid = held[0].grid
+    grid = filled_maps[0].grid
     lowest, highest = (
-        min(int(each.index.min()) for each in held),
-        max(int(each.index.max()) for each in held),
+        min(int(item.index.min()) for item in filled_maps),
+        max(int(item.index.max()) for item in filled_maps),
     )
     last = highest
     if view.high is not None:
         last = grid.index(max(view.high - 1, 0))
     elif view.crop > 0:
-        last = _crop_index(held, view.crop)
+        last = _crop_index(filled_maps, view.crop)
     first = lowest
     if view.low is not None:
         first = grid.index(view.low)
     elif view.y_scale == "linear" and not isinstance(grid, Linear):
         first = 0
-    elif view.tail > 0 and view.high is None and held[0].y == "size":
-        first = min(last, _tail_index(held, view.tail))
+    elif view.tail > 0 and view.high is None and filled_maps[0].y == "size":
+        first = min(last, _tail_index(filled_maps, view.tail))
     if view.high is not None and view.low is None:
         first = min(first, last)
     if first > last or first > highest or last < lowest:
         raise FormatError(
-            "no I/O lies in the range of y that was asked for",
+            "no I/O is in the requested range of y",
             hint="leave --y-range out to see all",
         )
     bounds = grid.bounds(first, last)
@@ -133,7 +133,7 @@ def frame_of(maps: Sequence[HeatCounts], view: View) -> Frame:
         # a single value would fill the map from bottom to top: give it room to be seen as one
         around = max(
             (_LEAST_SPAN * max(bounds[0], 0.5) / bounds[-1]) ** 0.5,
-            _ROOM if held[0].y == "size" else 1,
+            _ROOM if filled_maps[0].y == "size" else 1,
         )
         if around > 1:
             bounds = grid.bounds(grid.index(bounds[0] / around), grid.index(bounds[-1] * around))
@@ -154,8 +154,8 @@ def _empty_frame(counts: HeatCounts, view: View) -> Frame:
         else (512.0, 2.0**20)
     )
     low, high = (
-        each if each is not None else other
-        for each, other in zip((view.low, view.high), usual, strict=True)
+        value if value is not None else other
+        for value, other in zip((view.low, view.high), usual, strict=True)
     )
     first = 0 if view.y_scale == "linear" and view.low is None else grid.index(low)
     bounds = grid.bounds(first, max(first, grid.index(high)))
@@ -209,9 +209,9 @@ def joined_rows(edges: Sequence[float], least: float) -> list[int]:
 
 
 def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
-    """Runs of columns (first, one past the last) without a single I/O where ten were due.
+    """Runs of columns (first, one past the last) without a single I/O where ten were expected.
 
-    Due at the rate of what came before or after, whichever is less, over four times the run's
+    Expected at the rate before or after, whichever is less, over four times the run's
     length but at least 20 columns. By chance that happens less than once in 20 000 times (Poisson),
     so there the recording or the storage stood still. A map under conditions has none: an empty
     column there says only that nothing met them. One of bytes has none either: a column without
@@ -224,25 +224,25 @@ def gaps(counts: HeatCounts) -> list[tuple[int, int]]:
         or not counts.events
     ):
         return []
-    held, sums = summed(counts.column, counts.count)
+    filled_columns, sums = summed(counts.column, counts.count)
     # time spent stands for I/Os in proportion
-    seen = np.concatenate([[0], np.cumsum(sums)]) * (counts.events / counts.total)
-    found = []
-    for place in np.flatnonzero(np.diff(held) > 1).tolist():
-        start, end = int(held[place]) + 1, int(held[place + 1])
+    ios_before = np.concatenate([[0], np.cumsum(sums)]) * (counts.events / counts.total)
+    spans = []
+    for place in np.flatnonzero(np.diff(filled_columns) > 1).tolist():
+        start, end = int(filled_columns[place]) + 1, int(filled_columns[place + 1])
         around = max(20, 4 * (end - start))
-        first, last = max(0, start - around), min(int(held[-1]) + 1, end + around)
-        before = seen[place + 1] - seen[np.searchsorted(held, first)]
-        after = seen[np.searchsorted(held, last)] - seen[place + 1]
+        first, last = max(0, start - around), min(int(filled_columns[-1]) + 1, end + around)
+        before = ios_before[place + 1] - ios_before[np.searchsorted(filled_columns, first)]
+        after = ios_before[np.searchsorted(filled_columns, last)] - ios_before[place + 1]
         if (end - start) * min(before / (start - first), after / (last - end)) >= 10:
-            found.append((start, end))
-    return found
+            spans.append((start, end))
+    return spans
 
 
 def fullest(maps: Sequence[Cells]) -> float:
     """The highest whole value of the row that holds most in maps of the same rows, at least 1: the
     marks of an axis begin there."""
-    row = int(np.argmax(sum(np.abs(each.counts).sum(axis=1) for each in maps)))
+    row = int(np.argmax(sum(np.abs(item.counts).sum(axis=1) for item in maps)))
     return max(1.0, float(maps[0].edges[row + 1]) - 1)
 
 
@@ -261,15 +261,15 @@ def _tail_index(maps: Sequence[HeatCounts], tail: float) -> int:
 
 def _summed_up(maps: Sequence[HeatCounts]) -> tuple[Integers, Integers]:
     """Buckets of all counts, ascending, and how many counts there are up to each."""
-    index = np.concatenate([each.index for each in maps])
+    index = np.concatenate([item.index for item in maps])
     order = np.argsort(index, kind="stable")
-    return index[order], np.cumsum(np.concatenate([each.count for each in maps])[order])
+    return index[order], np.cumsum(np.concatenate([item.count for item in maps])[order])
 
 
 def _why_nothing(maps: Sequence[HeatCounts]) -> str:
     """What became of the I/Os of empty maps."""
     filtered, without, outside, damaged, events = (
-        sum(getattr(each, name) for each in maps)
+        sum(getattr(item, name) for item in maps)
         for name in ("filtered", "without_y", "outside", "damaged", "events")
     )
     parts = [
@@ -281,10 +281,10 @@ def _why_nothing(maps: Sequence[HeatCounts]) -> str:
     ]
     nothing = (
         "no I/O meets the conditions"
-        if any(each.conditional for each in maps)
+        if any(item.conditional for item in maps)
         else "the trace holds no I/O"
     )
     unmatched = dict.fromkeys(
-        note for each in maps for note in each.assumptions if note.startswith("there was no ")
+        note for item in maps for note in item.assumptions if note.startswith("there was no ")
     )
     return "; ".join([", ".join(part for part in parts if part) or nothing, *unmatched])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Percentiles and mean over time, from the buckets of each column: counted anew for every length of
-column, never averaged."""
+"""Percentiles and mean over time, from the buckets of each column: counted again for every length
+of column, never averaged."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ def lines(counts: HeatCounts, columns: int, percentiles: Sequence[float] = PERCE
     the native core; the mean takes each bucket at its middle. Both are within the grid's bound of
     the true value.
     """
-    found = np.full((len(percentiles) + 1, columns), np.nan)
+    values = np.full((len(percentiles) + 1, columns), np.nan)
     if not len(counts.count):
-        return found
+        return values
     first = int(counts.index.min())
     bounds = counts.grid.bounds(first, int(counts.index.max()))
     place = counts.index - first
-    held, starts = np.unique(counts.column, return_index=True)
+    columns_with_counts, starts = np.unique(counts.column, return_index=True)
     totals = np.add.reduceat(counts.count, starts)
-    seen = np.cumsum(counts.count)
-    before = seen[starts] - counts.count[starts]
+    cumulated = np.cumsum(counts.count)
+    before = cumulated[starts] - counts.count[starts]
     for number, share in enumerate(percentiles):
         # rounding first keeps 0.9 * 10 from being ten and a bit
         rank = np.clip(np.ceil(np.round(share * totals, 9)).astype(np.int64), 1, totals)
-        found[number, held] = bounds[place[np.searchsorted(seen, before + rank)] + 1] - 1
+        values[number, columns_with_counts] = (
+            bounds[place[np.searchsorted(cumulated, before + rank)] + 1] - 1
+        )
     middle = (bounds[place] + bounds[place + 1] - 1) / 2
-    found[-1, held] = np.add.reduceat(middle * counts.count, starts) / totals
-    return found
+    values[-1, columns_with_counts] = np.add.reduceat(middle * counts.count, starts) / totals
+    return values

@@ -24,19 +24,19 @@ def colours(panel: Panel, theme: Theme) -> Pixels:
     lowest."""
     level = panel.levels
     empty = np.isnan(level)
-    known = np.where(empty, 0, level)
+    color_places = np.where(empty, 0, level)
     if panel.signed:
         # the sign is the count's: the level of the least change is zero on both sides
         place = np.where(
             panel.cells.counts < 0,
-            STEPS - 1 - np.round(np.abs(known) * (STEPS - 1)),
-            STEPS + np.round(np.abs(known) * (STEPS - 1)),
+            STEPS - 1 - np.round(np.abs(color_places) * (STEPS - 1)),
+            STEPS + np.round(np.abs(color_places) * (STEPS - 1)),
         )
-        found = theme.signed[place.astype(int)]
+        colours_of_place = theme.signed[place.astype(int)]
     else:
-        found = theme.palette[np.round(known * (STEPS - 1)).astype(int)]
-    found[empty] = rgb(theme.background)
-    return np.asarray(found, dtype=np.uint8)
+        colours_of_place = theme.palette[np.round(color_places * (STEPS - 1)).astype(int)]
+    colours_of_place[empty] = rgb(theme.background)
+    return np.asarray(colours_of_place, dtype=np.uint8)
 
 
 def row_of_pixel(panel: Panel, height: int) -> npt.NDArray[np.int64]:
@@ -59,8 +59,11 @@ def draw(panel: Panel, theme: Theme, width: int, height: int) -> Pixels:
         ("hatched", bare & diagonal, theme.hatch),
     ):
         for start, end in panel.signs[sign]:
-            left, right = round(start * width / panel.columns), round(end * width / panel.columns)
-            image[:, left:right][where[:, left:right]] = rgb(colour)
+            left_pixel, right = (
+                round(start * width / panel.columns),
+                round(end * width / panel.columns),
+            )
+            image[:, left_pixel:right][where[:, left_pixel:right]] = rgb(colour)
     return image
 
 
@@ -88,7 +91,7 @@ def png(pixels: Pixels) -> bytes:
     )
 
 
-def repacked(picture: bytes, texts: Mapping[str, str]) -> bytes:
+def repack(picture: bytes, texts: Mapping[str, str]) -> bytes:
     """The same PNG, compressed well (a sixth of what the renderer writes), with texts as
     uncompressed iTXt chunks."""
     parts, data, place = [picture[:8]], b"", 8

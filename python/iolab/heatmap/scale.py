@@ -2,7 +2,7 @@
 """From a count to a level of colour: by rank, logarithm or proportion. A scale is a value: once
 made it stays, so that two maps share one and a moving map does not flicker.
 
-The page makes its own scale for what is visible; the same rules stand in `web/src/canvas/scale.ts`,
+The page makes its own scale for what is visible; the same rules are in `web/src/canvas/scale.ts`,
 and both are held to `tests/vectors/heatmap.json`.
 """
 
@@ -35,8 +35,8 @@ class Scale:
         size = np.abs(np.asarray(counts, dtype=float))
         if not len(self.counts):
             return np.full(size.shape, np.nan)
-        found = np.interp(size, self.counts, self.levels)
-        return np.where(size == 0, np.nan, found)
+        levels = np.interp(size, self.counts, self.levels)
+        return np.where(size == 0, np.nan, levels)
 
     def count_at(self, level: float) -> float:
         """The count that has this level, for a legend; nan where the scale is empty."""
@@ -53,7 +53,7 @@ def scale_of(maps: Iterable[npt.ArrayLike], kind: Kind) -> Scale:
     and the most; linear: proportional to the most.
     """
     cells = np.concatenate(
-        [np.zeros(0), *(np.abs(np.asarray(each, dtype=float)).ravel() for each in maps)]
+        [np.zeros(0), *(np.abs(np.asarray(sizes, dtype=float)).ravel() for sizes in maps)]
     )
     counts, times = np.unique(cells[cells > 0], return_counts=True)
     if len(counts) <= 1:

@@ -13,7 +13,7 @@ from ..untrusted_text import html
 from . import ticks, words
 from .figure import Layout, Panel
 from .legend import legend_text
-from .raster import draw, png, repacked
+from .raster import draw, png, repack
 from .scale import Floats
 from .theme import FONT, Theme
 
@@ -30,7 +30,7 @@ _PIXELS = 2
 
 
 def svg(panels: Sequence[Panel], title: str, theme: Theme) -> str:
-    """The document; `panels` below each other, each with its scale of colour beside it."""
+    """The document; `panels` below each other, each with its scale of colour."""
     body: list[str] = []
     top = _TOP
     for panel in panels:
@@ -53,7 +53,7 @@ def svg_png(document: str, title: str, scale: float = 2) -> bytes:
     """The SVG document as a PNG file with its title inside. Needs no browser and no network."""
     import vl_convert
 
-    return repacked(
+    return repack(
         vl_convert.svg_to_png(document, scale=scale), {"Title": title, "Software": "iolab"}
     )
 
@@ -81,7 +81,7 @@ def _strip_height(panel: Panel) -> int:
 
 
 def _strip(panel: Panel, theme: Theme, top: int) -> str:
-    """A bar for each column in which records were lost, and what it is beside it; nothing where
+    """A bar for each column in which records were lost, with its label; nothing where
     none were."""
     if not panel.lost:
         return ""

@@ -99,7 +99,7 @@ def _bold(text: str, mode: Mode) -> str:
 
 
 def _marks(panel: Panel) -> dict[int, str]:
-    """Column to the letter of what is known of it, where it lies in a span without I/O as a whole."""
+    """Column to the letter of its span without I/O, where it is completely in such a span."""
     return {
         column: _SIGNS[sign]
         for sign, spans in panel.signs.items()
@@ -120,8 +120,8 @@ def _line_rows(panel: Panel, height: int) -> dict[tuple[int, int], str]:
 
 def _characters(panel: Panel, layout: Layout) -> list[str]:
     """One character a cell: the denser, the more."""
-    shown = row_of_pixel(panel, layout.height)[::-1]
-    levels, fewer = panel.levels[shown], panel.cells.counts[shown] < 0
+    rows = row_of_pixel(panel, layout.height)[::-1]
+    levels, fewer = panel.levels[rows], panel.cells.counts[rows] < 0
     marks, over = _marks(panel), _line_rows(panel, layout.height)
     lines = []
     for number, row in enumerate(levels):
@@ -141,11 +141,11 @@ def _characters(panel: Panel, layout: Layout) -> list[str]:
 
 def _blocks(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]:
     """Half blocks: the upper cell in the foreground, the lower one in the background."""
-    shown = GREY if mode == "grey" else theme
-    pixels = colours(panel, shown)[row_of_pixel(panel, layout.height)[::-1]]
+    palette = GREY if mode == "grey" else theme
+    pixels = colours(panel, palette)[row_of_pixel(panel, layout.height)[::-1]]
     empty = np.isnan(panel.levels)[row_of_pixel(panel, layout.height)[::-1]]
     marks, over = _marks(panel), _line_rows(panel, layout.height // 2)
-    quiet = f"{_code(np.array(rgb(shown.faint), dtype=np.uint8), mode, '38')};49"
+    quiet = f"{_code(np.array(rgb(palette.faint), dtype=np.uint8), mode, '38')};49"
     lines = []
     for number in range(layout.height // 2):
         upper, lower = pixels[2 * number], pixels[2 * number + 1]
@@ -161,7 +161,7 @@ def _blocks(panel: Panel, layout: Layout, mode: Mode, theme: Theme) -> list[str]
                     else "49"
                 )
                 style, letter = (
-                    f"1;{_code(np.array(rgb(shown.text), dtype=np.uint8), mode, '38')};{ground}",
+                    f"1;{_code(np.array(rgb(palette.text), dtype=np.uint8), mode, '38')};{ground}",
                     over[number, column],
                 )
             elif above and below:
@@ -193,12 +193,12 @@ def _code(colour: Pixels, mode: Mode, place: str) -> str:
 
 
 def _labels(panel: Panel, layout: Layout, rows: int) -> dict[int, str]:
-    """Line to the words that stand beside it."""
-    found: dict[int, str] = {}
+    """Line to its label."""
+    labels: dict[int, str] = {}
     for tick in panel.value_ticks(max(2, rows // 2)):
         place = float(panel.frame.position(np.array([tick.value]))[0])
-        found.setdefault(min(rows - 1, max(0, rows - 1 - int(place * rows))), tick.label)
-    return found
+        labels.setdefault(min(rows - 1, max(0, rows - 1 - int(place * rows))), tick.label)
+    return labels
 
 
 def _time_axis(panel: Panel) -> list[str]:
@@ -220,7 +220,7 @@ def _time_axis(panel: Panel) -> list[str]:
 
 
 def _legend(panel: Panel, mode: Mode, theme: Theme) -> str:
-    """The scale: counts at both ends with what lies between."""
+    """The scale: counts at both ends and the colours between."""
     low, high = (legend_text(panel, level) for level in (0.0, 1.0))
     what = f"{kind_of(panel.y, panel.weight)} in a cell"
     if panel.signed:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours of maps: for light paper and for dark screens, told apart with any common colour vision.
+"""Colours of maps: for light paper and for dark screens, distinguishable with any common colour
+vision.
 
 A sequential palette is monotone in lightness, so that order survives every colour vision and a grey
-print; its end for few counts still stands out from the background, which is zero's alone. The
+print; its end for few counts still differs from the background, which is zero's alone. The
 diverging palette runs from blue (fewer) to orange (more), the pair that red-green blindness leaves
 apart.
 """
@@ -50,8 +51,8 @@ class Theme:
 
     @cached_property
     def shade(self) -> str:
-        """The ground where nothing happened though something was due: a little of the text's colour
-        on the background."""
+        """The ground where nothing happened though something was expected: a little of the text's
+        colour on the background."""
         ground, ink = rgb(self.background), rgb(self.text)
         return "#" + "".join(
             f"{round(under + SHADE * (over - under)):02x}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Marks on an axis of nanoseconds or bytes, and single values in readable units.
 
-The page draws its own axes while it is zoomed, so the same rules stand in
+The page draws its own axes while it is zoomed, so the same rules are in
 `web/src/canvas/ticks.ts`; both are held to `tests/vectors/heatmap.json`.
 """
 
@@ -29,7 +29,7 @@ _SECOND_STEPS = [1e9 * seconds for seconds in (1, 2, 5, 10, 15, 30)]
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark: where it stands on the axis, and its words."""
+    """A mark: its position on the axis, and its words."""
 
     value: float
     label: str
@@ -125,15 +125,15 @@ def _unit_of(step: float, high: float, unit: str) -> tuple[str, float]:
     write."""
     ladder = _LADDERS[unit]
     short = {"ns": 100.0, "B": 4.0, "": 1.0}[unit]
-    chosen = ladder[0]
+    chosen_unit = ladder[0]
     for symbol, scale in ladder:
         if scale <= high and (step * short) % scale == 0:
-            chosen = (symbol, scale)
+            chosen_unit = (symbol, scale)
     if unit == "ns":
         for symbol, scale in _LONG:
             if scale <= high and step % scale == 0:
-                chosen = (symbol, scale)
-    return chosen
+                chosen_unit = (symbol, scale)
+    return chosen_unit
 
 
 def _digits(value: float, digits: int) -> str:

@@ -22,7 +22,7 @@ from ..recording.base.grids import LogLinear
 from ..recording.base.loss_columns import of_kinds
 from . import overlays, words
 from .figure import Named
-from .lost import unrecorded, without
+from .lost import unrecorded_spans, without
 from .model import View, frame_of, gaps
 from .theme import Palette, Theme
 
@@ -184,48 +184,48 @@ def group_of(
     Args:
         steps: how many steps coarser than counted the buckets are at least. joined: columns that
         the finest percentiles are of, 0 for
-            no percentiles at all. written: what stands in the group for the cells of each map
+            no percentiles at all. written: the text in the group for the cells of each map
             followed by those of its parts; left out, the numbers themselves.
     """
     full = [named.counts for named in maps]
-    over_time = [_over_time(each) for each in full]
+    over_time = [_over_time(item) for item in full]
     frame = frame_of(over_time, view)
-    coarse = [each.coarser(steps=steps) for each in full]
-    while steps < 3 and max(len(each.count) for each in coarse) > CELLS:
+    coarse = [item.coarser(steps=steps) for item in full]
+    while steps < 3 and max(len(item.count) for item in coarse) > CELLS:
         steps += 1
-        coarse = [each.coarser(steps=steps) for each in full]
-    shown = alike(coarse)
-    grid = next((each for each in shown if len(each.count)), shown[0]).grid
+        coarse = [item.coarser(steps=steps) for item in full]
+    alike_maps = alike(coarse)
+    grid = next((item for item in alike_maps if len(item.count)), alike_maps[0]).grid
     usual = grid.index(frame.low if frame.low >= 1 else 0)
-    first = min((int(each.index.min()) for each in shown if len(each.count)), default=usual)
-    last = max((int(each.index.max()) for each in shown if len(each.count)), default=usual)
-    whole = frame_of(over_time, View("log", tail=0)).low
+    first = min((int(item.index.min()) for item in alike_maps if len(item.count)), default=usual)
+    last = max((int(item.index.max()) for item in alike_maps if len(item.count)), default=usual)
+    lowest_row = frame_of(over_time, View("log", tail=0)).low
     # linear axes of the page begin at zero, so its rows do
     first = 0 if isinstance(grid, LogLinear) else min(first, grid.index(frame.low))
     last = max(last, grid.index(frame.high - 1))
-    columns = max(each.columns for each in shown)
-    one = full[0]
-    lined = one.y != "offset" and one.weight == "count"
+    columns = max(item.columns for item in alike_maps)
+    first_map = full[0]
+    lined = first_map.y != "offset" and first_map.weight == "count"
     return HeatMapGroup(
-        y=one.y,
-        title=words.TITLES[one.y],
-        unit=UNITS[one.y],
-        weight=one.weight,
-        interval_ns=shown[0].interval_ns,
+        y=first_map.y,
+        title=words.TITLES[first_map.y],
+        unit=UNITS[first_map.y],
+        weight=first_map.weight,
+        interval_ns=alike_maps[0].interval_ns,
         columns=columns,
         bounds=grid.bounds(first, last).tolist(),
         y_scale=view.y_scale,
         color=view.color,
         low=frame.low,
         high=frame.high,
-        least=min(whole, frame.low) if view.y_scale == "log" else whole,
+        least=min(lowest_row, frame.low) if view.y_scale == "log" else lowest_row,
         crops=[(share, frame_of(over_time, View(view.y_scale, share)).high) for share in CROPS],
         lines=overlays.names() if lined else [],
         show_lines=percentiles and lined,
         difference=len(maps) == 2,
         maps=[
             _map(named, counts, steps, first, columns, joined if lined else 0, written)
-            for named, counts in zip(maps, shown, strict=True)
+            for named, counts in zip(maps, alike_maps, strict=True)
         ],
     )
 
@@ -260,7 +260,7 @@ def _map(
                 ],
             )
         )
-    blind = unrecorded(named.counts, counts.columns)
+    blind = unrecorded_spans(named.counts, counts.columns)
     idle = without(tuple((float(start), float(end)) for start, end in gaps(named.counts)), blind)
     # what the strip tells is said of the part that is shown
     lost = _lost(named.counts, counts.columns)
@@ -270,26 +270,28 @@ def _map(
         columns=counts.columns,
         events=counts.events,
         cells=cells,
-        gaps=_whole(idle),
-        unrecorded=_whole(blind),
+        gaps=_whole_spans(idle),
+        unrecorded=_whole_spans(blind),
         lost=lost,
         dimensions=dimensions,
         overlays=_overlays(named.counts, columns, joined) if joined else [],
         notes=words.losses(
             replace(
                 counts,
-                **{each.kind: max(0, getattr(counts, each.kind) - each.count) for each in lost},
+                **{loss.kind: max(0, getattr(counts, loss.kind) - loss.count) for loss in lost},
             )
         ),
     )
 
 
 def _lost(counts: HeatCounts, columns: int) -> list[LossesOfKind]:
-    """What was lost in the columns of a map; beside them there is no strip."""
+    """What was lost in the columns of a map; outside there is no strip."""
     return [
-        LossesOfKind(kind=kind, count=sum(count for _, count in found), columns=found)
-        for kind, _, found in of_kinds(
-            [each for each in counts.lost_at if 0 <= each[0] < columns], {}
+        LossesOfKind(
+            kind=kind, count=sum(count for _, count in columns_of_kind), columns=columns_of_kind
+        )
+        for kind, _, columns_of_kind in of_kinds(
+            [loss for loss in counts.lost_at if 0 <= loss[0] < columns], {}
         )
     ]
 
@@ -306,7 +308,7 @@ def _sparse(counts: HeatCounts, first: int, columns: int, t0_ns: int) -> SparseA
     )
 
 
-def _whole(spans: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
+def _whole_spans(spans: Sequence[tuple[float, float]]) -> list[tuple[int, int]]:
     return [(round(start), round(end)) for start, end in spans]
 
 

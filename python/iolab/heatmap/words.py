@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands in words about a map: what was counted, what is not shown, what was lost."""
+"""The texts about a map: what was counted, what is not shown, what was lost."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def records(count: int) -> str:
 
 
 def halves(count: int) -> str:
-    """Starts whose completion is not there, or the reverse, as those under way when a recording
+    """Starts without a completion, or the reverse, as those under way when a recording
     begins."""
     if count == 1:
         return "1 unmatched issue or completion event"
@@ -56,7 +56,7 @@ def halves(count: int) -> str:
 
 
 def lost(kind: LostKind, count: int) -> str:
-    """What is said of a kind that was lost; of 0 nobody knows how many there were."""
+    """What is said of a kind that was lost; 0 means an unknown number."""
     if not count:
         return lost(kind, 2).replace("2", "an unknown number of", 1)
     if kind == "unpaired":
@@ -68,7 +68,7 @@ def amount(counts: HeatCounts, value: float) -> str:
     """A cell's worth: I/Os (of utilization: readings), the time spent in them, or the bytes that
     they moved."""
     return (
-        _counted(counts, round(value))
+        _count_text(counts, round(value))
         if counts.weight == "count"
         else quantity(value, WEIGHED[counts.weight])
     )
@@ -79,7 +79,7 @@ def kind_of(y: str, weight: str) -> str:
     return weight if weight != "count" else "readings" if y == "utilization" else "I/Os"
 
 
-def _counted(counts: HeatCounts, count: int) -> str:
+def _count_text(counts: HeatCounts, count: int) -> str:
     return f"{number(count)} {kind_of(counts.y, 'count').removesuffix('s' if count == 1 else '')}"
 
 
@@ -91,40 +91,40 @@ def headline(label: str, counts: HeatCounts, cells: Cells) -> str:
         else f", {amount(counts, counts.total)} {_SUMS[counts.weight]}"
     )
     span = quantity(counts.span_ns, "ns")
-    return f"{label}: {_counted(counts, counts.events)} over {span}{spent}, {quantity(cells.column_ns, 'ns')} a column"
+    return f"{label}: {_count_text(counts, counts.events)} over {span}{spent}, {quantity(cells.column_ns, 'ns')} a column"
 
 
 def outside(counts: HeatCounts, cells: Cells, high: float, low: float, unit: str) -> list[str]:
-    """What lies above and below the map."""
-    found = []
+    """The counts above and below the map."""
+    texts = []
     share = f" ({100 * cells.above / counts.total:.2g} %)" if cells.above else ""
     if cells.above:
-        found.append(
+        texts.append(
             f"{amount(counts, cells.above)}{share} above the crop, from {quantity(high, unit)} on"
         )
     if cells.below:
-        found.append(f"{amount(counts, cells.below)} below {quantity(low, unit)}")
+        texts.append(f"{amount(counts, cells.below)} below {quantity(low, unit)}")
     if counts.outside:
-        found.append(f"{ios(counts.outside)} outside the range")
-    return found
+        texts.append(f"{ios(counts.outside)} outside the range")
+    return texts
 
 
 def losses(counts: HeatCounts) -> list[str]:
     """What could not be counted, and why; nothing is lost silently."""
-    found = []
+    texts = []
     if counts.damaged:
-        found.append(
+        texts.append(
             f"{number(counts.damaged)} damaged line{'s' if counts.damaged > 1 else ''} left out"
         )
     if counts.lost:
-        found.append(f"the tracer lost {records(counts.lost)}")
+        texts.append(f"the tracer lost {records(counts.lost)}")
     if counts.unpaired:
-        found.append(halves(counts.unpaired))
+        texts.append(halves(counts.unpaired))
     if counts.without_y:
-        found.append(f"{ios(counts.without_y)} without {counts.needed}")
+        texts.append(f"{ios(counts.without_y)} without {counts.needed}")
     if counts.averaged:
-        found.append("each line of the log is the mean of a window, not one I/O")
-    return [*found, *counts.assumptions]
+        texts.append("each line of the log is the mean of a window, not one I/O")
+    return [*texts, *counts.assumptions]
 
 
 def begins(counts: HeatCounts) -> str:
@@ -134,6 +134,6 @@ def begins(counts: HeatCounts) -> str:
     return f"begins {datetime.fromtimestamp(counts.t0_ns / 1e9, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def joined(parts: Sequence[str]) -> str:
+def join_parts(parts: Sequence[str]) -> str:
     """Parts with dots between; empty ones are left out."""
     return " · ".join(part for part in parts if part)

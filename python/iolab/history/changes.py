@@ -29,6 +29,8 @@ _VERSION = 2
 """Of the search for change points: a cache of another one is not used."""
 
 ALPHA = 0.05
+MOST_METRICS = 4
+"""Metrics that are searched where none is named: the first headline ones."""
 
 _AnyChange = TypeVar("_AnyChange", ChangePoint, NoiseChange)
 
@@ -100,6 +102,18 @@ class Course:
             return self.series.values
         first = self.series.entries.index(self.findings[-1].after.number)
         return self.series.values[first:]
+
+
+def selected_metrics(history: History, names: Sequence[str] = ()) -> list[Metric]:
+    """The named metrics; without names the first `MOST_METRICS` headline ones. UsageError for a
+    metric that the history lacks."""
+    metrics = history.metrics()
+    for name in names:
+        if name not in {metric.name for metric in metrics}:
+            history.series(name)  # raises
+    named = [metric for metric in metrics if metric.name in names]
+    headline = [metric for metric in metrics if metric.headline]
+    return named or headline[:MOST_METRICS] or metrics[:1]
 
 
 def find_changes(

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compare.axes import axis_text
 from ..compare.render.grids import grid
-from ..compare.render.words import signed
+from ..compare.render.words import signed_text
 from ..units import format_number, readable_unit
 from .changes import Course, Finding, NoiseFinding, environment_changes, is_ratio
 from .store import Entry, History
@@ -70,7 +70,7 @@ def list_json(history: History) -> str:
 def render(history: History, courses: Sequence[Course], style: str) -> str:
     """Series with their changes as `text`, `json` or `csv`."""
     if style == "json":
-        return _json(history, courses)
+        return _document(history_data(history, courses))
     return _csv(history, courses) if style == "csv" else _text(history, courses)
 
 
@@ -132,7 +132,8 @@ def _number(value: float, course: Course) -> float:
 
 def _finding_text(course: Course, finding: Finding) -> str:
     low, change, high = (
-        signed(_number(value, course), 1) for value in (finding.low, finding.change, finding.high)
+        signed_text(_number(value, course), 1)
+        for value in (finding.low, finding.change, finding.high)
     )
     return f"{change} {_unit(course)} [{low}, {high}] at {finding.after.label}".replace("  ", " ")
 
@@ -181,8 +182,9 @@ def _events(courses: Sequence[Course]) -> list[str]:
     return lines
 
 
-def _json(history: History, courses: Sequence[Course]) -> str:
-    document = {
+def history_data(history: History, courses: Sequence[Course]) -> dict[str, Any]:
+    """Entries and series with their changes, as JSON documents have them."""
+    return {
         "schema": 1,
         "kind": "history",
         "entries": [_entry_json(entry) for entry in history.entries],
@@ -202,7 +204,6 @@ def _json(history: History, courses: Sequence[Course]) -> str:
             for course in courses
         ],
     }
-    return _document(document)
 
 
 def _finding_json(course: Course, finding: Finding) -> dict[str, Any]:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where commands run: a host starts programs, reads files and tells facts about itself."""
+"""Where commands run: a host starts programs, reads files and reports facts about itself."""

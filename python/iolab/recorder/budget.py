@@ -82,7 +82,8 @@ class BudgetKeeper:
         return None
 
     def suspend(self, source: str, monotonic: float) -> float:
-        """A source is suspended now; for how many seconds: twice as long each time, up to an hour."""
+        """A source is suspended now; for how many seconds: twice as long each time, up to an
+        hour."""
         times = self._times.get(source, 0)
         pause = min(self._budget.pause_s * 2.0**times, 3600.0)
         self._times[source] = times + 1
@@ -90,7 +91,7 @@ class BudgetKeeper:
         return pause
 
     def due(self, monotonic: float) -> list[str]:
-        """Suspended sources whose pause is over; they count as running from now on."""
+        """Suspended sources at the end of their pause; they count as running from now on."""
         over = sorted(name for name, when in self._resume_at.items() if monotonic >= when)
         for name in over:
             del self._resume_at[name]

@@ -20,7 +20,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Recorded(Protocol):
-    """Something whose run is recorded."""
+    """A program that is recorded."""
 
     text: str
 
@@ -49,7 +49,7 @@ def check_program(name: str) -> None:
 
 class Command:
     """A program with the recorder's standard streams and process group, so that a Ctrl-C at the
-    terminal reaches it by itself.
+    terminal reaches it directly.
 
     It gets SIGTERM when the recorder is killed.
     """

@@ -3,9 +3,9 @@
 
 Words: `status`; `cut` (seals what came up to now; with `label` it leaves a mark of that name);
 `mark` (`label`, `from_ns`, `until_ns`, `link`, `facts`; `own`: by the recording's time, as `now_ns`
-of an answer); `take` (`path`: a recording on the same file system, whose segments move into this
-one; `label`, `from_ns`, `until_ns` by the recording's time: what they are of, in place of what it
-holds of that label); `stop`. An answer has `ok`, and `error` where that is false.
+of an answer); `take` (`path`: a recording on the same file system, and its segments move into this
+one; `label`, `from_ns`, `until_ns` by the recording's time: their label and time, instead of what
+it holds of that label); `stop`. An answer has `ok`, and `error` where that is false.
 Only the recorder's own user and root are heard.
 """
 
@@ -57,25 +57,25 @@ class Client:
             self.close()
             return []
         *lines, self._in = (self._in + data).split(b"\n")
-        found = []
+        request_list = []
         for line in lines:
             try:
                 request = json.loads(line)
             except (ValueError, RecursionError):
                 request = None
             if isinstance(request, dict):
-                found.append(request)
+                request_list.append(request)
             else:
                 self.answer({"ok": False, "error": "no JSON object"})
-        return found
+        return request_list
 
     def answer(self, words: Mapping[str, Any]) -> None:
-        """Send an answer, as far as the peer takes it now; one that never reads is dropped."""
+        """Send an answer, as far as the peer takes it now; a peer that never reads is dropped."""
         self._out += json.dumps(words).encode() + b"\n"
         self.flush()
 
     def flush(self) -> None:
-        """Send what is left."""
+        """Send the rest."""
         if self.gone or not self._out:
             return
         try:
@@ -166,7 +166,7 @@ class Control:
 
 
 def _connect(channel: socket.socket, name: str, timeout: float) -> None:
-    """Connect; a recorder whose queue is full takes the next ones within a moment."""
+    """Connect; a recorder with a full queue takes the next ones within a moment."""
     limit = time.monotonic() + timeout
     while True:
         try:
@@ -227,7 +227,7 @@ def end_recorder(directory: Path, timeout: float) -> dict[str, Any]:
 @contextlib.contextmanager
 def _short(directory: Path) -> Any:
     """A name of the socket that fits into the 108 bytes of an address (unix(7)), however deep the
-    directory lies."""
+    directory is."""
     number = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{number}/{NAME}"

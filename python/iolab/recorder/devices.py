@@ -19,7 +19,7 @@ class RecordedDevice:
 
     Attributes:
         name: kernel name of the disk, `nvme0n1`; number: its `major:minor`.
-        said: what a user should know, such as that a partition stands for its disk; empty where
+        said: what a user should know, such as that a partition is recorded as its disk; empty where
         there is nothing.
     """
 
@@ -34,12 +34,12 @@ def find_devices(host: Host, named: list[str] | tuple[str, ...]) -> list[Recorde
     A name is a kernel name (`sda`, `dm-0`), a path (`/dev/sda`, `/dev/disk/by-id/...`,
     `/dev/mapper/...`) or `major:minor`.
     """
-    found: dict[str, RecordedDevice] = {}
+    devices: dict[str, RecordedDevice] = {}
     for name in named:
         device = _find(host, name)
-        if device.name not in found or device.said:
-            found[device.name] = device
-    return list(found.values())
+        if device.name not in devices or device.said:
+            devices[device.name] = device
+    return list(devices.values())
 
 
 def devices_behind(host: Host, mount: str) -> list[RecordedDevice]:
@@ -63,7 +63,9 @@ def _find(host: Host, named: str) -> RecordedDevice:
         name = node.removeprefix("/dev/").replace("/", "!")
     base = f"/sys/class/block/{name}"
     if not name or not host.is_directory(base):
-        raise UsageError("no such block device", where=f"--device {named}", hint=_known(host))
+        raise UsageError(
+            "no such block device", where=f"--device {named}", hint=_known_devices(host)
+        )
     said = ""
     if text_or_none(host, f"{base}/partition") is not None:
         disk = host.resolve(base).rstrip("/").rpartition("/")[0].rpartition("/")[2]
@@ -72,12 +74,12 @@ def _find(host: Host, named: str) -> RecordedDevice:
     number = text_or_none(host, f"{base}/dev")
     if number is None or not _NUMBER.fullmatch(number):
         raise UsageError(
-            "has no device number in /sys", where=f"--device {named}", hint=_known(host)
+            "has no device number in /sys", where=f"--device {named}", hint=_known_devices(host)
         )
     return RecordedDevice(name, number, said)
 
 
-def _known(host: Host) -> str:
+def _known_devices(host: Host) -> str:
     try:
         names = host.list_directory("/sys/block")
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames by the recording's own time: a probe that begins after the clock was set back goes on
+"""Frames by the recording's own time: a probe that begins after the clock was set back continues
 where the one before it was."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ is set."""
 
 
 def moved_by(before: Begun, begun: Begun, until_ns: int) -> int:
-    """By how many ns the times of a probe are to be moved ahead, so that none lies before
+    """By how many ns the times of a probe are to be moved ahead, so that none is before
     `until_ns`, up to where there is something.
 
     Args:
@@ -35,7 +35,7 @@ def moved_by(before: Begun, begun: Begun, until_ns: int) -> int:
     return max(early, -step) if early > 0 else 0
 
 
-def moved(frame: Mapping[str, Any], by_ns: int) -> Mapping[str, Any]:
+def move_frame(frame: Mapping[str, Any], by_ns: int) -> Mapping[str, Any]:
     """The frame with its times moved ahead by `by_ns`."""
     if not by_ns:
         return frame

@@ -61,11 +61,11 @@ class Sink(Protocol):
         ...
 
     def tick(self, now_ns: int) -> None:
-        """Seal and drop what is due."""
+        """Seal and drop segments at their time."""
         ...
 
     def close(self) -> None:
-        """Seal and let go."""
+        """Seal and close."""
         ...
 
 
@@ -87,7 +87,7 @@ class Intake:
         return max(self._status.until_ns, self._last_ns)
 
     def begin(self) -> None:
-        """Another probe's frames follow: its names and counts begin anew, what the one before
+        """Another probe's frames follow: its names and counts begin again, what the one before
         counted stays."""
         self._names, self._last_ns = {}, 0
         self._lost_before = {

@@ -61,7 +61,7 @@ class Parts:
             to write. clock, wait: time; `wait(files, seconds)` returns once one of the files is
             readable, or the seconds passed.
         cpu_ns: CPU time of this process so far. control: makes the control socket; None for none.
-        settled: called once the command was started. cpus: of this machine. cuts: asked for and not
+        settled: called once the command was started. cpus: of this machine. cuts: requested and not
         done yet. far: whether the probe is on another machine. again: called with the hello of each
         probe after the first.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping statistics while something is recorded: beside the loop, in a thread of its own, so that
+"""Keeping statistics while something is recorded: in a thread of its own, so that
 the probe is always heard."""
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ LAST_S = 20.0
 
 
 class KeepingSink:
-    """A recording's writer, and beside it the keeper of its statistics, which looks once a second.
+    """A recording's writer with the keeper of its statistics, which looks once a second.
     Closed once, by `close`."""
 
     def __init__(self, writer: RecordingWriter, noticed: Callable[[str], None]) -> None:
-        """`noticed` is told what a user should know, by the thread that calls `tick`."""
+        """`noticed` receives what a user should know, by the thread that calls `tick`."""
         self._writer, self._noticed = writer, noticed
         self._words: deque[str] = deque()
         self._said: set[str] = set()
@@ -99,7 +99,7 @@ class KeepingSink:
             self._tell()
 
     def close(self) -> None:
-        """Seal, keep what is not kept yet, and let go."""
+        """Seal, keep what is not kept yet, and close."""
         with contextlib.suppress(IolabError):
             # where it fails, closing says so
             self._writer.seal()

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ..errors import RunError
 from .privilege import caller
-from .starter import opened, start_probe, without_sources
+from .starter import open_program, start_probe, without_sources
 
 _AT_ONCE = 1 << 20
 _MOST_WORDS = 1 << 16
@@ -45,7 +45,8 @@ class Probe(Protocol):
         ...
 
     def exit_code(self) -> int | None:
-        """How it ended, 128 + n after signal n; None while it runs or where that is not known yet."""
+        """How it ended, 128 + n after signal n; None while it runs or where that is not known
+        yet."""
         ...
 
     def away(self) -> str:
@@ -53,7 +54,7 @@ class Probe(Protocol):
         ...
 
     def let_go(self) -> None:
-        """Close every pipe, upon which it ends by itself; see it out. Safe to call twice."""
+        """Close every pipe, so that it ends; wait for it. Safe to call twice."""
         ...
 
 
@@ -111,7 +112,7 @@ class _Pipes:
         return [text for line in lines if (text := line.decode("utf-8", "replace").strip())]
 
     def tell(self, line: bytes) -> None:
-        """Say something, as far as it is taken now: a probe that is gone needs no word."""
+        """Send a line, as far as the pipe takes it now; nothing happens where the probe ended."""
         if self._stdin >= 0:
             with contextlib.suppress(OSError):
                 os.write(self._stdin, line)
@@ -212,7 +213,9 @@ class StarterLauncher:
         user who called sudo (RunError)."""
         user = caller(os.environ)
         try:
-            program = opened(command[0], (0, os.getuid(), *(() if user is None else (user.uid,))))
+            program = open_program(
+                command[0], (0, os.getuid(), *(() if user is None else (user.uid,)))
+            )
         except OSError as error:
             raise RunError(
                 f"the probe can't be run as root: it {error.strerror or error}"
@@ -257,7 +260,7 @@ class StarterLauncher:
             for number in pipes:
                 os.close(number)
             raise RunError(
-                f"the probe can't be started: {answer.get('error', 'its starter is gone')}"
+                f"the probe can't be started: {answer.get('error', 'its starter ended')}"
             )
         self._current = int(answer["pid"])
         self._ends.pop(self._current, None)
@@ -294,7 +297,7 @@ class StarterLauncher:
         return {"error": "its starter doesn't answer"}, []
 
     def _receive(self) -> tuple[dict[str, Any], list[int]]:
-        """One message; empty once the starter is gone."""
+        """One message; empty once the starter ended."""
         try:
             data, pipes, _, _ = socket.recv_fds(self._channel, 4096, 3)
             answer: dict[str, Any] = json.loads(data) if data else {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What dead probes left on this machine: tracefs instances, whose rings hold memory and whose
-tracepoints cost every call something."""
+"""What dead probes left on this machine: tracefs instances. Their rings use memory, and their
+tracepoints slow down every call."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Instances:
 def check(host: Host, probe: str) -> dict[str, Any]:
     """What the probe says of a machine: `sources` with `available` and `words`, `tracefs`, `root`,
     `instances`. RunError where it can't."""
-    return _asked(host, probe, "--check")
+    return _ask(host, probe, "--check")
 
 
 def instances_of(check: Mapping[str, Any]) -> Instances:
-    """Those of a check; none where it tells of none, as without root."""
-    found = check.get("instances")
-    names = found if isinstance(found, dict) else {}
+    """Those of a check; none where it lists none, as without root."""
+    instances = check.get("instances")
+    names = instances if isinstance(instances, dict) else {}
     return Instances(
         *(
-            [str(each) for each in names.get(key, ()) if isinstance(each, str)]
+            [str(name) for name in names.get(key, ()) if isinstance(name, str)]
             for key in ("dead", "alive")
         )
     )
@@ -43,23 +43,23 @@ def instances_of(check: Mapping[str, Any]) -> Instances:
 def clean(host: Host, probe: str) -> tuple[list[str], list[str]]:
     """Remove the instances of dead probes. Returns names of those that went, and of those that the
     kernel keeps, as they are in use. RunError where the probe can't be run."""
-    found = _asked(host, probe, "--clean")
-    removed, kept = ([str(each) for each in found.get(key, ())] for key in ("removed", "kept"))
+    answer = _ask(host, probe, "--clean")
+    removed, kept = ([str(name) for name in answer.get(key, ())] for key in ("removed", "kept"))
     return removed, kept
 
 
-def _asked(host: Host, probe: str, word: str) -> dict[str, Any]:
+def _ask(host: Host, probe: str, word: str) -> dict[str, Any]:
     done = host.run([probe, word])
     if done.exit_code:
         raise failure(done.exit_code, done.stderr.splitlines())
     try:
-        found = json.loads(done.stdout)
+        answer = json.loads(done.stdout)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        answer = None
+    if not isinstance(answer, dict):
         raise RunError(
             f"what the probe says to {word} is not understood",
             where=probe,
             hint="run 'make setup', it builds both",
         )
-    return found
+    return answer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks as they are asked for at the control socket: whatever JSON comes, only what can be kept and
+"""Marks as they are requested at the control socket: whatever JSON comes, only what can be kept and
 read again is let in."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mark_of(request: Mapping[str, Any]) -> Mark:
 
 def _text(name: str, value: Any) -> str:
     """A text that every reader can take: what is no character, as a name of a file may hold, is
-    spelt."""
+    escaped."""
     if not isinstance(value, str):
         raise ValueError(f"{name} is not text")
     return writable(value)
@@ -65,9 +65,9 @@ def _sound(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         raise ValueError("facts are nested too deep")
     if isinstance(value, dict):
-        return {_text("a name", name): _sound(each, depth + 1) for name, each in value.items()}
+        return {_text("a name", name): _sound(item, depth + 1) for name, item in value.items()}
     if isinstance(value, list):
-        return [_sound(each, depth + 1) for each in value]
+        return [_sound(item, depth + 1) for item in value]
     if isinstance(value, str):
         return _text("facts", value)
     if isinstance(value, int | float) and not (

@@ -3,7 +3,7 @@
 and size, as `zpool iostat` has them.
 
 A shell on the host asks zpool once a second, for without an interval zpool prints counts that are
-exact, and nothing is lost between two readings. Their growth becomes events that stand for many
+exact, and nothing is lost between two readings. Their growth becomes events that represent many
 I/Os each. Only disks are taken: what zpool says of pools, mirrors and the like is the sum of
 theirs.
 """
@@ -59,7 +59,7 @@ done
 """Run by a shell on the host; ends with its output, and at once where there is no OpenZFS."""
 
 LATE_NS = 5 * 10**9
-"""Readings further apart tell nobody when in between their growth was."""
+"""Readings further apart do not show when their growth was."""
 LONGEST = 1 << 24
 _INNER = re.compile(
     r"(mirror|raidz[123]?|draid[123]?(:\S*)?|spare|replacing|indirect|missing|hole|root)-\d+"
@@ -74,9 +74,10 @@ class Reading:
     """Counts since the pools' import.
 
     Attributes:
-        time_ns: as the machine's clock showed it, then by the recording's time. up_ns: since the
-        machine was started, which nobody sets. disks: vdev to its pool. counts: those that aren't
-        0.
+        time_ns: as the machine's clock showed it, then by the recording's time.
+        up_ns: since the machine was started; unlike the clock it cannot be set.
+        disks: vdev to its pool.
+        counts: those that are not 0.
     """
 
     time_ns: int
@@ -102,7 +103,7 @@ class PoolCounts:
     """Takes what the shell writes, in pieces of any length."""
 
     def __init__(self, own_ns: Callable[[int], int] = lambda machine_ns: machine_ns) -> None:
-        """`own_ns`: the recording's time of one that the machine's clock showed."""
+        """`own_ns`: the recording's time of a time by the machine's clock."""
         self._own_ns = own_ns
         self._text = b""
         self._before: Reading | None = None
@@ -112,8 +113,8 @@ class PoolCounts:
         """The growth between readings that are whole now; a reading that can't be understood is
         left out."""
         self._text = (self._text + data)[-LONGEST:]
-        *whole, self._text = self._text.split(b"\nend\n")
-        for text in whole:
+        *readings, self._text = self._text.split(b"\nend\n")
+        for text in readings:
             reading = read(text.decode("utf-8", "replace"))
             if reading is None:
                 continue
@@ -139,7 +140,7 @@ class PoolCounts:
 
 def read(text: str) -> Reading | None:
     """A reading; None where it has no time."""
-    found: Reading | None = None
+    reading: Reading | None = None
     pools: set[str] = set()
     pool = vdev = kind = ""
     rows = {"-w": (ZpoolLatencyLog(), FEWEST_LATENCIES), "-r": (ZpoolSizesLog(), FEWEST_SIZES)}
@@ -147,12 +148,12 @@ def read(text: str) -> Reading | None:
         first, *rest = line.split("\t")
         if first.startswith("@ "):
             time, _, up = first[2:].partition(" ")
-            found = (
+            reading = (
                 Reading(int(time), int(up))
-                if all(each.isdecimal() and len(each) < 20 for each in (time, up))
+                if all(word.isdecimal() and len(word) < 20 for word in (time, up))
                 else None
             )
-        elif found is None or not first:
+        elif reading is None or not first:
             continue
         elif first == "pool" and len(rest) == 1 and not kind:
             pools.add(rest[0])
@@ -163,7 +164,7 @@ def read(text: str) -> Reading | None:
                 (first, "") if first in pools else (pool, "" if _INNER.fullmatch(first) else first)
             )
             if vdev:
-                found.disks[f"{pool}\t{vdev}"] = pool
+                reading.disks[f"{pool}\t{vdev}"] = pool
         elif (
             kind
             and vdev
@@ -173,36 +174,40 @@ def read(text: str) -> Reading | None:
             form, fewest = rows[kind]
             power = form.bucket(int(first)) if len(rest) >= fewest and len(first) < 21 else None
             if power is not None:
-                found.counts |= {
+                reading.counts |= {
                     (kind, f"{pool}\t{vdev}", place, power): int(number)
                     for place, number in enumerate(rest)
                     if number != "0"
                 }
-    return found
+    return reading
 
 
 def grown(before: Reading, after: Reading) -> tuple[pa.RecordBatch, ...]:
     """Events for what the counts of each disk grew by, in the middle of the time between. A disk
-    that is new, or whose counts fell because its pool was imported anew, tells nothing yet."""
+    that is new, or with lower counts because its pool was imported again, yields nothing yet."""
     fell = {key[1] for key, count in before.counts.items() if after.counts.get(key, 0) < count}
-    known = before.disks.keys() & after.disks.keys() - fell
+    common_disks = before.disks.keys() & after.disks.keys() - fell
     growth = {
         key: count - before.counts.get(key, 0)
         for key, count in after.counts.items()
-        if key[1] in known
+        if key[1] in common_disks
     }
     time_ns = after.time_ns - (after.up_ns - before.up_ns) // 2
     rows: dict[str, list[dict[str, object]]] = {LATENCY: [], SIZE: []}
     for (kind, disk, place, power), count in sorted(growth.items()):
-        made = (
+        columns = (
             None if count <= 0 else _latency(place, power) if kind == "-w" else _size(place, power)
         )
-        if made is not None:
+        if columns is not None:
             pool, _, vdev = disk.partition("\t")
             rows[LATENCY if kind == "-w" else SIZE].append(
-                made | {"device": vdev, "mount": pool, "count": count}
+                columns | {"device": vdev, "mount": pool, "count": count}
             )
-    return tuple(_batch(source, time_ns, held) for source, held in rows.items() if held)
+    return tuple(
+        _batch(source, time_ns, rows_of_kind)
+        for source, rows_of_kind in rows.items()
+        if rows_of_kind
+    )
 
 
 def _latency(place: int, power: int) -> dict[str, object] | None:
@@ -230,12 +235,12 @@ def _batch(source: str, time_ns: int, rows: list[dict[str, object]]) -> pa.Recor
     return pa.RecordBatch.from_arrays(
         [
             pa.array(
-                columns[each.name]
-                if each.name in columns
-                else [row.get(each.name) for row in rows],
-                each.type,
+                columns[column.name]
+                if column.name in columns
+                else [row.get(column.name) for row in rows],
+                column.type,
             )
-            for each in EVENTS
+            for column in EVENTS
         ],
         schema=EVENTS,
     )

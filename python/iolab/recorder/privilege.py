@@ -33,13 +33,13 @@ def need_root_for(sources: Iterable[str]) -> None:
     tracing = [name for name in sources if name != COUNTERS]
     if tracing and not is_root():
         raise RunError(
-            f"recording {' and '.join(tracing)} needs root: the kernel shows nobody else its I/O",
+            f"recording {' and '.join(tracing)} needs root: the kernel shows its I/O to root only",
             hint=f"{sudo_command('record')} ...",
         )
 
 
 def caller(environment: Mapping[str, str]) -> Caller | None:
-    """The user behind `sudo`, by SUDO_UID and SUDO_GID; None where there is nobody else to become."""
+    """The user behind `sudo`, by SUDO_UID and SUDO_GID; None without another user."""
     uid, gid = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
     if not is_root() or not uid.isascii() or not uid.isdecimal() or int(uid) == 0:
         return None
@@ -64,7 +64,7 @@ def become(user: Caller) -> None:
     """Give up root for good: groups, group, user, all three ids of each; the environment names the
     user again.
 
-    RunError where the kernel doesn't let go of it.
+    RunError where the kernel refuses it.
     """
     os.setgroups(list(user.groups))
     os.setresgid(user.gid, user.gid, user.gid)

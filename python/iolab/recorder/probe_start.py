@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a probe began, by its first words, and whether the machine's clock was set since: its times
-go on as if it had not been."""
+continue as if it had not been."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..units import UNITS, format_number
 
 
 def begun_by(hello: Mapping[str, Any]) -> Begun:
-    """When everything was set up, and the clocks by which the probe tells all times. KeyError,
+    """When everything was set up, and the clocks of the probe's times. KeyError,
     ValueError or TypeError where it says neither."""
     realtime_ns = int(hello["realtime_ns"])
     return Begun(
@@ -28,5 +28,5 @@ def words_of_step(step_ns: int) -> str:
     unit = next((name for name in ("d", "h", "min") if seconds >= UNITS[name].scale), "s")
     length = f"{format_number(seconds / UNITS[unit].scale, 3)} {unit}"
     if step_ns < 0:
-        return f"the clock was set back by {length}; times go on by the old one until recording begins anew"
+        return f"the clock was set back by {length}; times continue by the old clock until a new recording begins"
     return f"the clock went ahead by {length}: it was set, or the machine slept"

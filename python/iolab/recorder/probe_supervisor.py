@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Supervision of the probe: its states, the restart of one that died, and the gaps in between."""
+"""Supervision of the probe: its states, the restart of a dead probe, and the gaps in between."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .intake import Sink
 from .launch import Launcher, Probe
 from .program import failure
 from .settings import Settings
-from .words import checked
+from .words import check_frame
 
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 5.0
@@ -27,9 +27,9 @@ _READS = 16
 class ProbeState(Enum):
     """What the supervisor has and waits for.
 
-    IDLE: no probe and none due, before the first start or while every source is suspended. RUNNING:
-    a probe records. WAITING: no probe, the next start has its time. STOPPING: recording ends, the
-    probe hands over what it has. CLOSED: no probe any more, for good.
+    IDLE: no probe and none expected, before the first start or while every source is suspended.
+    RUNNING: a probe records. WAITING: no probe, the next start has its time. STOPPING: recording
+    ends, the probe hands over what it has. CLOSED: no probe any more, for good.
     """
 
     IDLE = auto()
@@ -42,10 +42,10 @@ class ProbeState(Enum):
 class ProbeEvent(Enum):
     """What changes the state.
 
-    START: a probe was started. SUSPEND_ALL: a start was due, but every source is suspended.
+    START: a probe was started. SUSPEND_ALL: it was time for a start, but every source is suspended.
     CHANGE_SOURCES: other sources were suspended or resumed. END: the probe ended as it was asked
     to. FAIL: it died, can't be reached or can't be started. STOP: recording ends. CLOSE: the probe
-    is let go of at once.
+    is dropped at once.
     """
 
     START = auto()
@@ -122,30 +122,31 @@ class ProbeSupervisor:
         return [] if self._probe is None else self._probe.files()
 
     def due(self) -> float:
-        """Monotonic second at which a probe is begun again; infinite where none is due."""
+        """Monotonic second of the probe's next start; infinite without one."""
         return self._retry_at if self.state is ProbeState.WAITING else math.inf
 
     def wait_for_hello(self, wait: Callable[[Sequence[int], float], None]) -> Mapping[str, Any]:
-        """Begin the first probe and wait for its hello. Raises what it says where it can't begin."""
+        """Begin the first probe and wait for its hello. Raises what it says where it can't
+        begin."""
         self._launch()
         limit = self._clock.monotonic() + self._settings.begin_s
         while self._clock.monotonic() < limit:
             wait(self.files(), min(0.25, limit - self._clock.monotonic()))
             try:
-                found = list(self._frames(most=1))
+                frames = list(self._frames(most=1))
             except ValueError as error:
                 self.close()
                 raise RunError(
                     f"what the probe says is not understood: {error}",
                     hint="run 'make setup', it builds both",
                 ) from None
-            for frame in found:
+            for frame in frames:
                 if frame["kind"] == "hello":
                     if missing := [
                         name for name in self._settings.sources if name not in frame["sources"]
                     ]:
                         raise RunError(f"the probe can't record {' and '.join(missing)}")
-                    self._ahead = [other for other in found if other is not frame]
+                    self._ahead = [other for other in frames if other is not frame]
                     return frame
             if self._wrong:
                 probe = self._probe
@@ -159,7 +160,7 @@ class ProbeSupervisor:
         raise RunError(f"the probe says nothing within {self._settings.begin_s:.0f} s")
 
     def read_frames(self) -> Iterator[Mapping[str, Any]]:
-        """Frames that came; none without a probe. Begins one where it is due."""
+        """Frames that came; none without a probe. Starts a probe at its time."""
         if self._clock.monotonic() >= self.due():
             self._retry_at = math.inf
             try:
@@ -250,7 +251,7 @@ class ProbeSupervisor:
         self._new_gaps.clear()
 
     def stop(self) -> None:
-        """No probe is begun again; the one that runs hands over what it has."""
+        """No probe is begun again; the running probe hands over its data."""
         self._change(ProbeEvent.STOP)
         if self._probe is not None:
             self._probe.ask_to_stop()
@@ -301,7 +302,7 @@ class ProbeSupervisor:
             for frame in self._reader.feed(data):
                 self._ended = self._ended or frame["kind"] == "end"
                 self._away = 0
-                yield checked(frame)
+                yield check_frame(frame)
         self._new_words += self._collect(probe)
 
     def _collect(self, probe: Probe) -> list[str]:
@@ -320,10 +321,10 @@ class ProbeSupervisor:
         self._change(ProbeEvent.END, self._clock.monotonic())
         if self.state is not ProbeState.WAITING:
             return
-        others, self._renewed = self._renewed or "another source was suspended or resumed", ""
+        reasons, self._renewed = self._renewed or "another source was suspended or resumed", ""
         for name in self._settings.sources:
             why = self._suspended.get(name)
-            self._begin_gap(name, until_ns, f"suspended: {why}" if why else others)
+            self._begin_gap(name, until_ns, f"suspended: {why}" if why else reasons)
 
     def _after_a_death(self, probe: Probe | None, reason: str, until_ns: int) -> Iterator[str]:
         now = self._clock.monotonic()

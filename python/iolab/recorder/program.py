@@ -14,19 +14,21 @@ from ..errors import IolabError, RunError, UsageError, sudo_command
 from ..hosts.base.host import Host
 
 OVERRIDE = "IOLAB_PROBE"
-"""Environment variable that names another probe than the one that was built with iolab."""
+"""Environment variable that names a probe to use instead of iolab's own."""
 NAME = "iolab-probe"
 
 
 def probe_path() -> Path:
     """Where the probe is; RunError where it was not built."""
-    given = os.environ.get(OVERRIDE)
-    path = Path(given) if given else Path(str(resources.files("iolab").joinpath("_probe", NAME)))
+    override = os.environ.get(OVERRIDE)
+    path = (
+        Path(override) if override else Path(str(resources.files("iolab").joinpath("_probe", NAME)))
+    )
     if not (path.is_file() and os.access(path, os.X_OK)):
         raise RunError(
             "the probe is not built",
             where=path,
-            hint=f"set {OVERRIDE} to a program" if given else "run 'make setup'",
+            hint=f"set {OVERRIDE} to a program" if override else "run 'make setup'",
         )
     return path.absolute()
 
@@ -40,7 +42,7 @@ def probe_arguments(
     ring_kib: int | None = None,
     tracefs: str | None = None,
 ) -> list[str]:
-    """The probe's arguments. `devices`: `major:minor`; `exclude`: pids whose I/O is left out."""
+    """The probe's arguments. `devices`: `major:minor`; `exclude`: pids without recorded I/O."""
     words: list[str] = []
     for flag, values in (
         ("--source", sources),
@@ -57,7 +59,7 @@ def probe_arguments(
     return words
 
 
-def checked(host: Host, path: str, sources: Sequence[str]) -> None:
+def check_sources(host: Host, path: str, sources: Sequence[str]) -> None:
     """RunError where the probe, at a path of the host, says that it can't record these sources
     there."""
     done = host.run([path, "--check"])

@@ -16,7 +16,7 @@ from ..recording.base.metadata import STEP_NS
 from ..recording.write.writer import PutOffError
 from .budget import BudgetKeeper
 from .control import Client, Control
-from .frame_times import moved
+from .frame_times import move_frame
 from .intake import Intake, Sink
 from .interfaces import Outcome, Parts
 from .marks import mark_of
@@ -34,14 +34,15 @@ _GRACE = 5.0
 _LAST_WORDS = 10.0
 """Seconds that a probe has to hand over what it has."""
 _RENEW_AFTER = 10.0
-"""Seconds between two looks at what the clock was set by; one that is set all the time is followed
-that often."""
+"""Seconds between two looks at what the clock was set by; a clock that is set all the time is
+followed that often."""
 _SAY_AGAIN = 3600.0
 """Seconds until what is put off for the same reason as before is said again."""
 
 
 class Recorder:
-    """Records until its time is over, its command ended, it is told to stop, or it can't go on."""
+    """Records until its time is over, its command ended, it receives a stop request, or it can't
+    continue."""
 
     def __init__(self, settings: Settings, parts: Parts) -> None:
         self._settings, self._parts, self._clock = settings, parts, parts.clock
@@ -73,7 +74,7 @@ class Recorder:
         self._stops += 2 if now else 1
 
     def own_ns(self, machine_ns: int) -> int:
-        """The recording's time of one that the machine's clock showed; see `OwnTime.of`."""
+        """The recording's time of a time by the machine's clock; see `OwnTime.of`."""
         return self._time.of(machine_ns)
 
     def run(self) -> Outcome:
@@ -154,7 +155,7 @@ class Recorder:
                 if frame["kind"] == "hello":
                     frame = self._begin_again(frame)
                 else:
-                    frame = moved(frame, self._time.moved_ns)
+                    frame = move_frame(frame, self._time.moved_ns)
                 self._intake.take(frame)
                 if frame["kind"] == "tick":
                     self._look_at_clock(frame)
@@ -187,7 +188,7 @@ class Recorder:
         return hello
 
     def _look_at_clock(self, tick: Mapping[str, Any]) -> None:
-        """The probe's times go on as if the clock had not been set. Where it went ahead, another
+        """The probe's times continue as if the clock had not been set. Where it went ahead, another
         probe's are right again; where it was set back they would come twice."""
         step, now = (
             self._time.tick(int(tick["monotonic_ns"]), int(tick["realtime_ns"])),
@@ -209,7 +210,7 @@ class Recorder:
         self._probe.restart(words)
 
     def _tend(self) -> None:
-        """Have sealed and dropped what is due. What the disk refuses is tried again later: what
+        """Seal and drop segments at their time. What the disk refuses is tried again later: what
         comes is kept meanwhile."""
         assert self._sink is not None
         try:
@@ -230,7 +231,7 @@ class Recorder:
         self.status.troubles.append(str(error))
         self._probe.close()
         if self._parts.command is not None:
-            self._notice(f"recording ended: {error}; '{self._parts.command.text}' goes on")
+            self._notice(f"recording ended: {error}; '{self._parts.command.text}' continues")
 
     def _each_second(self) -> None:
         now = self._clock.monotonic()
@@ -280,7 +281,7 @@ class Recorder:
         word = request.get("word")
         try:
             if word == "status":
-                client.answer(self._told())
+                client.answer(self._answer_status())
             elif word == "stop":
                 self.stop(now=True)
                 client.answer({"ok": True})
@@ -310,7 +311,7 @@ class Recorder:
             # what can't be noted now costs whoever asked, not the recording
             client.answer({"ok": False, "error": str(error)})
 
-    def _told(self) -> dict[str, Any]:
+    def _answer_status(self) -> dict[str, Any]:
         return {
             "ok": True,
             **self.status.as_data(),
@@ -345,18 +346,18 @@ class Recorder:
 
     def _settle_cuts(self, *, all_of_them: bool = False) -> None:
         """Seal once everything up to the cut is there."""
-        due = [cut for cut in self._parts.cuts if all_of_them or cut[0] <= self.status.until_ns]
-        if not due:
+        cuts = [cut for cut in self._parts.cuts if all_of_them or cut[0] <= self.status.until_ns]
+        if not cuts:
             return
         assert self._sink is not None
-        self._parts.cuts = [cut for cut in self._parts.cuts if cut not in due]
+        self._parts.cuts = [cut for cut in self._parts.cuts if cut not in cuts]
         try:
             self._sink.seal()
-            answer = self._told()
+            answer = self._answer_status()
         except ResultsError as error:
             self._say_put_off(error)
             answer = {"ok": False, "error": str(error)}
-        for _, client in due:
+        for _, client in cuts:
             client.answer(answer)
 
     def _command_code(self) -> int | None:
@@ -417,8 +418,8 @@ class Recorder:
             self._sink = None
 
     def _close(self) -> None:
-        """Whatever happened: no probe, no socket, no lock is left, and no command that nobody waits
-        for."""
+        """Whatever happened: no probe, no socket, no lock is left, and no command without a process
+        that waits for it."""
         command = self._parts.command
         if command is not None and command.exit_code() is None:
             command.end()

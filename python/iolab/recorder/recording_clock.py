@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recording's own time: it goes on where the machine's clock is set back, and so do the marks
+"""The recording's own time: it continues where the machine's clock is set back, and so do the marks
 that are given by that clock."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from ..clock import Clock
 from ..recording.base.metadata import STEP_NS, Begun
-from .frame_times import moved, moved_by
+from .frame_times import move_frame, moved_by
 from .probe_start import begun_by
 
 _DRIFT_NS = 200_000
@@ -19,7 +19,7 @@ _MOST_STEPS = 1000
 
 
 class OwnTime:
-    """The time that a recording's events bear, and how the machine's clock stands to it.
+    """The time that a recording's events bear, and the offset of the machine's clock from it.
 
     Attributes:
         begun: how the probe began, by the recording's time. moved_ns: what is added to that probe's
@@ -28,7 +28,7 @@ class OwnTime:
     """
 
     def __init__(self, clock: Clock, far: bool) -> None:
-        """`far`: whether the probe is on another machine, whose monotonic clock is not this one's."""
+        """`far`: whether the probe is on another machine with its own monotonic clock."""
         self._clock, self._far = clock, far
         self.begun = Begun(0, 0, 0)
         self.moved_ns = self.ahead_ns = 0
@@ -44,7 +44,7 @@ class OwnTime:
         """Another probe is at work; `until_ns`: up to where there is something. Returns its words
         by the recording's time."""
         self.moved_ns = moved_by(self.begun, begun_by(hello), until_ns)
-        own = moved(hello, self.moved_ns)
+        own = move_frame(hello, self.moved_ns)
         self._begin(begun_by(own))
         self._look(int(hello["monotonic_ns"]), int(hello["realtime_ns"]))
         return own
@@ -73,7 +73,7 @@ class OwnTime:
         but none that is yet to come.
 
         Args:
-            before_ns: the time that is meant lies before this one of the recording.
+            before_ns: the requested time is before this time of the recording.
         """
         until_ns = self.now_ns() + STEP_NS
         if before_ns is not None:

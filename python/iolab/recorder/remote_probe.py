@@ -23,7 +23,7 @@ from typing import Any
 from ..errors import IolabError, RunError
 from ..hosts.ssh.remote import Elsewhere
 from .launch import DirectProbe
-from .program import NAME, OVERRIDE, checked
+from .program import NAME, OVERRIDE, check_sources
 from .settings import COUNTERS
 from .starter import start_probe, without_sources
 
@@ -39,7 +39,7 @@ _SCRIPT = 'printf "%s\\n" "$0"; "$@"; exit $?'
 
 
 class FarProbe:
-    """A probe there, from when it was asked for: it begins once `begun` or `failed` was called, by
+    """A probe there, from its request on: it begins once `begun` or `failed` was called, by
     another thread."""
 
     pid = 0
@@ -79,8 +79,8 @@ class FarProbe:
         data = session.read()
         if self._head is None or not data:
             return data
-        before, found, rest = (self._head + data).partition(f"{self.mark}\n".encode())
-        self._head = None if found else before[-_LONGEST_HEAD:]
+        before, mark, rest = (self._head + data).partition(f"{self.mark}\n".encode())
+        self._head = None if mark else before[-_LONGEST_HEAD:]
         return rest or None
 
     def words(self) -> list[str]:
@@ -107,7 +107,7 @@ class FarProbe:
         return f"the connection to {self._name} is lost" if self.exit_code() == _LOST else ""
 
     def let_go(self) -> None:
-        """Close every pipe; one that is still to begin won't."""
+        """Close every pipe; a probe that did not begin yet will not."""
         self.dropped = True
         session = self._begun()
         if session is not None:
@@ -124,12 +124,12 @@ class FarProbe:
 
 
 class FarLauncher:
-    """Starts probes on one host, with one fixed command; connects anew where the connection was
+    """Starts probes on one host, with one fixed command; connects again where the connection was
     lost.
 
     Attributes:
         arguments: of the probe, without its path; what works for this machine over there is left
-        out besides. connection: how the host is reached and how its clock stands, as of the latest
+        out too. connection: how the host is reached and the state of its clock, as of the latest
         connection.
     """
 
@@ -153,7 +153,7 @@ class FarLauncher:
                 check_far(self._host, sources)
                 look()
                 self._bring()
-                checked(self._host, self._path, sources)
+                check_sources(self._host, self._path, sources)
             except BaseException as error:  # raised where it is waited for
                 done.put(error)
             else:
@@ -230,17 +230,17 @@ class FarLauncher:
 def check_far(host: Elsewhere, sources: Collection[str]) -> None:
     """RunError where these sources can't be recorded there whatever its kernel can: not root,
     another kind of processor."""
-    far, here = host.far, os.uname().machine
-    if far["machine"] != here and OVERRIDE not in os.environ:
+    far, local = host.far, os.uname().machine
+    if far["machine"] != local and OVERRIDE not in os.environ:
         raise RunError(
-            f"its processor is {far['machine']}, the probe was built for {here}",
+            f"its processor is {far['machine']}, the probe was built for {local}",
             where=host.name,
             hint=f"build the probe there and name it by {OVERRIDE}",
         )
     tracing = [name for name in sources if name != COUNTERS]
     if tracing and far["uid"] != 0:
         raise RunError(
-            f"recording {' and '.join(tracing)} needs root there: the kernel shows nobody else its I/O",
+            f"recording {' and '.join(tracing)} needs root there: the kernel shows its I/O to root only",
             where=host.name,
             hint="connect as root: --host root@...",
         )

@@ -33,6 +33,7 @@ from .launch import Launcher
 from .probe_start import begun_by
 from .recorder import Recorder
 from .settings import SOURCES, Retention, Settings
+from .smb_sink import SmbSink
 from .status import FILE as STATUS_FILE
 from .zpool_sink import PoolSink
 
@@ -94,7 +95,7 @@ def open_writer(
     *,
     is_shared: bool = False,
 ) -> RecordingWriter:
-    """The writer: of a new recording, or going on with the one that is there. `clock`: that of the
+    """The writer: of a new recording, or of the existing one. `clock`: that of the
     machine that is recorded. is_shared: whether other users may read it, as far as the umask lets
     them."""
     if directory.is_dir() and not is_shared:
@@ -143,7 +144,7 @@ def note_connection(writer: RecordingWriter, connection: Mapping[str, Any]) -> N
 def kept_beside(
     writer: RecordingWriter, settings: Settings, noticed: Callable[[str], None]
 ) -> Sink:
-    """The writer with the keeper of statistics beside it, and what is to be kept from the start."""
+    """The writer with the keeper of statistics, and what is to be kept from the start."""
     try:
         begin(
             writer.directory,
@@ -171,20 +172,23 @@ class Session:
         clock: Clock | None = None,
         connection: Callable[[], Mapping[str, Any]] | None = None,
         pools: Callable[[], Sequence[str]] | None = None,
+        samba: Callable[[], Sequence[str]] | None = None,
         is_shared: bool = False,
     ) -> None:
-        """`is_shared`: see `open_writer`; names of files and command lines are nobody else's
+        """`is_shared`: see `open_writer`; names of files and command lines are private
         otherwise.
 
         `origin`: what `recording.json` says of where it comes from, besides `kind`.
 
         Where another machine is recorded, `clock` has its time of day, and `connection` says how it
-        is reached now. `pools`: see `pools.PoolSink.begin`; None where pools aren't asked for.
+        is reached now. `pools`: see `PoolSink`; None where pools are not requested. `samba`: see
+        `SmbSink`; None where system calls are not recorded.
         """
         clock = clock or SystemClock()
         self._settings, self._heard = settings, heard
         self._writer: RecordingWriter | None = None
         self._connection, self._pools, self._is_shared = connection, pools, is_shared
+        self._samba = samba
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         facts = {
@@ -211,7 +215,7 @@ class Session:
                 settled=lambda: os.nice(NICENESS),
                 cpus=os.cpu_count() or 1,
                 far=connection is not None,
-                again=self._again,
+                again=self._renew,
             ),
         )
 
@@ -238,13 +242,13 @@ class Session:
         self._writer = writer
         self._note()
         sink = kept_beside(writer, self._settings, self._heard.noticed)
-        return (
-            sink
-            if self._pools is None
-            else PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
-        )
+        if self._pools is not None:
+            sink = PoolSink(sink, self._pools, writer.describe, self._recorder.own_ns)
+        if self._samba is not None:
+            sink = SmbSink(sink, self._samba, self._heard.noticed)
+        return sink
 
-    def _again(self, hello: Mapping[str, Any]) -> None:
+    def _renew(self, hello: Mapping[str, Any]) -> None:
         if self._writer is not None:
             self._writer.renew(begun_by(hello))
         self._note()

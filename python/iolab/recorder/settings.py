@@ -31,7 +31,7 @@ class Budget:
 @dataclass(frozen=True)
 class Retention:
     """What is kept: the newest segments, up to so many bytes and so many seconds back; None for no
-    limit. Default maps of those that are gone stay for 90 days and take a tenth of the bytes at
+    limit. Default maps of deleted segments stay for 90 days and take a tenth of the bytes at
     most (`recording.retention`)."""
 
     bytes: int | None = 10 << 30
@@ -47,8 +47,8 @@ class Settings:
         tries: how often a probe that died is started again within `calm_s` seconds before recording
         ends. patience_s: seconds without any frame after which a probe counts as dead. It sends one
         each second. begin_s: seconds that a probe has to say hello: it sets up tracing first, and
-        elsewhere it is brought there. statistics: kept from the start, beside those that are kept
-        there already; None for the default ones of a new recording.
+        elsewhere it is brought there. statistics: kept from the start, in addition to those that
+        are kept there already; None for the default ones of a new recording.
     """
 
     sources: tuple[str, ...] = DEFAULT_SOURCES

@@ -3,11 +3,11 @@
 the recorder asks.
 
 Run as `python -m iolab.recorder.starter FD PROGRAM PROBE ARGUMENT...` with a socket
-(SOCK_SEQPACKET) at FD and the probe, opened, at PROGRAM (see `opened`): that file is what runs,
-whatever lies at the path PROBE later. It takes one word, `start` with the sources to leave out, and
+(SOCK_SEQPACKET) at FD and the probe, opened, at PROGRAM (see `open_program`): that file is what runs,
+whatever is at the path PROBE later. It takes one word, `start` with the sources to leave out, and
 starts that one program with those arguments and nothing else; it sends back three pipes, and the
-exit code once the probe ends. The socket's end means that the recorder is gone: the probe, whose
-pipes ended with it, gets a while to end by itself, and is ended otherwise. What may be started was
+exit code once the probe ends. The socket's end means that the recorder ended: the probe's
+pipes ended with it, and it gets a while to end before it is killed. What may be started was
 settled before root was given up, so the recorder can ask for nothing more.
 """
 
@@ -41,7 +41,7 @@ class Starter:
         self._starts: list[float] = []
 
     def serve(self) -> None:
-        """Until the recorder is gone; then see the probe out."""
+        """Until the recorder ended; then wait for the probe."""
         poller = select.poll()
         poller.register(self._channel, select.POLLIN)
         try:
@@ -70,8 +70,8 @@ class Starter:
 
     def _obey(self, message: bytes) -> None:
         try:
-            asked = json.loads(message)
-            without = {str(name) for name in asked["start"]}
+            request = json.loads(message)
+            without = {str(name) for name in request["start"]}
         except (ValueError, KeyError, TypeError):
             return self._say(error="not understood")
         now = time.monotonic()
@@ -136,7 +136,7 @@ def without_sources(command: Sequence[str], left_out: set[str]) -> list[str]:
 
 def start_probe(command: Sequence[str], program: int | None = None) -> subprocess.Popen[bytes]:
     """Start the probe on three pipes, out of reach of a Ctrl-C at the terminal, which is for the
-    recorder to hear. `program`: a descriptor of what is run in place of the path."""
+    recorder to hear. `program`: a descriptor of the file that is run instead of the path."""
     return subprocess.Popen(
         list(command),
         executable=None if program is None else f"/proc/self/fd/{program}",
@@ -150,7 +150,7 @@ def start_probe(command: Sequence[str], program: int | None = None) -> subproces
     )
 
 
-def opened(path: str, trusted: Sequence[int]) -> int:
+def open_program(path: str, trusted: Sequence[int]) -> int:
     """A descriptor of the program at a path, which root will run. PermissionError where another
     user than those who are trusted (user numbers), or any user, may write it."""
     program = os.open(
@@ -175,16 +175,16 @@ def opened(path: str, trusted: Sequence[int]) -> int:
 
 def digest(program: int) -> str:
     """The hash of what an open program holds."""
-    found, at = hashlib.sha256(), 0
+    hasher, at = hashlib.sha256(), 0
     while data := os.pread(program, 1 << 20, at):
-        found.update(data)
+        hasher.update(data)
         at += len(data)
-    return found.hexdigest()
+    return hasher.hexdigest()
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve the socket whose number is the first argument, with the program that the second is, and
-    the command that the others are."""
+    """Serve the socket with the number in the first argument, with the program that the second is,
+    and the command that the others are."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     Starter(socket.socket(fileno=int(arguments[0])), int(arguments[1]), arguments[2:]).serve()

@@ -17,26 +17,26 @@ _LONGEST = 60
 _Test = tuple[str, Callable[[object], bool]]
 
 
-def _whole(most: int) -> Callable[[object], bool]:
+def _is_whole_below(most: int) -> Callable[[object], bool]:
     return lambda value: type(value) is int and 0 <= value < most
 
 
 def _texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _counts(value: object) -> bool:
-    return isinstance(value, dict) and all(map(_whole(2**63), value.values()))
+    return isinstance(value, dict) and all(map(_is_whole_below(2**63), value.values()))
 
 
 _TIME: _Test = (
     "a time in ns",
-    _whole(2**62),
+    _is_whole_below(2**62),
 )  # moved by whatever a clock was set by, it is still one
-_COUNT: _Test = ("a whole number", _whole(2**63))
+_COUNT: _Test = ("a whole number", _is_whole_below(2**63))
 _TIMES: _Test = (
     "times in ns by source",
-    lambda value: isinstance(value, dict) and all(map(_whole(2**62), value.values())),
+    lambda value: isinstance(value, dict) and all(map(_is_whole_below(2**62), value.values())),
 )
 _TEXT: _Test = ("a text", lambda value: isinstance(value, str))
 _TEXTS: _Test = ("a list of texts", _texts)
@@ -49,7 +49,7 @@ _NEEDED: Mapping[str, Mapping[str, _Test]] = {
         "sources": (
             "facts by source",
             lambda value: (
-                isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
+                isinstance(value, dict) and all(isinstance(facts, dict) for facts in value.values())
             ),
         ),
     },
@@ -64,7 +64,7 @@ _NEEDED: Mapping[str, Mapping[str, _Test]] = {
         "until_ns": _TIME,
     },
     "process": {
-        "pid": ("a process number", _whole(_MOST_PID)),
+        "pid": ("a process number", _is_whole_below(_MOST_PID)),
         "process": _TEXT,
         "command": _TEXT,
         "first_ns": _TIME,
@@ -77,7 +77,7 @@ _PERHAPS: Mapping[str, Mapping[str, _Test]] = {
         "covered_ns": _TIMES,
         "hostname": _TEXT,
         "words": _TEXTS,
-        "cpus": ("a number of processors", _whole(_MOST_CPUS)),
+        "cpus": ("a number of processors", _is_whole_below(_MOST_CPUS)),
     },
     "tick": {"cpu_ns": _COUNT, "rss_bytes": _COUNT, "events": _COUNTS, "lost": _COUNTS},
     "loss": {"count": _COUNT, "words": _TEXT},
@@ -91,7 +91,7 @@ _PERHAPS: Mapping[str, Mapping[str, _Test]] = {
 }
 
 
-def checked(frame: Mapping[str, Any]) -> Mapping[str, Any]:
+def check_frame(frame: Mapping[str, Any]) -> Mapping[str, Any]:
     """A frame as it came. ValueError in words where one of JSON lacks a field, or has something
     else in it than it should.
 
@@ -103,13 +103,17 @@ def checked(frame: Mapping[str, Any]) -> Mapping[str, Any]:
         if name not in frame:
             raise ValueError(f"{kind} without '{_plain(name)}'")
         _check(kind, name, frame[name], what, holds)
-    perhaps = _PERHAPS.get(kind, {})
-    for name, (what, holds) in perhaps.items():
+    optional_fields = _PERHAPS.get(kind, {})
+    for name, (what, holds) in optional_fields.items():
         if frame.get(name) is not None:
             _check(kind, name, frame[name], what, holds)
     return (
-        {name: value for name, value in frame.items() if value is not None or name not in perhaps}
-        if perhaps
+        {
+            name: value
+            for name, value in frame.items()
+            if value is not None or name not in optional_fields
+        }
+        if optional_fields
         else frame
     )
 

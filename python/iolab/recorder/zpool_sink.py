@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recording's writer with the I/Os of OpenZFS's disks beside what the probe records: read once a
-second from a shell on the host."""
+"""A recording's writer with the I/Os of OpenZFS's disks in addition to what the probe records: read
+once a second from a shell on the host."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import pyarrow as pa
-
+from .host_shell import HostShell
 from .intake import Sink
+from .passing_sink import PassingSink
 from .pool_counts import FACTS, LATENCY, PoolCounts
 
 _AGAIN = 15.0
@@ -23,7 +18,7 @@ _AGAIN = 15.0
 back."""
 
 
-class PoolSink:
+class PoolSink(PassingSink):
     """Hands everything on, and adds events of the pools' disks at each tick. Closed once, by
     `close`."""
 
@@ -36,56 +31,13 @@ class PoolSink:
     ) -> None:
         """`begin`: the argument list of a shell that runs `pool_counts.SCRIPT`, on the host that is
         recorded; `describe` notes what is known of a source; `own_ns`: see `PoolCounts`."""
-        self._sink, self._begin, self._describe, self._own_ns = sink, begin, describe, own_ns
+        super().__init__(sink)
+        self._begin, self._describe, self._own_ns = begin, describe, own_ns
         self._counts = PoolCounts(own_ns)
         self._described = False
         self._again_at = 0.0
-        self._shell: subprocess.Popen[bytes] | None = None
+        self._shell: HostShell | None = None
         self._start()
-
-    def append_events(self, batch: pa.RecordBatch) -> None:
-        """See `Sink`."""
-        self._sink.append_events(batch)
-
-    def append_samples(self, batch: pa.RecordBatch) -> None:
-        """See `Sink`."""
-        self._sink.append_samples(batch)
-
-    def loss(
-        self,
-        kind: str,
-        source: str,
-        from_ns: int,
-        until_ns: int | None,
-        count: int | None,
-        words: str | None = None,
-    ) -> None:
-        """See `Sink`."""
-        self._sink.loss(kind, source, from_ns, until_ns, count, words)
-
-    def mark(
-        self,
-        label: str,
-        from_ns: int,
-        until_ns: int | None,
-        kind: Literal["run", "user"] = "user",
-        link: str | None = None,
-        facts: Mapping[str, Any] | None = None,
-    ) -> None:
-        """See `Sink`."""
-        self._sink.mark(label, from_ns, until_ns, kind, link, facts)
-
-    def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
-        """See `Sink`."""
-        self._sink.process(pid, process, command, first_ns)
-
-    def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
-        """See `Sink`."""
-        return self._sink.take_in(origin, label, from_ns, until_ns)
-
-    def seal(self) -> None:
-        """See `Sink`."""
-        self._sink.seal()
 
     def tick(self, now_ns: int) -> None:
         """Take what the shell wrote, then see `Sink`."""
@@ -104,26 +56,16 @@ class PoolSink:
     def _start(self) -> None:
         self._counts = PoolCounts(self._own_ns)
         try:
-            self._shell = subprocess.Popen(
-                self._begin(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                process_group=0,
-            )
+            self._shell = HostShell(self._begin())
         except OSError:
             self._again_at = time.monotonic() + _AGAIN
-            return
-        assert self._shell.stdout is not None
-        os.set_blocking(self._shell.stdout.fileno(), False)
 
     def _take(self) -> None:
         if self._shell is None:
             if time.monotonic() >= self._again_at:
                 self._start()
             return
-        assert self._shell.stdout is not None
-        while (data := self._shell.stdout.read(1 << 20)) is not None:
+        while (data := self._shell.read()) is not None:
             if not data:
                 code = self._end(grace=2.0)
                 # there is no OpenZFS there, or this was the end
@@ -145,16 +87,6 @@ class PoolSink:
                 )
 
     def _end(self, grace: float = 0.0) -> int:
-        """Its exit code; it has `grace` seconds to end by itself."""
+        """Its exit code; it has `grace` seconds to end."""
         shell, self._shell = self._shell, None
-        if shell is None:
-            return 0
-        assert shell.stdout is not None
-        shell.stdout.close()
-        for seconds, number in ((grace, signal.SIGTERM), (5.0, signal.SIGKILL)):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                return shell.wait(seconds)
-            # with what it runs: a sleep, or zpool
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(shell.pid, number)
-        return shell.wait()
+        return 0 if shell is None else shell.end(grace)

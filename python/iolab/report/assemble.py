@@ -11,14 +11,13 @@ from pathlib import Path
 from .. import __version__
 from ..charts.reference import Reference
 from ..charts.theme import DARK, LIGHT
-from ..compare.compare import compare
 from ..compare.model import Comparison
 from ..compare.published import Published
-from ..errors import UsageError
 from ..results.evidence.completeness import unreadable_runs
 from ..results.evidence.model import Run, Series
 from ..results.gates.stall import stalls
 from ..verdict import Level
+from .headline import baseline_of, compare_metrics, main_comparisons
 from .model.datasets import Datasets
 from .model.metric_selection import chosen_metrics
 from .model.payload import Details, LevelCount, Payload, Section, VariantInfo
@@ -76,7 +75,7 @@ def assemble(
     runs = results.runs
     places = {run.id: place for place, run in enumerate(runs)}
     leading, further = chosen_metrics(results.metrics(), runs)
-    comparisons = _comparisons(results, leading, begin)
+    comparisons = compare_metrics(results, leading, begin)
     selection = select(comparisons)
     if selection is not None:
         # the others are listed as metrics without a section
@@ -92,11 +91,11 @@ def assemble(
     if published is not None:
         sections += beside_sections(results, comparisons, published, places, datasets)
     begin("comparing steps and windows")
-    sections += step_sections(drawn, _baseline(results), datasets, references)
+    sections += step_sections(drawn, baseline_of(results), datasets, references)
     sections += window_sections(drawn, places, datasets)
     sections += [
         metric_section(comparison, places, datasets, charts=False)
-        for comparison in _comparisons(results, further, begin)
+        for comparison in compare_metrics(results, further, begin)
     ]
     begin("describing the runs")
     manifest = results.manifest
@@ -105,7 +104,7 @@ def assemble(
         *([] if results.standing is None else results.standing.words()),
         *unreadable_runs(runs),
     ]
-    spoken = told(comparisons)
+    spoken = main_comparisons(comparisons)
     compared = [item for item in spoken if any(cell.change for cell in item.cells)] or spoken
     sessions = sessions_part(runs, comparisons)
     cautions = cover_cautions(
@@ -142,52 +141,11 @@ def assemble(
     return payload, _details(results, base)
 
 
-def told(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons that the summary speaks of.
-
-    Throughput is left to its table where the rate says the same, and so is the maximum, a single
-    I/O of each run.
-    """
-    names = {comparison.metric.name for comparison in comparisons}
-
-    def repeats(name: str) -> bool:
-        return name.endswith(".max") or (
-            name.endswith(".bw") and name.removesuffix("bw") + "iops" in names
-        )
-
-    return [
-        comparison for comparison in comparisons if not repeats(comparison.metric.name)
-    ] or list(comparisons)
-
-
-def _comparisons(results: Source, names: Sequence[str], begin: Progress) -> list[Comparison]:
-    """A comparison per metric; a metric that cannot be compared (no run that counts has it) is left
-    out."""
-    found = []
-    for name in names:
-        begin(f"comparing {name}")
-        try:
-            found.append(compare(results.runs, name, baseline=_baseline(results)))
-        except UsageError:
-            continue
-    return [
-        comparison
-        for comparison in found
-        if any(cell.estimate.value is not None for cell in comparison.cells)
-    ]
-
-
 def _elsewhere(results: Source, sections: Sequence[Section]) -> list[str]:
     """Metrics that were observed and have no section: single devices, plain facts, and what no cell
     has a value of."""
     shown = {section.name for section in sections}
     return [name for name in results.metrics() if name not in shown]
-
-
-def _baseline(results: Source) -> str | None:
-    """The manifest's baseline where a run of it is there; else whichever variant comes first."""
-    asked = results.manifest.baseline
-    return asked if any(run.variant == asked for run in results.runs) else None
 
 
 def _variants(results: Source, comparisons: Sequence[Comparison]) -> list[VariantInfo]:

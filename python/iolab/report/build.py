@@ -9,6 +9,7 @@ from pathlib import Path
 from ..charts.reference import Reference
 from ..compare.published import Published
 from .assemble import assemble
+from .model.cover_payload import Cover
 from .model.source import Progress, Source
 from .page.html import render
 from .sections.maps import run_maps
@@ -28,7 +29,7 @@ def build_report(
     Args:
         results: `iolab.results.open.results.Results`.
         references: rated figures that throughput against latency is held against.
-        published: numbers that the cells are held beside.
+        published: numbers that the cells are compared with.
         lines: the factor whose levels are lines over the load, with a panel per variant.
         base: directory that the file will be written to; evidence is linked relative to it.
         Default: the results' own.
@@ -37,8 +38,20 @@ def build_report(
     Raises IolabError where the page's script has not been built (`make setup`), UsageError where
     `lines` splits no chart.
     """
+    return build_page(results, base, references, published, lines, progress)[0]
+
+
+def build_page(
+    results: Source,
+    base: Path | None = None,
+    references: Sequence[Reference] = (),
+    published: Published | None = None,
+    lines: str | None = None,
+    progress: Progress | None = None,
+) -> tuple[str, Cover]:
+    """The report as `build_report` has it, and its cover: the sentences about each quantity."""
     maps = run_maps(results)
     payload, details = assemble(
         results, results.path if base is None else base, references, published, lines, progress
     )
-    return render(payload, details, maps, run_profiles(results))
+    return render(payload, details, maps, run_profiles(results)), payload.cover

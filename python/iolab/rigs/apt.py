@@ -45,28 +45,28 @@ class Mirror:
 
     def lines(self, suite: str, more: tuple[str, ...], components: tuple[str, ...]) -> str:
         """A sources.list."""
-        wanted = [(self.archive, one) for one in (suite, *more)]
+        suites_by_uri = [(self.archive, name) for name in (suite, *more)]
         if self.security is not None:
-            wanted.append((self.security, f"{suite}-security"))
-        return "".join(f"deb {uri} {one} {' '.join(components)}\n" for uri, one in wanted)
+            suites_by_uri.append((self.security, f"{suite}-security"))
+        return "".join(f"deb {uri} {name} {' '.join(components)}\n" for uri, name in suites_by_uri)
 
 
 def find_mirror(root: Path = Path("/")) -> Mirror:
     """The mirror of Debian that apt is configured with; RunError where it has none."""
-    found = list(sources(root))
+    entries = list(sources(root))
     archive = next(
         (
-            one.uri
-            for one in found
-            if "main" in one.components and one.uri.rstrip("/").endswith("/debian")
+            entry.uri
+            for entry in entries
+            if "main" in entry.components and entry.uri.rstrip("/").endswith("/debian")
         ),
         None,
     )
     security = next(
         (
-            one.uri
-            for one in found
-            if one.suite.endswith("-security") and "debian-security" in one.uri
+            entry.uri
+            for entry in entries
+            if entry.suite.endswith("-security") and "debian-security" in entry.uri
         ),
         None,
     )

@@ -102,7 +102,7 @@ class Builder:
 
     def locked(self) -> contextlib.AbstractContextManager[None]:
         """Lock the rig against other builds and starts; RunError if it is locked."""
-        return _locked(self._home / "lock", "is being built by another iolab")
+        return _lock_file(self._home / "lock", "is being built by another iolab")
 
     def open_packages(self) -> None:
         """Let scripts inside the system get packages."""
@@ -125,7 +125,7 @@ class Builder:
             (
                 place
                 for place, (name, digest) in enumerate(self._digests().items())
-                if self._stamped(name) != digest
+                if self._read_stamp(name) != digest
             ),
             len(names),
         )
@@ -145,17 +145,17 @@ class Builder:
         chain = hashlib.sha256(
             repr((recipe.suite, sorted(recipe.components))).encode()
         ).hexdigest()[:16]
-        found = {"base": chain}
+        digests = {"base": chain}
         parts = {
             "packages": repr((recipe.suites, recipe.kernel, recipe.packages)),
             **{stage.name: self._rig.digest(stage) for stage in recipe.stages},
             "image": repr((recipe.size, own_builds(self._home))),
         }
         for name, part in parts.items():
-            found[name] = chain = _chained(chain, part)
-        return found
+            digests[name] = chain = _chain_digest(chain, part)
+        return digests
 
-    def _stamped(self, name: str) -> str | None:
+    def _read_stamp(self, name: str) -> str | None:
         try:
             return str(json.loads((self._stamps / f"{name}.json").read_text("utf-8"))["digest"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -194,7 +194,7 @@ class Builder:
 
     def _stage(self, name: str, digest: str, work: Callable[[], None], fresh: bool = False) -> None:
         stamp = self._stamps / f"{name}.json"
-        if self._stamped(name) == digest:
+        if self._read_stamp(name) == digest:
             self._done.append(Done(name, None))
             return
         self._said(f"{self._rig.name}: {name}")
@@ -272,10 +272,10 @@ class Builder:
         shutil.copy(host_key.with_suffix(".pub"), self._home / "host_key.pub")
         boot = self._tree / "boot"
         for pattern, name in (("vmlinuz-*", KERNEL), ("initrd.img-*", INITRD)):
-            found = sorted(boot.glob(pattern))
-            if not found:
+            images = sorted(boot.glob(pattern))
+            if not images:
                 raise RunError(f"no {pattern} came with {self._rig.recipe.kernel}", where=str(boot))
-            shutil.copy(found[-1], self._home / name)
+            shutil.copy(images[-1], self._home / name)
         self._take_own_builds()
         image = self._home / IMAGE
         new = image.with_suffix(".new")
@@ -409,16 +409,16 @@ def first_error(said: str) -> str:
     line; empty where neither is said."""
     if "No space left on device" in said:
         return "the disk is full (No space left on device)"
-    found = re.search(r"^(\S+?:\d+)(?::\d+)?: (?:fatal )?error: (.+)$", said, re.MULTILINE)
-    return f"{found[1].removeprefix('/build/source/')}: {found[2][:200]}" if found else ""
+    match = re.search(r"^(\S+?:\d+)(?::\d+)?: (?:fatal )?error: (.+)$", said, re.MULTILINE)
+    return f"{match[1].removeprefix('/build/source/')}: {match[2][:200]}" if match else ""
 
 
 def own_builds(home: Path) -> dict[str, str]:
     """Builds of the user's own that are whole: by name a word that changes with each."""
-    found = {}
+    directories = {}
     for path in sorted((home / OWN_BUILDS).glob(f"*/root/{BUILD_FILE}")):
-        found[path.parent.parent.name] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    return found
+        directories[path.parent.parent.name] = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return directories
 
 
 def _last(said: str) -> str:
@@ -433,13 +433,13 @@ def _path() -> str:
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-def _chained(before: str, part: str) -> str:
+def _chain_digest(before: str, part: str) -> str:
     """A stage counts as changed where any before it has."""
     return hashlib.sha256(f"{before} {part}".encode()).hexdigest()[:16]
 
 
 @contextlib.contextmanager
-def _locked(path: Path, taken: str) -> Iterator[None]:
+def _lock_file(path: Path, taken: str) -> Iterator[None]:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -454,7 +454,7 @@ def _locked(path: Path, taken: str) -> Iterator[None]:
 def image_version(rig: str) -> str | None:
     """A word that changes with the image; None where it was not built."""
     try:
-        found = json.loads((rig_home(rig) / "stamps/image.json").read_text("utf-8"))["digest"]
+        image_stamp = json.loads((rig_home(rig) / "stamps/image.json").read_text("utf-8"))["digest"]
     except (OSError, ValueError, KeyError):
         return None
-    return str(found) if (rig_home(rig) / IMAGE).exists() else None
+    return str(image_stamp) if (rig_home(rig) / IMAGE).exists() else None

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import RunError, UsageError
-from .build import BUILD_FILE, OWN_BUILDS, Builder
+from .build import BUILD_FILE, OWN_BUILDS, Builder, Done
 from .recipe import Rig
 
 SCHEMA = 1
@@ -61,11 +61,11 @@ class BuildRecord:
     """What a build was made of: `build.json`.
 
     Attributes:
-        sources: as asked for; digest: of all files that were compiled, so that builds with equal
+        sources: as requested; digest: of all files that were compiled, so that builds with equal
         digests have the same sources. revision: git's full name of it, empty where the sources come
         from no commit. patches: name to digest. userland: the build that it comes from, empty if it
-        was built too. version, kernel, compiler, configure: of the build. modules: name to srcversion and
-        build-id; programs: name to build-id. seconds: what the last building took.
+        was built too. version, kernel, compiler, configure: of the build. modules: name to
+        srcversion and build-id; programs: name to build-id. seconds: what the last building took.
     """
 
     name: str
@@ -103,13 +103,13 @@ def parse_request(text: str) -> BuildRequest:
         base = directory
     else:
         revision = ""
-    found = tuple(Path(patch).absolute() for patch in patches)
-    for patch in found:
+    patch_paths = tuple(Path(patch).absolute() for patch in patches)
+    for patch in patch_paths:
         if not patch.is_file():
             raise UsageError(
                 "is not a file", where=patch, hint=f"the build '{name}' names it as a patch"
             )
-    return BuildRequest(name, base, revision, found)
+    return BuildRequest(name, base, revision, patch_paths)
 
 
 def _split(sources: str) -> list[str]:
@@ -133,12 +133,32 @@ def delete_build(home: Path, name: str) -> None:
     until it is rebuilt."""
     place = home / OWN_BUILDS / name
     if not _NAME.fullmatch(name) or not place.is_dir():
-        there = ", ".join(record.name for record in records(home))
+        names = ", ".join(record.name for record in records(home))
         raise UsageError(
             f"there is no build '{name}'",
-            hint=f"there are: {there}" if there else "'iolab rig build --build' makes one",
+            hint=f"there are: {names}" if names else "'iolab rig build --build' makes one",
         )
     shutil.rmtree(place)
+
+
+def build_rig(
+    rig: Rig,
+    requests: Sequence[BuildRequest],
+    said: Callable[[str], None],
+    built: Callable[[BuildRecord], None] = lambda _: None,
+) -> list[Done]:
+    """Build the missing stages of a rig and builds of the user, and put them into its image.
+
+    `built` is called with each build of the user. Returns the stages of the rig. Raises RunError
+    where a stage or a build fails; the next call continues there.
+    """
+    stages = Builder(rig, said).build()
+    for request in requests:
+        built(BuildMaker(rig, Builder(rig, said), said).make(request))
+    if requests:
+        stages = [stage for stage in stages if stage.seconds is not None and stage.name != "image"]
+        stages += Builder(rig, said).build()[-1:]
+    return stages
 
 
 class BuildMaker:
@@ -440,7 +460,7 @@ def _present_parts(patch: Path, text: str, tree: Path) -> Iterator[str]:
 
 
 def _archive(repository: Path, revision: str, fresh: Path) -> str:
-    found = subprocess.run(
+    completed = subprocess.run(
         [
             "git",
             "-C",
@@ -454,9 +474,9 @@ def _archive(repository: Path, revision: str, fresh: Path) -> str:
         text=True,
         check=False,
     )
-    if found.returncode:
+    if completed.returncode:
         raise UsageError(f"has no revision '{revision}'", where=repository)
-    commit = found.stdout.strip()
+    commit = completed.stdout.strip()
     with subprocess.Popen(
         ["git", "-C", str(repository), "archive", commit], stdout=subprocess.PIPE
     ) as git:
@@ -467,7 +487,8 @@ def _archive(repository: Path, revision: str, fresh: Path) -> str:
 
 
 def _copy_tree(tree: Path, fresh: Path) -> None:
-    """Files of a working tree: those that git doesn't ignore, else all but products of a compiler."""
+    """Files of a working tree: those that git doesn't ignore, else all but products of a
+    compiler."""
     done = subprocess.run(
         ["git", "-C", str(tree), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True,

@@ -53,17 +53,17 @@ def up(
         raise RunError(f"the rig '{rig}' was not built yet", hint=sudo_command("rig", "build", rig))
     home = machine_home(rig, name)
     with _hold(rig):
-        for known in machines():
-            if known.name != name:
+        for machine in machines():
+            if machine.name != name:
                 continue
-            if known.running:
+            if machine.running:
                 raise UsageError(
                     f"a machine '{name}' is up already",
                     where=f"rig:{name}",
                     hint=f"take another --name, or iolab rig down {name}",
                 )
             said(f"{name} had ended unexpectedly; its files are deleted")
-            _forget(machine_home(known.rig, name))
+            _forget(machine_home(machine.rig, name))
         choice = choose_accelerator(rig)
         if choice.why:
             said(choice.why)
@@ -100,10 +100,10 @@ def down(name: str) -> bool:
         else []
     )
     if not places:
-        there = ", ".join(one.name for one in machines())
+        names = ", ".join(machine.name for machine in machines())
         raise UsageError(
             f"no rig '{name}' is up",
-            hint=f"there are: {there}" if there else "'iolab rig up' starts one",
+            hint=f"there are: {names}" if names else "'iolab rig up' starts one",
         )
     ended = False
     for state in machines():
@@ -198,7 +198,7 @@ def _await(state: RigState, home: Path) -> None:
     """Until sshd says its first word, and the system has finished starting up."""
     deadline = time.monotonic() + BOOT_SECONDS[state.accelerator]
     while not _greets(state.port):
-        if _reaped(state.pid) or not state.running:
+        if _reap(state.pid) or not state.running:
             raise RunError(
                 f"the machine ended while it started: {_last_words(home / 'qemu.log') or _last_words(home / 'console.log')}",
                 where=f"rig:{state.name}",
@@ -216,18 +216,20 @@ def _await(state: RigState, home: Path) -> None:
             ["systemctl", "is-system-running", "--wait"], timeout=BOOT_SECONDS[state.accelerator]
         )
         host.run(["udevadm", "settle"], timeout=60)
-        due = state.disks + state.fast_disks
-        found = (
+        disk_count = state.disks + state.fast_disks
+        disks = (
             [
-                one
-                for one in host.list_directory("/dev/disk/by-id")
-                if one.startswith(("virtio-disk", "virtio-fast"))
+                disk
+                for disk in host.list_directory("/dev/disk/by-id")
+                if disk.startswith(("virtio-disk", "virtio-fast"))
             ]
-            if due
+            if disk_count
             else []
         )
-        if len(found) < due:
-            raise RunError(f"shows {len(found)} of its {due} disks", where=f"rig:{state.name}")
+        if len(disks) < disk_count:
+            raise RunError(
+                f"shows {len(disks)} of its {disk_count} disks", where=f"rig:{state.name}"
+            )
     finally:
         host.close()
 
@@ -255,13 +257,13 @@ def _end(pid: int, started: int) -> bool:
                 signal.pidfd_send_signal(handle, number)
             if select.select([handle], [], [], _GRACE)[0]:
                 break
-        _reaped(pid)
+        _reap(pid)
         return True
     finally:
         os.close(handle)
 
 
-def _reaped(pid: int) -> bool:
+def _reap(pid: int) -> bool:
     """Whether it was a child of ours that has ended: it would stay visible otherwise."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid

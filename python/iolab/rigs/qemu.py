@@ -78,15 +78,15 @@ def choose_accelerator(rig: str) -> Choice:
             "tcg",
             "/dev/kvm may not be opened by this user (group kvm): the CPU is emulated, several times slower",
         )
-    known = rig_home(rig) / "accelerator"
+    choice_file = rig_home(rig) / "accelerator"
     word = f"{image_version(rig)} {boot_id(LocalHost())}"
     try:
-        remembered, _, result = known.read_text("utf-8").strip().rpartition(" ")
+        remembered, _, result = choice_file.read_text("utf-8").strip().rpartition(" ")
     except OSError:
         remembered, result = "", ""
     if remembered != word or result not in ("kvm", "tcg"):
         result = "kvm" if _boots_with_kvm(rig) else "tcg"
-        known.write_text(f"{word} {result}\n", "utf-8")
+        choice_file.write_text(f"{word} {result}\n", "utf-8")
     if result == "kvm":
         return Choice("kvm", "")
     return Choice(
@@ -131,7 +131,7 @@ def command(
     for place, name in enumerate(names):
         words += [
             "-drive",
-            f"file={_escaped(disk_file(home, name))},if=none,id={name},format=raw,cache=unsafe,aio=threads,"
+            f"file={_escape(disk_file(home, name))},if=none,id={name},format=raw,cache=unsafe,aio=threads,"
             f"discard=unmap{held_back if place < disks.count else ''}",
             "-device",
             f"virtio-blk-pci,drive={name},serial={name},iothread=thread-{place % threads}{_address(place, len(names))}",
@@ -180,7 +180,7 @@ def _base(rig: str, accelerator: str, memory_bytes: int, cpus: int) -> list[str]
         "-initrd",
         str(home / INITRD),
         "-drive",
-        f"file={_escaped(home / IMAGE)},if=none,id=system,format=raw,snapshot=on",
+        f"file={_escape(home / IMAGE)},if=none,id=system,format=raw,snapshot=on",
         "-device",
         "virtio-blk-pci,drive=system",
     ]
@@ -193,7 +193,7 @@ def _append(accelerator: str, more: str = "") -> str:
     return f"root=LABEL=rig rw console=ttyS0 quiet panic=-1 net.ifnames=0 systemd.show_status=0{slow}{more}"
 
 
-def _escaped(path: Path) -> str:
+def _escape(path: Path) -> str:
     return str(path).replace(",", ",,")
 
 

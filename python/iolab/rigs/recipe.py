@@ -88,15 +88,15 @@ class Rig:
 
     def files(self, stage: Stage) -> list[Path]:
         """What a stage takes along; UsageError where one is missing."""
-        found = [self.directory / name for name in (stage.run[0], *stage.files)]
-        for path in found:
+        stage_files = [self.directory / name for name in (stage.run[0], *stage.files)]
+        for path in stage_files:
             if not path.is_file():
                 raise UsageError(
                     "is missing",
                     where=path,
                     hint=f"stage '{stage.name}' of {self.directory / FILE} names it",
                 )
-        return found
+        return stage_files
 
     def digest(self, stage: Stage) -> str:
         """Changes with everything that a stage is made of."""

@@ -118,7 +118,7 @@ def _begin(path: Path, output: Path, hosts: Mapping[str, Host], how: How) -> Non
         raise UsageError(
             "holds results already",
             where=output,
-            hint="go on with them by --resume, choose another directory with -o, or remove it first",
+            hint="continue them with --resume, choose another directory with -o, or remove it first",
         )
     words = {
         **(known.words if known is not None else {}),

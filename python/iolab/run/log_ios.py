@@ -30,7 +30,7 @@ from ..formats.core.tables import FioDirection
 from ..formats.fio.json_output import FioJson
 from ..formats.fio.pool import pool_jobs
 from ..results.evidence.files import IO_LOG_FILE
-from ..results.gates.io_log import LATENCY_BITS, PERCENTILES, counted
+from ..results.gates.io_log import LATENCY_BITS, PERCENTILES, describe_difference
 from ..workloads.base import Load
 from ..workloads.fio_ios import FOLDER, IoLog, io_logs, span_ns
 from ..workloads.fio_job import OUTPUT_FILE, SHORTEST_LOGGED, STEP_LOG_MSEC
@@ -322,7 +322,7 @@ def _checked(run_dir: Path, held: _Held, damaged: int) -> dict[str, str]:
     wrong = [
         words
         for operation in ("read", "write", "trim")
-        if (words := counted(operation, held.events.get(operation, 0), directions))
+        if (words := describe_difference(operation, held.events.get(operation, 0), directions))
     ]
     if damaged:
         wrong.append(f"{damaged} lines of the log are damaged")

@@ -21,7 +21,7 @@ from ..recorder.control import NAME as CONTROL
 from ..recorder.control import say
 from ..recorder.devices import find_devices
 from ..recorder.privilege import need_root_for
-from ..recorder.program import NAME, checked, probe_path
+from ..recorder.program import NAME, check_sources, probe_path
 from ..recorder.remote_probe import check_far
 from ..recorder.settings import COUNTERS
 from ..sources.recorded import RecordedSource
@@ -98,10 +98,12 @@ class StudyRecorder:
         sources = self._wanted.sources
         if self._far is not None:
             check_far(self._far, sources)
-            checked(self._far, self._far.keep_program(NAME, probe_path().read_bytes()), sources)
+            check_sources(
+                self._far, self._far.keep_program(NAME, probe_path().read_bytes()), sources
+            )
         elif isinstance(self._host, LocalHost):
             need_root_for(sources)
-            checked(self._host, str(probe_path()), sources)
+            check_sources(self._host, str(probe_path()), sources)
         else:
             raise RunError(
                 f"{' and '.join(sources)} can't be recorded on host '{self._host.name}'",

@@ -34,9 +34,7 @@ class ResumeUnit:
         """`units`: directory of units; systemd's own for the user unless given."""
         self._host, self._results = host, results.absolute()
         self._is_root = os.geteuid() == 0 if is_root is None else is_root
-        self._units = units or (
-            Path("/etc/systemd/system") if self._is_root else _user_units()
-        )
+        self._units = units or (Path("/etc/systemd/system") if self._is_root else _user_units())
         digest = hashlib.sha256(str(self._results).encode()).hexdigest()[:8]
         self.name = f"iolab-resume-{digest}.service"
         self.path = self._units / self.name
@@ -58,7 +56,9 @@ class ResumeUnit:
             )
         if self.path.exists() and not self._is_own():
             raise RunError("is not a unit of this study", where=self.path, hint="remove it first")
-        text = _text(self._results, [sys.executable, "-m", "iolab", *arguments], directory, self._target)
+        text = _text(
+            self._results, [sys.executable, "-m", "iolab", *arguments], directory, self._target
+        )
         try:
             self._units.mkdir(parents=True, exist_ok=True)
             write_atomically(self.path, text)
@@ -73,9 +73,7 @@ class ResumeUnit:
                 failure = str(error)
             if failure:
                 self.remove()
-                raise RunError(
-                    f"the unit can't be enabled: {failure}", where="--install-resume"
-                )
+                raise RunError(f"the unit can't be enabled: {failure}", where="--install-resume")
 
     def remove(self) -> bool:
         """Disable and delete the unit; False where none of this study is there. A failure to disable
@@ -111,7 +109,9 @@ class ResumeUnit:
     def _is_own(self) -> bool:
         """Whether the file was written for these results: no other file is ever deleted."""
         try:
-            return self.path.read_text("utf-8").startswith(f"{MARK}{_escaped(str(self._results))}\n")
+            return self.path.read_text("utf-8").startswith(
+                f"{MARK}{_escaped(str(self._results))}\n"
+            )
         except (OSError, UnicodeDecodeError):
             return False
 

@@ -119,7 +119,7 @@ class StudyRunner:
         past = read_past(self._directory) if self._options.resume else NOTHING
         check_host(past, self._host, self._directory, self._options.permissions.force)
         plan = self._plan()
-        self._sessions.recall(past.events)
+        self._sessions.recall(past.events, plan.runs)
         self._given_up = {
             run.number
             for run in plan.runs
@@ -363,7 +363,7 @@ class StudyRunner:
             if failure and not interrupts.stop_now:
                 raise RunError(
                     failure,
-                    hint="hooks.jsonl in the results has its output; go on with --resume once it works",
+                    hint="hooks.jsonl in the results has its output; continue with --resume once it works",
                 )
             kernel_log = self._host.kernel_log()
             if kernel_log is not None:

@@ -9,7 +9,7 @@ restart was the one that it had asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import RunError, UsageError
 from ..hosts.base.host import Host
 from ..hosts.facts.host_facts import boot_id
+from ..results.evidence.files import run_number
 from ..study.load import Study
 from ..study.plan import PlannedRun
 from .commands import CommandRunner
@@ -79,10 +80,18 @@ class Sessions:
         self._events: list[SessionEvent] = []
         self._count = 0
         self._pending: PlannedRun | None = None
+        self._incomplete: set[int] = set()
 
-    def recall(self, events: Iterable[Mapping[str, Any]]) -> None:
-        """Take the steps of earlier attempts from their journal."""
+    def recall(self, events: Iterable[Mapping[str, Any]], runs: Sequence[PlannedRun]) -> None:
+        """Take the steps of earlier attempts at these runs from their journal."""
+        events = list(events)
         self._events = session_events(events)
+        attempted = {
+            run_number(str(event.get("run", "")))
+            for event in events
+            if event["event"] in ("finished", "failed")
+        }
+        self._incomplete = {run.session for run in runs if run.number not in attempted}
 
     @property
     def latest(self) -> int:
@@ -90,9 +99,21 @@ class Sessions:
         return self._events[-1].number if self._events else 0
 
     def is_over(self, run: PlannedRun) -> bool:
-        """Whether the run's session is over, as a later one has begun: a run of it that failed is
-        not repeated, since the host is in another state."""
-        return 0 < run.session < self.latest
+        """Whether the run's session is over: a run of it that failed is not repeated, since the host
+        is in another state.
+
+        A later session has begun; or, by hand, each run of it was attempted and the host has been
+        restarted or another variant is named.
+        """
+        if not 0 < run.session <= self.latest:
+            return False
+        if run.session < self.latest:
+            return True
+        if self._study.session_begin or run.session in self._incomplete:
+            return False
+        boot, last = boot_id(self._host), self._events[-1].boot
+        is_restarted = boot is not None and last is not None and boot != last
+        return is_restarted or bool(self._variants and run.cell.variant not in self._variants)
 
     def expected(self, variant: str) -> Mapping[str, Any] | None:
         """Tools and fingerprint of the last session of a variant; None before its first."""
@@ -125,20 +146,25 @@ class Sessions:
         if last is not None and last.number == run.session:
             if last.state == BEGUN and last.boot == boot:
                 return ""
-            if last.state == BEGIN and last.boot != boot and self._study.session_reboot:
+            if (
+                last.state == BEGIN
+                and boot is not None
+                and last.boot != boot
+                and self._study.session_reboot
+            ):
                 self._noticed(f"session {run.session} ({run.cell.variant}): the host was restarted")
                 return ""
-        begun = sum((event.number, event.state) == (run.session, BEGUN) for event in self._events)
-        if begun >= MOST_BEGUN and not self._options.permissions.force:
-            raise RunError(
-                f"session {run.session} ({run.cell.variant}) has begun {begun} times and did not end",
-                hint="look at what ends it (a crash of the host?); --force begins it once more",
-            )
+        self._check_attempts(run)
         if self._variants and run.cell.variant not in self._variants:
             return self._pause(run, "--variant leaves it out")
         if not self._study.session_begin:
             return self._by_hand(run, last, boot)
         if self._study.session_reboot:
+            if boot is None:
+                raise RunError(
+                    "the host's boot id can't be read, so that no restart would be noticed",
+                    hint="leave out reboot and begin, and restart the host by hand",
+                )
             self._pending = run
             return self._pause(run, "the host is restarted for it")
         self._run_commands(run, directory, interrupts)
@@ -168,6 +194,25 @@ class Sessions:
         if last != (run.session, BEGUN) or self._events[-1].boot != boot:
             self._write(run, BEGUN, boot, surroundings)
 
+    def _check_attempts(self, run: PlannedRun) -> None:
+        """RunError where a session has begun too often, or was to begin and never did: the host would
+        be restarted for ever."""
+        if self._options.permissions.force:
+            return
+        states = [event.state for event in self._events if event.number == run.session]
+        begun = states.count(BEGUN)
+        if begun >= MOST_BEGUN:
+            raise RunError(
+                f"session {run.session} ({run.cell.variant}) has begun {begun} times and did not end",
+                hint="look at what ends it (a crash of the host?); --force begins it once more",
+            )
+        if states[-MOST_BEGUN:] == [BEGIN] * MOST_BEGUN:
+            raise RunError(
+                f"the commands of session {run.session} ({run.cell.variant}) ran {MOST_BEGUN} times, and "
+                "it did not begin",
+                hint="look at their output in hooks; --force runs them once more",
+            )
+
     def restart(self, directory: Path, interrupts: Interrupts) -> None:
         """Run the commands that restart the host, if a session waits for it. To be called last, when
         nothing of the study is left running or mounted.
@@ -193,7 +238,9 @@ class Sessions:
         """Without commands, one session is done by each call, on a boot of its own or by name."""
         if self._count:
             return self._pause(run, "bring it about, such as by a restart")
-        is_restarted = last is None or (last.number != run.session and last.boot != boot)
+        is_restarted = last is None or (
+            last.number != run.session and None not in (last.boot, boot) and last.boot != boot
+        )
         if not is_restarted and not self._variants:
             raise UsageError(
                 f"nothing shows that session {run.session} ({run.cell.variant}) can be measured now",

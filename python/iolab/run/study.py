@@ -49,13 +49,13 @@ def run_study(
     Args:
         path: the study file.
         output: results directory to make; default `results/<name>` below the working directory.
-        listener: hears the progress; `Outcome` tells whether the study came to its end.
+        listener: is called with the progress; `Outcome` says whether the study was completed.
         clock, host: the system's and this machine unless given (fakes in tests).
         interrupts: Ctrl-C handling; its own unless given.
-        changes: what differs from the file; kept with the results, so that `resume` needs none. Of a
-        study in sessions, `variants` chooses which sessions are done now, and is not kept.
-        resume: go on with the results that are there: runs that are missing, failed or were killed
-        are done. Begins where there are none. fail_fast: stop at the first run that fails.
+        changes: what differs from the file; kept with the results, so that `resume` needs none. In a
+        study in sessions, `variants` selects the sessions of this call, and is not kept.
+        resume: continue existing results: runs that are missing, failed or were killed are done.
+        Begins where there are none. fail_fast: stop at the first run that fails.
         destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment
         that changed, or on another host. trusted: whether the study's commands may run; a text
         agreed to before needs no leave.
@@ -96,7 +96,7 @@ def run_study(
                 runner.run(stops, reproduce=_command_line(path, output, study, options, host))
     except OSError as error:
         hint = (
-            "what was measured is kept: make room, then go on with --resume"
+            "what was measured is kept: make room, then continue with --resume"
             if begun(directory)
             else "choose another directory with -o"
         )
@@ -158,7 +158,7 @@ def _check_output(directory: Path, resume: bool) -> None:
         raise UsageError(
             "holds results already",
             where=directory,
-            hint="go on with them by --resume, choose another directory with -o, or remove it first",
+            hint="continue them with --resume, choose another directory with -o, or remove it first",
         )
 
 

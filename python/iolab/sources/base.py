@@ -18,12 +18,12 @@ class Source(Protocol):
     clock tests it.
 
     Attributes:
-        readings: how many were taken; lost: how many were due and not taken (the loop came too
+        readings: how many were taken; lost: how many were expected and not taken (the loop came too
         late, a read failed). trouble: what befell it that a reader of the verdict should know, in
         words; empty where it lived.
 
     Its file in the run's directory is `<name>.log`, or begins with its name and a dot: by that the
-    gates know whose it is.
+    gates know its source.
     """
 
     name: ClassVar[str]
@@ -49,7 +49,7 @@ class Source(Protocol):
         ...
 
     def poll(self) -> None:
-        """Take a reading if one is due."""
+        """Take a reading if its time has come."""
         ...
 
     def latest(self) -> Mapping[str, float]:
@@ -58,5 +58,6 @@ class Source(Protocol):
         ...
 
     def stop(self) -> None:
-        """Take the last reading and close the file. Safe to call twice, and after a failed start."""
+        """Take the last reading and close the file. Safe to call twice, and after a failed
+        start."""
         ...

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sources have in common that let another program run beside the load and speak into a
-file."""
+"""What the sources have in common that run another program during the load and write its output to
+a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..hosts.base.host import Host, Process
 
 
 class Beside(ABC):
-    """One process, its words in one file, its complaints in a hidden one that is removed where it
+    """One process, its output in one file, its errors in a hidden file that is removed where it
     stays empty.
 
     Attributes:
-        readings: whole readings in the file; lost: readings that were due and are not there.
-        trouble: why it ended by itself, empty where it lived.
+        readings: whole readings in the file; lost: expected readings that are missing.
+        trouble: why it ended early, empty where it did not.
     """
 
     name: ClassVar[str]
@@ -55,7 +55,7 @@ class Beside(ABC):
         return {}
 
     def stop(self) -> None:
-        """End it where it still runs, and count what it wrote against what was due."""
+        """End it where it still runs, and count what it wrote with the expected number."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -64,9 +64,11 @@ class Beside(ABC):
             process.end(first=self.ended_by)
         with contextlib.suppress(OSError):
             self.readings = len(self.mark.findall(self._log.read_bytes()))
-        due = 1 + int((self._clock.monotonic() - self._origin) / self._interval + 1e-9)
+        expected_readings = 1 + int(
+            (self._clock.monotonic() - self._origin) / self._interval + 1e-9
+        )
         # its own clock starts a little after ours: the last reading may be on its way
-        self.lost = max(0, due - 1 - self.readings)
+        self.lost = max(0, expected_readings - 1 - self.readings)
         with contextlib.suppress(OSError):
             if not self._errors.stat().st_size:
                 self._errors.unlink()
@@ -91,4 +93,4 @@ class Beside(ABC):
             with contextlib.suppress(OSError):
                 words = self._errors.read_text("utf-8", "replace").strip().partition("\n")[0][:120]
             passed = self._clock.monotonic() - self._origin
-            self.trouble = f"ended by itself within {passed:.0f} s, exit code {code}{': ' if words else ''}{words}"
+            self.trouble = f"ended early, within {passed:.0f} s, exit code {code}{': ' if words else ''}{words}"

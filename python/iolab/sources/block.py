@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every request to the target's block devices, recorded: `block.log` beside the run, the events in
+"""Every request to the target's block devices, recorded: `block.log` in the run, the events in
 the study's recording."""
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class CounterOptions(Options):
 
 
 class CounterSource(ABC):
-    """Readings at fixed times after the start: one that comes late doesn't push the next, one
-    missed is counted."""
+    """Readings at fixed times after the start: a late reading does not delay the next, and a
+    missed reading is counted."""
 
     name: ClassVar[str]
     options: ClassVar[type[Options]] = CounterOptions
@@ -93,7 +93,7 @@ class CounterSource(ABC):
         return self._origin + self._next * self._interval
 
     def poll(self) -> None:
-        """Read when due; times that passed unread meanwhile are counted as lost."""
+        """Read at the next time; times that passed unread meanwhile are counted as lost."""
         if self._file is None:
             return
         passed = int((self._clock.monotonic() - self._origin) / self._interval + 1e-9)

@@ -52,10 +52,10 @@ class DiskstatsSource(CounterSource):
         if not self._devices:
             return "the target has no block devices to count for"
         try:
-            found = {_device(line) for line in self.lines()}
+            devices = {_device(line) for line in self.lines()}
         except OSError as error:
             return f"{_PROC} can't be read: {error.strerror or error}"
-        missing = self._devices - found
+        missing = self._devices - devices
         return f"{_PROC} doesn't list {', '.join(sorted(missing))}" if missing else None
 
     def lines(self) -> list[str]:
@@ -71,8 +71,8 @@ class DiskstatsSource(CounterSource):
         devices."""
         fields = [[int(field) for field in line.split()[3:10]] for line in lines]
         return {
-            "ios": sum(one[0] + one[4] for one in fields),
-            "sectors": sum(one[2] + one[6] for one in fields),
+            "ios": sum(field[0] + field[4] for field in fields),
+            "sectors": sum(field[2] + field[6] for field in fields),
         }
 
     def live(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sysstat's iostat beside the run, for studies that want its own columns: `iostat.json`.
+"""sysstat's iostat during the run, for studies that want its own columns: `iostat.json`.
 
 Every report is kept, the first one too, which is the mean since boot: readers know it and leave it
 out. iostat's -y would spare it, but breaks the JSON of sysstat up to 12.1.4.

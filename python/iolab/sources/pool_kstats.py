@@ -18,7 +18,7 @@ from ..formats.zfs.kstat_log import KSTATS, named_lines, not_loaded
 from ..hosts.base.host import Host, text_or_none
 from ..hosts.base.options import Options
 from .counters import CounterSource
-from .zfs_pools import PoolOptions, watched
+from .zfs_pools import PoolOptions, pools_to_watch
 
 _END = "end\n"
 
@@ -43,9 +43,9 @@ class _PoolKstat(CounterSource):
         super().start(run_dir)
 
     def lines(self) -> list[str]:
-        """The lines of every pool; OSError where none is imported, or one has gone."""
+        """The lines of every pool; OSError where none is imported, or a pool disappeared."""
         if not self._pools:
-            self._pools = watched(self._host, self._pool)
+            self._pools = pools_to_watch(self._host, self._pool)
         return [*(line for pool in self._pools for line in self.lines_of(pool)), _END]
 
     @abstractmethod
@@ -74,11 +74,11 @@ class ObjsetSource(_PoolKstat):
 
     def lines_of(self, pool: str) -> list[str]:
         """The counters of every data set that is mounted."""
-        found: list[str] = []
+        lines: list[str] = []
         for entry in self._host.list_directory(f"{KSTATS}/{pool}"):
             if entry.startswith("objset-"):
-                found += self._of(f"{KSTATS}/{pool}/{entry}")
-        return found
+                lines += self._of(f"{KSTATS}/{pool}/{entry}")
+        return lines
 
     def _of(self, path: str) -> list[str]:
         try:
@@ -105,8 +105,8 @@ class TxgsSource(_PoolKstat):
     syncing.
 
     The kernel keeps the last `zfs_txg_history` of them. Each reading has those that were not done
-    at the last one, and the newest done. One that came and went between two readings is counted as
-    lost.
+    at the last one, and the newest done. A group that came and went between two readings is counted
+    as lost.
     """
 
     name: ClassVar[str] = "txgs"

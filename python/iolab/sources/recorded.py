@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources whose events go to the study's recording: what a run keeps of them is that they lived,
+"""Sources with events in the study's recording: a run notes that they were recorded,
 and how many they lost.
 
 `<source>.log` has a reading a second of the recorder's own counts; the events are in
@@ -18,12 +18,13 @@ from .counters import CounterOptions, CounterSource
 
 STATUS = "status.json"
 _STALE = 2.5
-"""Seconds without a word of the recorder after which it counts as gone. It speaks once a second,
+"""Seconds without a word of the recorder after which it counts as ended. It speaks once a second,
 and a little later while it seals."""
 
 
 class RecordedSource(CounterSource):
-    """Counts of events that the study's recorder took in and lost. `attach` says where it records."""
+    """Counts of events that the study's recorder took in and lost. `attach` says where it
+    records."""
 
     recorded: ClassVar[bool] = True
 
@@ -36,7 +37,7 @@ class RecordedSource(CounterSource):
         self._begun: Mapping[str, object] | None = None
 
     def attach(self, recording: str, keeper: Host | None = None) -> None:
-        """Take readings from the recorder of this recording. `keeper`: whose directory that is,
+        """Take readings from the recorder of this recording. `keeper`: the host of that directory,
         where it isn't the host's own."""
         self._keeper = keeper or self._host
         self._status = f"{recording}/{STATUS}"
@@ -46,7 +47,7 @@ class RecordedSource(CounterSource):
         return "no recorder runs" if self._status is None else super().unfit()
 
     def lines(self) -> list[str]:
-        """Events and losses since recording began; OSError where nobody records now."""
+        """Events and losses since recording began; OSError where no recorder runs."""
         status = self._read_status()
         if self._begun is None:
             self._begun = status
@@ -91,7 +92,7 @@ class RecordedSource(CounterSource):
     def _look(self, status: Mapping[str, object]) -> None:
         """Remember what befell it since the run began."""
         begun, troubles = self._begun or {}, status.get("troubles")
-        deaths = [each.get("deaths") for each in (begun, status)]
+        deaths = [side.get("deaths") for side in (begun, status)]
         if (
             isinstance(troubles, list)
             and troubles

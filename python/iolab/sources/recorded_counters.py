@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine's counters into the study's recording, beside I/O: `counters.log` beside the run says
+"""The machine's counters into the study's recording, with its I/O: `counters.log` of the run says
 that they came."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every read, write and sync of the target's files, recorded: `syscall.log` beside the run, the
+"""Every read, write and sync of the target's files, recorded: `syscall.log` in the run, the
 events in the study's recording."""
 
 from __future__ import annotations

@@ -23,18 +23,18 @@ class PoolOptions(CounterOptions):
     )
 
 
-def watched(host: Host, pool: str) -> Sequence[str]:
+def pools_to_watch(host: Host, pool: str) -> Sequence[str]:
     """Names of the pools to watch, sorted; OSError where none of them is imported."""
-    found = [
+    names = [
         name
         for name in host.list_directory(KSTATS)
         if (name == pool or not pool) and host.is_directory(f"{KSTATS}/{name}")
     ]
-    chosen = [name for name in found if name.startswith(_OURS)] or found
-    if not chosen:
+    preferred = [name for name in names if name.startswith(_OURS)] or names
+    if not preferred:
         raise FileNotFoundError(
             2,
             "no such pool is imported" if pool else "no pool is imported",
             f"{KSTATS}/{pool}".rstrip("/"),
         )
-    return chosen
+    return preferred

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`zpool iostat` beside the run: rates and latencies of every vdev, and histograms of latency and
+"""`zpool iostat` during the run: rates and latencies of every vdev, and histograms of latency and
 of size.
 
 Rates (`zpool-iostat.log`) come of one zpool that reports again and again; -y leaves out the means

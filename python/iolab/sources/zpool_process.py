@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the sources have in common that let `zpool iostat` run beside the load: one process each,
+"""What the sources have in common that run `zpool iostat` during the load: one process each,
 its words in one file."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import RunError
 from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from .beside import Beside
-from .zfs_pools import watched
+from .zfs_pools import pools_to_watch
 
 
 class ZpoolOptions(Options):
@@ -43,15 +43,15 @@ class ZpoolProcess(Beside):
         self._pool = options.pool
 
     def unfit(self) -> str | None:
-        """Without zpool there is nobody to ask; pools may be made after this is asked."""
+        """A reason where zpool is not installed; pools may be made after this check."""
         if self._host.which("zpool") is None:
             return "zpool is not installed: apt install zfsutils-linux (Debian, Ubuntu)"
         return None
 
     def start(self, run_dir: Path) -> None:
-        """Start it; RunError where there is no pool, or where it can't be started."""
+        """Start it; RunError where no pool exists, or where it can't be started."""
         try:
-            pools = watched(self._host, self._pool)
+            pools = pools_to_watch(self._host, self._pool)
         except OSError as error:
             raise RunError(
                 f"{self.name} has nothing to watch: {error.strerror or error}",

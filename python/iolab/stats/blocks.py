@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mean of paired differences over blocks, with its interval: what a change of a cell stands on.
+"""The mean of paired differences over blocks, with its interval: the basis of a cell's change.
 
 Within a block both arms meet the same hour of the same machine, so that the difference of the pair
 (of logarithms, for a ratio) is free of what the blocks have between them. Student's t interval for
@@ -67,7 +67,7 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
     Source: Student (1908), "The probable error of a mean"; pooling and its guards: `pooling`.
     """
     if not 0 < confidence < 1:
-        raise ValueError("confidence lies between 0 and 1")
+        raise ValueError("confidence must be between 0 and 1")
     cells = [finite(sample, "pairs") for sample in samples]
     if not cells:
         return []
@@ -81,11 +81,11 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
     half = special.stdtrit(safe_df, (1 + confidence) / 2) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         p_values = 2 * special.stdtr(safe_df, -np.abs(mean) / error)
-    found = []
+    intervals = []
     for i, n in enumerate(count.tolist()):
         value = float(mean[i])
         if n < 2:
-            found.append(MeanInterval(value, None, None, None, n, None, None, False))
+            intervals.append(MeanInterval(value, None, None, None, n, None, None, False))
             continue
         if variance[i] > 0:
             p = float(p_values[i])
@@ -96,12 +96,12 @@ def t_intervals(samples: Sequence[Values], *, confidence: float = 0.95) -> list[
             value + float(half[i]),
             float(np.sqrt(used_variance[i])),
         )
-        found.append(
+        intervals.append(
             MeanInterval(
                 value, low, high, p, n, float(used_df[i]), sd, bool(pooled[i]), not variance[i] > 0
             )
         )
-    return found
+    return intervals
 
 
 def _moments(cells: list[Floats], count: NDArray[np.int64]) -> tuple[Floats, Floats]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An exact test beside the t test: no distribution is assumed of the pairs but symmetry about zero."""
+"""An exact test in addition to the t test: it assumes only that the pairs are symmetric about
+zero."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def sign_flip_p(values: Values) -> float | None:
     """Two-sided p value of "the mean of the pairs is zero" by exchanging the arms within pairs.
 
     Under the null hypothesis the arms of a pair are exchangeable, so that every assignment of signs
-    to the differences is equally likely; p is the share of assignments whose sum lies at least as
+    to the differences is equally likely; p is the share of assignments with a sum at least as
     far from zero as the one observed. All 2^n are counted up to n = 16; above, 100 000 are drawn
     with a fixed seed and p is (hits + 1) / (draws + 1), which keeps the level (Phipson & Smyth
     2010, "Permutation p-values should never be zero").
@@ -49,8 +50,8 @@ def sign_flip_p(values: Values) -> float | None:
     if n <= ALL_SIGNS_UP_TO:
         # The first sign may stay: the mirror image of an assignment lies as far from zero.
         sums = np.array([size[0]])
-        for each in size[1:]:
-            sums = np.concatenate([sums - each, sums + each])
+        for value in size[1:]:
+            sums = np.concatenate([sums - value, sums + value])
         return float(np.mean(np.abs(sums) >= far))
     random = np.random.default_rng(_SEED)
     hits = 0

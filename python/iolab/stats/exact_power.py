@@ -79,7 +79,7 @@ def _is_simulated(n: int, reachable: float) -> bool:
 @cache
 def _least_effect(n: int, reached: int, power: float) -> float:
     """The effect, in standard deviations, at which a share `power` of simulated studies has at most
-    `reached` assignments of signs whose mean is as far from zero."""
+    `reached` assignments of signs with a mean as far from zero."""
     noise = np.random.default_rng(_SEED).standard_normal((_STUDIES, ALL_SIGNS_UP_TO))[:, :n]
     # the first sign stays, as in the test
     signs = np.array(

@@ -6,9 +6,9 @@ Kneedle's idea (Satopää, Albrecht, Irwin & Raghavan 2011, "Finding a 'Kneedle'
 scale both axes to [0, 1]; the knee is where the curve is farthest from the diagonal. For latency
 over throughput, which rises and bends upwards, that is the largest throughput - latency. Points are
 taken in order of load, not of throughput, so that a curve that turns back beyond saturation needs
-no special care: its turning part lies above the diagonal.
+no special care: its turning part is above the diagonal.
 
-Kneedle's weakness is kept and told: the axes are scaled by what was measured, so that a sweep that
+Kneedle's weakness remains: the axes are scaled by what was measured, so that a sweep that
 goes much farther beyond saturation finds the knee a level later. Knees are compared between arms
 swept over the same loads.
 """
@@ -103,22 +103,20 @@ def knee(throughput: Values, latency: Values) -> Knee | NoKnee:
         return NoKnee(f"throughput varies by only {gain:.1%} over the loads: saturated throughout")
     if rise < LEAST_LATENCY_RISE:
         return NoKnee(f"latency varies by only {rise:.1%} over the loads: not saturated anywhere")
-    bend = _scaled(x) - _scaled(y)
+    bend = _scale(x) - _scale(y)
     top = int(np.argmax(bend))
     if bend[top] < SENSITIVITY / (len(x) - 1):
         return NoKnee(
             "latency rises about as evenly as throughput: no bend wider than the distance between loads"
         )
     if top == 0:
-        return NoKnee("the lowest load is already the best: the knee lies below what was measured")
+        return NoKnee("the lowest load is already the best: the knee is below the measured loads")
     if bend[top] - bend[top:].min() < SENSITIVITY / (len(x) - 1):
-        return NoKnee(
-            "the highest loads are still the best: the knee lies beyond what was measured"
-        )
+        return NoKnee("the highest loads are still the best: the knee is beyond the measured loads")
     return Knee(top, float(x[top]), float(y[top]), float(bend[top]))
 
 
-def _scaled(values: Floats) -> Floats:
+def _scale(values: Floats) -> Floats:
     return np.asarray((values - values.min()) / np.ptp(values))
 
 
@@ -162,8 +160,11 @@ def knee_over_repetitions(
             if len(answers) == 1
             else f"{len(knees)} of {len(answers)} repetitions have one; {reason}"
         )
-    at = np.sort([levels[each.index] for each in knees])
-    throughputs, latencies = [each.throughput for each in knees], [each.latency for each in knees]
+    at = np.sort([levels[one_knee.index] for one_knee in knees])
+    throughputs, latencies = (
+        [one_knee.throughput for one_knee in knees],
+        [one_knee.latency for one_knee in knees],
+    )
     several = len(knees) > 1
     return KneeEstimate(
         load=float(at[(len(at) - 1) // 2]),

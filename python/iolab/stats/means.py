@@ -23,16 +23,16 @@ def geometric_mean(values: Values) -> float:
     It is the mean for which "twice as fast" and "half as fast" cancel (Fleming & Wallace 1986, "How
     not to lie with statistics").
     """
-    given = positive(values)
-    if len(given) < 2:
+    positives = positive(values)
+    if len(positives) < 2:
         # A single value is its own mean, to the last digit.
-        return float(given[0]) if len(given) else math.nan
-    return math.exp(float(np.log(given).mean()))
+        return float(positives[0]) if len(positives) else math.nan
+    return math.exp(float(np.log(positives).mean()))
 
 
 def _half_width(values: Floats, confidence: float) -> float | None:
     if not 0 < confidence < 1:
-        raise ValueError("confidence lies between 0 and 1")
+        raise ValueError("confidence must be between 0 and 1")
     n = len(values)
     if n < 2:
         return None
@@ -68,9 +68,9 @@ def mean_interval(
     Raises:
         ValueError: a value is not finite, or the confidence is not between 0 and 1.
     """
-    given = finite(values)
-    half = _half_width(given, confidence)
-    if not len(given):
+    numbers = finite(values)
+    half = _half_width(numbers, confidence)
+    if not len(numbers):
         return math.nan, None, None
-    middle = float(given.mean())
+    middle = float(numbers.mean())
     return (middle, None, None) if half is None else (middle, middle - half, middle + half)

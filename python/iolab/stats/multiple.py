@@ -26,16 +26,16 @@ def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
     Source: Benjamini & Hochberg (1995), "Controlling the False Discovery Rate"; holds for
     independent and for positively dependent tests (Benjamini & Yekutieli 2001).
     """
-    made = [(p, place) for place, p in enumerate(p_values) if p is not None]
-    if any(math.isnan(p) or not 0 <= p <= 1 for p, _ in made):
-        raise ValueError("a p value lies between 0 and 1")
-    found: list[float | None] = [None] * len(p_values)
-    if not made:
-        return found
-    given = np.array([p for p, _ in made])
-    order = np.argsort(given, kind="stable")
-    raw = given[order] * len(given) / np.arange(1, len(given) + 1)
+    ranked = [(p, place) for place, p in enumerate(p_values) if p is not None]
+    if any(math.isnan(p) or not 0 <= p <= 1 for p, _ in ranked):
+        raise ValueError("a p value must be between 0 and 1")
+    adjusted: list[float | None] = [None] * len(p_values)
+    if not ranked:
+        return adjusted
+    values = np.array([p for p, _ in ranked])
+    order = np.argsort(values, kind="stable")
+    raw = values[order] * len(values) / np.arange(1, len(values) + 1)
     steps = np.minimum(np.minimum.accumulate(raw[::-1])[::-1], 1.0)
     for place, q in zip(order.tolist(), steps.tolist(), strict=True):
-        found[made[place][1]] = q
-    return found
+        adjusted[ranked[place][1]] = q
+    return adjusted

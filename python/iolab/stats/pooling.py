@@ -9,8 +9,8 @@ figures):
 1. The sweep passes a test of homogeneity: the score test against random variances, sum of df/2
    (s²/pooled - 1)². It looks at variances that are too large, because those are what makes pooling
    dangerous; Bartlett's test reacts as much to small ones, and the cells left to themselves after
-   such a rejection are those whose variance chance made too small. Like Bartlett's it reacts to
-   heavy tails, under which pooling is wrong too. Its null distribution is simulated with a fixed
+   such a rejection are those with a variance that is too small by chance. Like Bartlett's it reacts
+   to heavy tails, under which pooling is wrong too. Its null distribution is simulated with a fixed
    seed, since the chi-squared approximation is poor at few degrees of freedom.
 2. The cell's own variance is not in the upper third of what it would be by chance (F test against
    the other cells). This guards against the noisy cell that the first test did not see, and against
@@ -46,7 +46,7 @@ def _score(ratios: Floats, df: NDArray[np.float64]) -> Floats:
 
 @lru_cache(maxsize=256)
 def _null_scores(dfs: tuple[int, ...]) -> Floats:
-    """Ascending scores of sweeps whose cells all have the same variance."""
+    """Ascending scores of sweeps with the same variance in all cells."""
     df = np.array(dfs, dtype=np.float64)
     draws = int(np.clip(4e5 // len(dfs), 1000, 10_000))
     variances = np.random.default_rng(_SEED).chisquare(df, (draws, len(dfs))) / df
@@ -66,7 +66,7 @@ def homogeneity_p(variances: Floats, df: NDArray[np.int64]) -> float:
     pooled = float(variances @ weights / weights.sum())
     score = float(_score(variances / pooled, weights))
     order = np.sort(df)
-    null = _null_scores(tuple(int(each) for each in order))
+    null = _null_scores(tuple(int(number) for number in order))
     return float((len(null) - np.searchsorted(null, score) + 1) / (len(null) + 1))
 
 
@@ -86,12 +86,12 @@ def pooled_cells(variances: Floats, df: NDArray[np.int64]) -> tuple[NDArray[np.b
     giving = (df >= LEAST_DF) & (variances > 0)
     if giving.sum() < 2:
         return none
-    given, weights = variances[giving], df[giving].astype(np.float64)
-    if homogeneity_p(given, df[giving]) <= HOMOGENEITY_LEVEL:
+    used_variances, weights = variances[giving], df[giving].astype(np.float64)
+    if homogeneity_p(used_variances, df[giving]) <= HOMOGENEITY_LEVEL:
         return none
-    total = given @ weights
-    others = (total - given * weights) / (weights.sum() - weights)
-    p_larger = special.fdtrc(weights, weights.sum() - weights, given / others)
+    total = used_variances @ weights
+    variances_of_others = (total - used_variances * weights) / (weights.sum() - weights)
+    p_larger = special.fdtrc(weights, weights.sum() - weights, used_variances / variances_of_others)
     mask = np.zeros(len(variances), dtype=np.bool_)
     mask[giving] = p_larger >= OWN_VARIANCE_LEVEL
     return mask, float(total / weights.sum()), int(weights.sum())

@@ -18,7 +18,7 @@ def _check(sd: float, alpha: float) -> None:
     if not (math.isfinite(sd) and sd >= 0):
         raise ValueError("a standard deviation is finite and not negative")
     if not 0 < alpha < 1:
-        raise ValueError("alpha lies between 0 and 1")
+        raise ValueError("alpha must be between 0 and 1")
 
 
 def power_of(effect: float, sd: float, n: int, alpha: float = 0.05, cells: float = 1.0) -> float:
@@ -26,8 +26,8 @@ def power_of(effect: float, sd: float, n: int, alpha: float = 0.05, cells: float
 
     Args:
         effect: true mean difference; sd: standard deviation of a single pair's difference.
-        cells: how many cells of that many blocks the variance is pooled over: it has `cells` (n - 1)
-            degrees of freedom.
+        cells: how many cells of that many blocks the variance is pooled over: it has `cells` (n -
+            1) degrees of freedom.
 
     Returns:
         nan below two blocks, where there is no test; alpha for an effect of zero; 1 without any
@@ -55,8 +55,8 @@ def _below(df: float, shift: float, limit: float) -> float:
     of 4 on, and above it only where the shift exceeds the limit by more than 30): the probability
     is nothing there.
     """
-    found = float(special.nctdtr(df, shift, limit))
-    return 0.0 if math.isnan(found) else found
+    probability = float(special.nctdtr(df, shift, limit))
+    return 0.0 if math.isnan(probability) else probability
 
 
 def blocks_needed(
@@ -82,7 +82,7 @@ def blocks_needed(
     """
     _check(sd, alpha)
     if not 0 < power < 1:
-        raise ValueError("power lies between 0 and 1")
+        raise ValueError("power must be between 0 and 1")
     if effect == 0 or math.isnan(effect) or power_of(effect, sd, most, alpha, cells) < power:
         return None
     low, high = 1, most
@@ -106,7 +106,7 @@ def detectable(
     """
     _check(sd, alpha)
     if not alpha < power < 1:
-        raise ValueError("power lies between alpha and 1")
+        raise ValueError("power must be between alpha and 1")
     if n < 2:
         return None
     if sd == 0:

@@ -38,5 +38,5 @@ def _ranks(values: Floats) -> Floats:
     """From 1, ties at the mean of theirs."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last: Floats = np.cumsum(count).astype(np.float64)
-    found: Floats = (last - (count - 1) / 2)[place]
-    return found
+    ranks: Floats = (last - (count - 1) / 2)[place]
+    return ranks

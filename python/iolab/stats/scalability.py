@@ -215,32 +215,34 @@ class _Curve:
         Written out because loading `scipy.optimize` takes longer than all fits of a report.
         """
         low, high = _LOW[: len(start)], _HIGH[: len(start)]
-        here, cost, damping = start, self.cost(start), 1e-3
+        position, cost, damping = start, self.cost(start), 1e-3
         for _ in range(_MOST_STEPS):
-            slopes = self.slopes(here)
-            downhill = -(self.residuals(here) @ slopes)
+            slopes = self.slopes(position)
+            downhill = -(self.residuals(position) @ slopes)
             free = np.flatnonzero(
-                ~(((here <= low) & (downhill < 0)) | ((here >= high) & (downhill > 0)))
+                ~(((position <= low) & (downhill < 0)) | ((position >= high) & (downhill > 0)))
             )
             curvature = (slopes.T @ slopes)[np.ix_(free, free)]
-            step = np.zeros_like(here)
+            step = np.zeros_like(position)
             step[free] = np.linalg.solve(
                 curvature + damping * np.diag(np.diag(curvature)), downhill[free]
             )
-            there = np.minimum(np.maximum(here + step, low), high)
-            reached = self.cost(there)
-            is_still = bool((np.abs(there - here) <= _STILL * (_STILL + np.abs(here))).all())
+            candidate = np.minimum(np.maximum(position + step, low), high)
+            reached = self.cost(candidate)
+            is_still = bool(
+                (np.abs(candidate - position) <= _STILL * (_STILL + np.abs(position))).all()
+            )
             if reached <= cost:
-                here, cost, damping = there, reached, max(damping / 10, _LEAST_DAMPING)
+                position, cost, damping = candidate, reached, max(damping / 10, _LEAST_DAMPING)
             else:
                 damping *= 10
             if is_still:
                 break
-        return here
+        return position
 
     def starts(self) -> list[Floats]:
         """The law made linear, N/X = a + b(N - 1) + cN(N - 1) with non-negative terms, and two
-        plain guesses beside it."""
+        plain guesses."""
         n, x = self.n, self.x
         a, b, c = _without_negatives(
             np.stack([np.ones_like(n), *self._terms], axis=1) * (x / n)[:, None]
@@ -255,30 +257,30 @@ class _Curve:
 
 
 def _without_negatives(columns: Floats) -> list[float]:
-    """Factors of the columns, none negative, whose sum is nearest to one everywhere: of all sets of
+    """Factors of the columns, none negative, with a sum nearest to one everywhere: of all sets of
     columns the best that needs none."""
-    nearest, found = math.inf, [0.0] * columns.shape[1]
+    nearest, best = math.inf, [0.0] * columns.shape[1]
     for many in range(1, columns.shape[1] + 1):
-        for chosen in combinations(range(columns.shape[1]), many):
-            part = columns[:, chosen]
+        for columns_in_use in combinations(range(columns.shape[1]), many):
+            part = columns[:, columns_in_use]
             factors = np.linalg.lstsq(part, np.ones(len(part)))[0]
             distance = float(np.square(part @ factors - 1).sum())
             if (factors >= 0).all() and distance < nearest:
-                nearest, found = distance, [0.0] * columns.shape[1]
-                for place, factor in zip(chosen, factors.tolist(), strict=True):
-                    found[place] = factor
-    return found
+                nearest, best = distance, [0.0] * columns.shape[1]
+                for place, factor in zip(columns_in_use, factors.tolist(), strict=True):
+                    best[place] = factor
+    return best
 
 
 def _standard_errors(jacobian: Floats, cost: float, is_free: list[bool]) -> list[float | None]:
     """Gauss-Newton standard errors of the parameters that are free; None for one at its bound."""
     free = np.flatnonzero(is_free).tolist()
-    spare = jacobian.shape[0] - len(free)
-    found: list[float | None] = [None] * len(is_free)
-    if spare < 1:
-        return found
+    degrees = jacobian.shape[0] - len(free)
+    errors: list[float | None] = [None] * len(is_free)
+    if degrees < 1:
+        return errors
     part = jacobian[:, free]
-    variances = np.diag(np.linalg.pinv(part.T @ part)) * 2 * cost / spare
+    variances = np.diag(np.linalg.pinv(part.T @ part)) * 2 * cost / degrees
     for place, variance in zip(free, variances.tolist(), strict=True):
-        found[place] = math.sqrt(max(variance, 0.0))
-    return found
+        errors[place] = math.sqrt(max(variance, 0.0))
+    return errors

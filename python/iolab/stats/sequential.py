@@ -2,8 +2,9 @@
 """Group sequential tests: the same test at several looks, with one stated error for all of them.
 
 A test that is repeated at alpha after every few blocks rejects far too often. An alpha spending
-function says how much of the error may be used up to each share of the blocks, and from that follows
-the level of each look. The looks are planned before the first run, so that no result moves them.
+function says how much of the error may be used up to each share of the blocks, and from that
+follows the level of each look. The looks are planned before the first run, so that no result moves
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LOOKS = 5
 """Looks of a study, if it has blocks enough."""
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(128)
-"""Of the integration over paths that go on."""
+"""Of the integration over paths that continue."""
 _WIDTH = 8.0
 """Standard deviations below zero at which the integration begins."""
 _LOWEST, _STEPS = 1e-9, 96
@@ -64,8 +65,10 @@ class Design:
     def repeated_p(self, look: int, p: float) -> float:
         """The smallest alpha at which the test of a look (from 1) rejects, for its p value.
 
-        It is at most alpha exactly where p is at most the level of the look. It may be corrected for
-        several tests as any p value: the chance that it ever falls to x is at most x, over all looks.
+        It is at most alpha exactly where p is at most the level of the look. It may be corrected
+        for
+        several tests as any p value: the chance that it ever falls to x is at most x, over all
+            looks.
 
         Source: Jennison & Turnbull (2000), "Group Sequential Methods", section 9.4.
         """
@@ -121,8 +124,8 @@ def plan_looks(
     number up to `most` can decide.
 
     An exact test of n pairs has no p value below 2^-n. Its first look is at the smallest number of
-    blocks at which the level can be reached: earlier looks would spend error for nothing. The others
-    follow in about equal steps.
+    blocks at which the level can be reached: earlier looks would spend error for nothing. The
+    others follow in about equal steps.
     """
     first = next(
         (
@@ -171,7 +174,8 @@ def boundaries(shares: Sequence[float], errors: Sequence[float]) -> list[float]:
         shares: of the information, rising up to 1. errors: one-sided error used up to each look.
 
     The density of the sum of a path that has crossed no bound is integrated from look to look, and
-    the bound of each look is where the share of crossing paths is the error that the look may spend.
+    the bound of each look is where the share of crossing paths is the error that the look may
+    spend.
 
     Source: Armitage, McPherson & Rowe (1969), "Repeated significance tests on accumulating data";
     Lan & DeMets (1983).

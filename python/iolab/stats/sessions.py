@@ -67,7 +67,8 @@ def session_interval(
     noise of runs within sessions only, and there is no p value.
 
     Args:
-        first, second: the runs of each session of an arm: logarithms for a ratio, else plain values.
+        first, second: the runs of each session of an arm: logarithms for a ratio, else plain
+            values.
         confidence: of the interval, between 0 and 1.
         is_stationary: whether all sessions vary about the mean of their arm alike, whatever their
         order. Then a single session of one arm is compared with the variation of the other's.
@@ -80,7 +81,7 @@ def session_interval(
     Experiments".
     """
     if not 0 < confidence < 1:
-        raise ValueError("confidence lies between 0 and 1")
+        raise ValueError("confidence must be between 0 and 1")
     arms = [[finite(session, "runs") for session in arm] for arm in (first, second)]
     if not all(arms) or any(not len(session) for arm in arms for session in arm):
         raise ValueError("each arm needs a session, and each session a run")
@@ -120,27 +121,27 @@ def permutation_p(first: Values, second: Values) -> float:
 
     Under the null hypothesis every assignment of the sessions to the arms is equally likely; p is
     the share of assignments in which the difference of means is at least as large as the observed
-    one. Up to 20 000 assignments all are counted. Above, 20 000 are drawn with a fixed seed and p is
-    (hits + 1) / (draws + 1). Three sessions of each arm cannot reach less than 0.1, four 0.029.
+    one. Up to 20 000 assignments all are counted. Above, 20 000 are drawn with a fixed seed and p
+    is (hits + 1) / (draws + 1). Three sessions of each arm cannot reach less than 0.1, four 0.029.
 
     Raises:
         ValueError: an arm is empty, or a value is nan or infinite.
 
     Source: Fisher (1935); Phipson & Smyth (2010).
     """
-    one, other = finite(first, "sessions"), finite(second, "sessions")
-    if not len(one) or not len(other):
+    first_sessions, other = finite(first, "sessions"), finite(second, "sessions")
+    if not len(first_sessions) or not len(other):
         raise ValueError("each arm needs a session")
-    every = np.concatenate([one, other])
+    every = np.concatenate([first_sessions, other])
     every = every - every.mean()
     # With the mean at zero, the difference of means is the sum of one arm times a constant. Sums
     # that differ by rounding alone are ties, and ties count.
-    far = abs(float(every[: len(one)].sum())) - 1e-12 * float(np.abs(every).sum())
-    if math.comb(len(every), len(one)) <= ALL_UP_TO:
-        places = np.array(list(combinations(range(len(every)), len(one))))
+    far = abs(float(every[: len(first_sessions)].sum())) - 1e-12 * float(np.abs(every).sum())
+    if math.comb(len(every), len(first_sessions)) <= ALL_UP_TO:
+        places = np.array(list(combinations(range(len(every)), len(first_sessions))))
         return float(np.mean(np.abs(every[places].sum(axis=1)) >= far))
     random = np.random.default_rng(_SEED)
     sums: Floats = np.array(
-        [random.permutation(every)[: len(one)].sum() for _ in range(DRAWS)], np.float64
+        [random.permutation(every)[: len(first_sessions)].sum() for _ in range(DRAWS)], np.float64
     )
     return (int(np.sum(np.abs(sums) >= far)) + 1) / (DRAWS + 1)

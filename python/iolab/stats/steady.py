@@ -47,10 +47,11 @@ def steady(values: Values) -> Steadiness | None:
 
     SNIA's rounds are runs of a minute each; seconds are far noisier (a file system that writes in
     bursts of five seconds would never be steady by the second). So the window is cut into five
-    rounds of equal length, whose means are judged: they stay within 20 % of their average, and the
-    line fitted to them rises or falls by at most 10 % of it. Beside it the halves of the window are
-    compared. Rounds hide bursts that are short against them; of bursts so long that a round holds
-    two or three, one more or less moves its mean, and the window is too short to call steady.
+    rounds of equal length, and their means are judged: they stay within 20 % of their average, and
+    the line fitted to them rises or falls by at most 10 % of it. In addition, the halves of the
+    window are compared. Rounds hide bursts that are short against them; of bursts so long that a
+    round holds two or three, one more or less moves its mean, and the window is too short to call
+    steady.
 
     Args:
         values: samples of equal length in order of time, shape (n,); nan where nothing is known,
@@ -63,20 +64,20 @@ def steady(values: Values) -> Steadiness | None:
     Source: SNIA Solid State Storage Performance Test Specification 2.0.2, definition of "Steady
     State".
     """
-    given = np.asarray(values, dtype=np.float64)
-    known = given[np.isfinite(given)]
-    if len(known) < LEAST_SAMPLES:
+    samples = np.asarray(values, dtype=np.float64)
+    finite_samples = samples[np.isfinite(samples)]
+    if len(finite_samples) < LEAST_SAMPLES:
         return None
-    average = float(known.mean())
+    average = float(finite_samples.mean())
     if average <= 0:
         return None
-    rounds = np.array([part.mean() for part in np.array_split(known, ROUNDS)])
+    rounds = np.array([part.mean() for part in np.array_split(finite_samples, ROUNDS)])
     range_share = float(np.ptp(rounds)) / average
     slope = float(np.polyfit(np.arange(ROUNDS), rounds, 1)[0])
     slope_share = abs(slope) * (ROUNDS - 1) / average
-    middle = len(known) // 2
-    first, second = float(known[:middle].mean()), float(known[-middle:].mean())
+    middle = len(finite_samples) // 2
+    first, second = float(finite_samples[:middle].mean()), float(finite_samples[-middle:].mean())
     halves_ratio = second / first if first > 0 else math.inf
     halves_agree = 1 / HALVES_LIMIT <= halves_ratio <= HALVES_LIMIT
     ok = range_share <= RANGE_LIMIT and slope_share <= SLOPE_LIMIT and halves_agree
-    return Steadiness(ok, range_share, slope_share, halves_ratio, len(known))
+    return Steadiness(ok, range_share, slope_share, halves_ratio, len(finite_samples))

@@ -59,8 +59,8 @@ def pooled_quantiles(
             range.
     """
     if not 0 < confidence < 1:
-        raise ValueError("confidence lies between 0 and 1")
-    counted = [_checked(histogram) for histogram in histograms]
+        raise ValueError("confidence must be between 0 and 1")
+    counted = [_check(histogram) for histogram in histograms]
     counted = [(indices, counts) for indices, counts in counted if counts.sum() > 0]
     if not counted:
         _core.quantiles([], [], list(quantiles), bits)
@@ -73,8 +73,8 @@ def pooled_quantiles(
     n = len(counted)
     if n == 1:
         return [(value, None, None) for value in values]
-    drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
-    spread = np.array([_read(every, weights @ table, bits, quantiles) for weights in drawn])
+    draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), resamples)
+    spread = np.array([_read(every, weights @ table, bits, quantiles) for weights in draws])
     # One nanosecond more keeps the logarithm of an empty latency finite and moves nothing else.
     logs = np.log1p(spread)
     half = (
@@ -91,7 +91,7 @@ def pooled_quantiles(
     ]
 
 
-def _checked(histogram: Histogram) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _check(histogram: Histogram) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     indices, counts = (np.asarray(part).astype(np.int64) for part in histogram)
     if indices.shape != counts.shape or indices.ndim != 1:
         raise ValueError("as many counts as indices are needed")
@@ -106,5 +106,5 @@ def _read(
     indices: NDArray[np.int64], counts: NDArray[np.int64], bits: int, quantiles: Sequence[float]
 ) -> list[float]:
     """Quantiles by the core, which alone knows the grid. There is at least one count."""
-    found = _core.quantiles(indices.tolist(), counts.tolist(), list(quantiles), bits)
-    return [float(value) for value in found if value is not None]
+    quantile_values = _core.quantiles(indices.tolist(), counts.tolist(), list(quantiles), bits)
+    return [float(value) for value in quantile_values if value is not None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a caller changes about a study without touching its file: fewer cells, another runtime,
+"""Changes of a study that are made without touching its file: fewer cells, another runtime,
 another target, an A/A arm.
 
 Changes work on the parsed tables before anything is checked, so that a changed study is checked as
@@ -10,9 +10,10 @@ same plan again.
 from __future__ import annotations
 
 import copy
+import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import UsageError
@@ -35,6 +36,8 @@ class Changes:
         load: keys of `[load]` likewise, such as `hosts`.
         until: rules that end the study once they are decided; at_most: blocks at which it ends then.
         again: add the arm `<baseline>-again`, the same as the baseline in everything.
+        builds: names of builds; each is a variant instead of the file's, the first the baseline.
+        reduced: apply the file's `[reduced]` as well; the other changes override it.
     """
 
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -46,6 +49,8 @@ class Changes:
     again: bool = False
     workload: Mapping[str, str] = field(default_factory=dict)
     load: Mapping[str, str] = field(default_factory=dict)
+    builds: Sequence[str] = ()
+    reduced: bool = False
     until: Sequence[str] = ()
     at_most: int | None = None
 
@@ -54,7 +59,7 @@ class Changes:
 
     def as_data(self) -> dict[str, Any]:
         """As plain data, for the manifest; what isn't changed is missing."""
-        found: dict[str, Any] = {
+        values: dict[str, Any] = {
             "only": {name: list(levels) for name, levels in self.only.items()},
             "variants": list(self.variants),
             "repetitions": self.repetitions,
@@ -64,12 +69,14 @@ class Changes:
             "workload": dict(self.workload),
             "load": dict(self.load),
             "again": self.again,
+            "builds": list(self.builds),
+            "reduced": self.reduced,
             "until": list(self.until),
             "at_most": self.at_most,
         }
         return {
             key: value
-            for key, value in found.items()
+            for key, value in values.items()
             if value or (value is not None and type(value) is int)
         }
 
@@ -86,6 +93,8 @@ class Changes:
             again=bool(data.get("again", False)),
             workload=dict(data.get("workload", {})),
             load=dict(data.get("load", {})),
+            builds=tuple(data.get("builds", ())),
+            reduced=bool(data.get("reduced", False)),
             until=tuple(data.get("until", ())),
             at_most=data.get("at_most"),
         )
@@ -117,13 +126,71 @@ class Changes:
             part for key, value in self.load.items() for part in ("--load", f"{key}={value}")
         ]
         options += [part for rule in self.until for part in ("--until-decided", rule)]
-        return [*options, *(["--a-a"] if self.again else [])]
+        options += [part for name in self.builds for part in ("--build", name)]
+        return [
+            *options,
+            *(["--a-a"] if self.again else []),
+            *(["--reduced"] if self.reduced else []),
+        ]
+
+    def expand(self, data: Mapping[str, Any]) -> Changes:
+        """With the changes that the `[reduced]` table of the study's tables makes.
+
+        Values that the table cannot have are left as they are: the check of the study reports them.
+        Raises UsageError where the study has no such table.
+        """
+        if not self.reduced:
+            return self
+        table = data.get("reduced")
+        if not isinstance(table, dict):
+            raise UsageError(
+                "the study has no [reduced] table",
+                where="--reduced",
+                hint="choose with --only, --runtime and --repetitions",
+            )
+        levels, runtime, repetitions = (
+            table.get(key) for key in ("only", "runtime", "repetitions")
+        )
+        only = {
+            name: tuple(map(_level_text, kept if isinstance(kept, list) else [kept]))
+            for name, kept in (levels if isinstance(levels, dict) else {}).items()
+        }
+        return replace(
+            self,
+            only={**only, **self.only},
+            repetitions=repetitions if self.repetitions is None else self.repetitions,
+            runtime=runtime if self.runtime is None else self.runtime,
+            target={**flatten(table.get("target")), **self.target},
+            workload={**flatten(table.get("workload")), **self.workload},
+        )
+
+
+def flatten(table: Any) -> dict[str, str]:
+    """The keys of a table, dotted for tables below it, with values as `--target` takes them."""
+    if not isinstance(table, dict):
+        return {}
+    values: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict) and value:
+            values |= {f"{key}.{below}": text for below, text in flatten(value).items()}
+        else:
+            values[str(key)] = (
+                _level_text(value)
+                if isinstance(value, bool | int | float)
+                else (json.dumps(value, ensure_ascii=False))
+            )
+    return values
+
+
+def _level_text(level: Any) -> str:
+    """A level or a number as a user types it."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """`numjobs=1,8` and `bs=4k` as a mapping; a factor named twice adds up. UsageError for what is
     no `factor=level`."""
-    found: dict[str, tuple[str, ...]] = {}
+    levels_of: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, equals, levels = text.partition("=")
         parts = tuple(part.strip() for part in levels.split(","))
@@ -133,14 +200,14 @@ def parse_only(texts: Iterable[str]) -> dict[str, tuple[str, ...]]:
                 where="--only",
                 hint="write factor=level or factor=level,level",
             )
-        found[name.strip()] = (*found.get(name.strip(), ()), *parts)
-    return found
+        levels_of[name.strip()] = (*levels_of.get(name.strip(), ()), *parts)
+    return levels_of
 
 
 def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]:
     """`path=/mnt/x` and `loop.size=2g` as a mapping. UsageError for what is no `key=value`, or a
     key given twice."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not all(part.strip() for part in key.split(".")):
@@ -149,21 +216,22 @@ def parse_target(texts: Iterable[str], flag: str = "--target") -> dict[str, str]
                 where=flag,
                 hint="such as path=/mnt/x; 'key=' takes a key out",
             )
-        if key.strip() in found:
+        if key.strip() in values:
             raise UsageError(f"'{key.strip()}' is given twice", where=flag)
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values
 
 
-def adapted(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+def adapt(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
     """A study's tables with everything changed but `only`, which is about combinations of levels
     and comes later.
 
-    Tables that aren't what they should be are left as they are: whoever checks the study says so.
-    Raises UsageError where a change names what isn't there.
+    Tables of the wrong type are left as they are: the check of the study reports them. Raises
+    UsageError where a change names something that does not exist.
     """
-    found = copy.deepcopy(dict(data))
-    study = found.setdefault("study", {})
+    changes = changes.expand(data)
+    tables = copy.deepcopy(dict(data))
+    study = tables.setdefault("study", {})
     if isinstance(study, dict):
         if changes.repetitions is not None:
             study["repetitions"] = changes.repetitions
@@ -171,21 +239,23 @@ def adapted(data: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
             study["seed"] = changes.seed
     until = {"rules": list(changes.until), "at_most": changes.at_most}
     given = {key: value for key, value in until.items() if value}
-    if given and isinstance(found.setdefault("until", {}), dict):
-        found["until"].update(given)
+    if given and isinstance(tables.setdefault("until", {}), dict):
+        tables["until"].update(given)
     if changes.runtime is not None:
-        _set_runtime(found, changes.runtime)
+        _set_runtime(tables, changes.runtime)
     if changes.target:
-        _set_keys(found, "target", changes.target)
+        _set_keys(tables, "target", changes.target)
     if changes.workload:
-        _set_keys(found, "workload", changes.workload)
+        _set_keys(tables, "workload", changes.workload)
     if changes.load:
-        _set_keys(found, "load", changes.load)
+        _set_keys(tables, "load", changes.load)
+    if changes.builds:
+        _set_builds(tables, changes.builds)
     if changes.variants:
-        _keep_variants(found, changes.variants)
+        _keep_variants(tables, changes.variants)
     if changes.again:
-        _add_again(found)
-    return found
+        _add_again(tables)
+    return tables
 
 
 def _set_runtime(data: dict[str, Any], runtime: str) -> None:
@@ -216,7 +286,7 @@ def _set_keys(data: dict[str, Any], kind: str, changes: Mapping[str, str]) -> No
                 raise UsageError(
                     f"variant '{variant}' sets {kind}.{key} itself",
                     where=f"--{kind}",
-                    hint="it is what the study compares; change the file instead",
+                    hint="it is what the study compares; change the file",
                 )
         *above, last = key.split(".")
         table = whole
@@ -257,12 +327,29 @@ def _keep_variants(data: dict[str, Any], names: Sequence[str]) -> None:
         del study["baseline"]
 
 
+def _set_builds(data: dict[str, Any], names: Sequence[str]) -> None:
+    """Make each build a variant, instead of the study's."""
+    target = data.get("target")
+    if not isinstance(target, dict) or target.get("kind") != "zpool":
+        raise UsageError(
+            "only a target of kind zpool has builds",
+            where="--build",
+            hint="add --target kind=zpool with its devices and layout",
+        )
+    if len(set(names)) < len(names):
+        raise UsageError(f"a build is given twice: {', '.join(names)}", where="--build")
+    data["variants"] = {name: {"target": {"build": name}} for name in names}
+    study = data["study"]
+    if isinstance(study, dict):
+        study["baseline"] = names[0]
+
+
 def _add_again(data: dict[str, Any]) -> None:
     variants = _variant_tables(data) or {"baseline": {}}
     study = data["study"]
     baseline = (study.get("baseline") if isinstance(study, dict) else None) or next(iter(variants))
     if not isinstance(baseline, str) or baseline not in variants:
-        return  # the study's own mistake, told with its line
+        return  # the check of the study reports it with its line
     name = f"{baseline}{AGAIN}"
     if name in variants:
         raise UsageError(

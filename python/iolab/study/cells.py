@@ -20,7 +20,7 @@ from .expressions import ExpressionError, is_expression, names_in, size_of, take
 from .factors import Scalar, Sweep
 from .model import StudyFile
 from .problems import Complaint, Places, Problem, complaints, guess, near
-from .substitute import filled, mentions, overridden, texts
+from .substitute import fill, mentions, overridden, texts
 
 _KINDS = ("target", "workload")
 _LOAD = "load"
@@ -122,7 +122,7 @@ class CellBuilder:
             for factors in sweep.combinations:
                 options = {
                     kind: self._options(
-                        variant, kind, filled(placed[kind], factors), plugins[kind], factors
+                        variant, kind, fill(placed[kind], factors), plugins[kind], factors
                     )
                     for kind in placed
                 }
@@ -231,7 +231,7 @@ class CellBuilder:
         factors = next(iter(sweep.combinations), {})
         for kind in tables:
             self._options(
-                variant, kind, filled(tables[kind], factors), plugins[kind], factors, unfilled=True
+                variant, kind, fill(tables[kind], factors), plugins[kind], factors, unfilled=True
             )
 
     def _options(
@@ -246,18 +246,24 @@ class CellBuilder:
     ) -> Options | None:
         """A plugin's options, or None with its complaints reported; `unfilled`: not those about a
         value with a `{`."""
-        given = {key: value for key, value in table.items() if key != "kind"}
+        given_options = {key: value for key, value in table.items() if key != "kind"}
         wrong: list[Complaint] = []
-        given = sized(given, {**self._facts, **factors}, wrong)
+        given_options = compute_sizes(given_options, {**self._facts, **factors}, wrong)
         options: Options | None = None
         try:
-            options = cast(Options, plugin.options.model_validate(given, context=self._context))
+            options = cast(
+                Options, plugin.options.model_validate(given_options, context=self._context)
+            )
         except ValidationError as error:
-            told = {each.path for each in wrong}
-            wrong += [each for each in complaints(error, plugin.options) if each.path not in told]
-        for each in wrong:
-            if not (unfilled and "{" in str(_value_at(given, each.path))):
-                self._report(variant, (kind, *each.path), each.wrong, each.allowed)
+            complained_paths = {complaint.path for complaint in wrong}
+            wrong += [
+                complaint
+                for complaint in complaints(error, plugin.options)
+                if complaint.path not in complained_paths
+            ]
+        for complaint in wrong:
+            if not (unfilled and "{" in str(_value_at(given_options, complaint.path))):
+                self._report(variant, (kind, *complaint.path), complaint.wrong, complaint.allowed)
         return None if wrong else options
 
     def _report(self, variant: str, path: tuple[str, ...], wrong: str, allowed: str) -> None:
@@ -287,13 +293,16 @@ class CellBuilder:
         )
 
 
-def sized(
+def compute_sizes(
     table: Any, names: Mapping[str, Any], wrong: list[Complaint], path: tuple[str, ...] = ()
 ) -> Any:
     """The table with every size that is an expression computed; what can't be is left and
     complained of."""
     if isinstance(table, Mapping):
-        return {key: sized(below, names, wrong, (*path, str(key))) for key, below in table.items()}
+        return {
+            key: compute_sizes(below, names, wrong, (*path, str(key)))
+            for key, below in table.items()
+        }
     if (
         not isinstance(table, str)
         or not path

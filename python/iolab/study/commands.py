@@ -66,7 +66,7 @@ def _problem(given: Any) -> str | None:
     return None
 
 
-def _made(given: str | list[str]) -> Command:
+def _command_of(given: str | list[str]) -> Command:
     return (
         Command(("sh", "-c", given), given)
         if isinstance(given, str)
@@ -80,7 +80,7 @@ def _one(given: Any) -> Command:
     wrong = _problem(given)
     if wrong is not None:
         raise problems_error([OptionProblem((), wrong, _ONE)])
-    return _made(given)
+    return _command_of(given)
 
 
 def _many(given: Any) -> tuple[Command, ...]:
@@ -92,12 +92,12 @@ def _many(given: Any) -> tuple[Command, ...]:
         raise problems_error([OptionProblem((), "is not a list of commands", _MANY)])
     wrong = [
         OptionProblem((str(place),), said, _ONE)
-        for place, each in enumerate(given)
-        if (said := _problem(each)) is not None
+        for place, item in enumerate(given)
+        if (said := _problem(item)) is not None
     ]
     if wrong:
         raise problems_error(wrong)
-    return tuple(_made(each) for each in given)
+    return tuple(_command_of(item) for item in given)
 
 
 _WORD = {"type": "string", "pattern": r"\S"}

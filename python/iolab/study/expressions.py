@@ -90,14 +90,14 @@ class _Parser:
         return result
 
     def _split(self, text: str) -> list[re.Match[str]]:
-        found, at, end = [], 0, len(text.rstrip())
+        tokens, at, end = [], 0, len(text.rstrip())
         while at < end:
             match = _TOKEN.match(text, at)
             if match is None:
                 raise self._error(f"has '{text[at:].strip()[:1]}', which is nothing here")
-            found.append(match)
+            tokens.append(match)
             at = match.end()
-        return found
+        return tokens
 
     def _sum(self) -> float:
         self._depth += 1
@@ -137,7 +137,7 @@ class _Parser:
         token = self._tokens[self._at]
         self._at += 1
         if token["name"]:
-            return self._named(token["name"])
+            return self._value_of(token["name"])
         if token["number"]:
             return float(token["number"]) * (self._unit(token["unit"]) if token["unit"] else 1)
         raise self._error(f"has '{token['sign']}' where a number should be")
@@ -148,7 +148,7 @@ class _Parser:
         except UsageError:
             raise self._error(f"has the unknown unit '{unit}'") from None
 
-    def _named(self, name: str) -> float:
+    def _value_of(self, name: str) -> float:
         if name not in self._names:
             raise ExpressionError(
                 f"'{self._text}' names '{name}', which is neither a fact nor a factor",

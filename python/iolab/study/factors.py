@@ -73,17 +73,17 @@ class FactorSet(BaseModel):
 
     @model_validator(mode="after")
     def _sound(self) -> FactorSet:
-        found = [
+        problems = [
             problem
             for name, levels in self.levels.items()
             if (problem := _problem(name, levels)) is not None
         ]
-        if not found:
-            found = [*self._zip_problems(), *self._exclude_problems()]
-        if not found:
-            found = [*self._repeated(), *self._nothing_left()]
-        if found:
-            raise problems_error(found)
+        if not problems:
+            problems = [*self._zip_problems(), *self._exclude_problems()]
+        if not problems:
+            problems = [*self._repeated_levels(), *self._nothing_left()]
+        if problems:
+            raise problems_error(problems)
         return self
 
     @property
@@ -105,7 +105,7 @@ class FactorSet(BaseModel):
                 continue
             group = group_of.get(name, [name])
             placed.update(group)
-            columns = [self.levels[each] for each in group] if name in group_of else [levels]
+            columns = [self.levels[factor] for factor in group] if name in group_of else [levels]
             axes.append([dict(zip(group, row, strict=True)) for row in zip(*columns, strict=True)])
         for parts in itertools.product(*axes):
             merged = {name: level for part in parts for name, level in part.items()}
@@ -113,7 +113,7 @@ class FactorSet(BaseModel):
             if not any(matches(combination, table) for table in self.exclude):
                 yield combination
 
-    def _repeated(self) -> Iterator[OptionProblem]:
+    def _repeated_levels(self) -> Iterator[OptionProblem]:
         zipped = {name for group in self.zip for name in group}
         for name, levels in self.levels.items():
             if name not in zipped and _repeats([_as_size(name, level)] for level in levels):
@@ -135,7 +135,7 @@ class FactorSet(BaseModel):
             yield OptionProblem(("exclude",), "leaves no combination", "take less out")
 
     def _zip_problems(self) -> Iterator[OptionProblem]:
-        seen: set[str] = set()
+        names: set[str] = set()
         for place, group in enumerate(self.zip):
             key = ("zip", str(place))
             unknown = [name for name in group if name not in self.levels]
@@ -149,10 +149,10 @@ class FactorSet(BaseModel):
                 yield OptionProblem(
                     key, "names fewer than two different factors", "the factors that go in step"
                 )
-            elif seen & set(group):
+            elif names & set(group):
                 yield OptionProblem(
                     key,
-                    f"names '{min(seen & set(group))}' again",
+                    f"names '{min(names & set(group))}' again",
                     "each factor in one group at most",
                 )
             elif len({len(self.levels[name]) for name in group}) > 1:
@@ -160,7 +160,7 @@ class FactorSet(BaseModel):
                 yield OptionProblem(
                     key, f"has factors of different length: {counts}", "as many levels for each"
                 )
-            seen.update(group)
+            names.update(group)
 
     def _exclude_problems(self) -> Iterator[OptionProblem]:
         for place, table in enumerate(self.exclude):
@@ -173,11 +173,11 @@ class FactorSet(BaseModel):
                     )
                     continue
                 for level in levels if isinstance(levels, list) else [levels]:
-                    if not any(_same(name, level, each) for each in self.levels[name]):
+                    if not any(_same(name, level, existing) for existing in self.levels[name]):
                         yield OptionProblem(
                             ("exclude", str(place), name),
                             f"is {level!r}, which is not a level of it",
-                            f"one of {', '.join(level_text(each) for each in self.levels[name])}",
+                            f"one of {', '.join(level_text(existing) for existing in self.levels[name])}",
                         )
 
 
@@ -209,24 +209,35 @@ def sweeps(
     """
     spelt: dict[tuple[str, Scalar], Scalar] = {}
     everything = [
-        (place, each, [_one_spelling(combination, spelt) for combination in each.combinations()])
-        for place, each in enumerate(sets)
+        (
+            place,
+            factor_set,
+            [_one_spelling(combination, spelt) for combination in factor_set.combinations()],
+        )
+        for place, factor_set in enumerate(sets)
     ]
-    _check_only(only, [combination for _, _, found in everything for combination in found])
-    seen: set[str] = set()
+    _check_only(
+        only,
+        [
+            combination
+            for _, _, combinations_of_set in everything
+            for combination in combinations_of_set
+        ],
+    )
+    identities: set[str] = set()
     result = []
-    for place, each, found in everything:
+    for place, factor_set, combinations_of_set in everything:
         kept = []
-        for combination in found:
+        for combination in combinations_of_set:
             identity = repr(sorted(combination.items()))
-            if identity not in seen and all(
+            if identity not in identities and all(
                 _is_among(name, combination[name], levels) if name in combination else False
                 for name, levels in only.items()
             ):
-                seen.add(identity)
+                identities.add(identity)
                 kept.append(combination)
         key = ("factors",) if plain else ("factors", str(place))
-        result.append(Sweep(key, tuple(each.levels), tuple(kept)))
+        result.append(Sweep(key, tuple(factor_set.levels), tuple(kept)))
     if only and not any(sweep.combinations for sweep in result):
         raise UsageError(
             "leaves nothing of the study",
@@ -249,23 +260,30 @@ def levels_of(found: Iterable[Sweep]) -> dict[str, tuple[Scalar, ...]]:
 def _check_only(
     only: Mapping[str, Sequence[str]], combinations: Sequence[Mapping[str, Scalar]]
 ) -> None:
-    known = {
-        name: {level_text(each[name]): None for each in combinations if name in each}
-        for name in dict.fromkeys(name for each in combinations for name in each)
+    levels_of_factor = {
+        name: {
+            level_text(combination[name]): None
+            for combination in combinations
+            if name in combination
+        }
+        for name in dict.fromkeys(name for combination in combinations for name in combination)
     }
     for name, levels in only.items():
-        if name not in known:
+        if name not in levels_of_factor:
             raise UsageError(
                 f"'{name}' is not a factor of the study",
                 where="--only",
-                hint=near(name, list(known)) if known else "it has none",
+                hint=near(name, list(levels_of_factor)) if levels_of_factor else "it has none",
             )
         for level in levels:
-            if not any(_is_among(name, each, [level]) for each in known[name]):
+            if not any(
+                _is_among(name, level_of_study, [level])
+                for level_of_study in levels_of_factor[name]
+            ):
                 raise UsageError(
                     f"there is no {name}={level}",
                     where="--only",
-                    hint=f"{name} is one of {', '.join(known[name])}",
+                    hint=f"{name} is one of {', '.join(levels_of_factor[name])}",
                 )
 
 
@@ -290,19 +308,19 @@ def _one_spelling(
     form, or like the first of them.
 
     Args:
-        spelt: (factor, bytes) to the form; grows.
+        spellings: (factor, bytes) to the form; grows.
     """
-    found = {}
+    spellings = {}
     for name, level in combination.items():
         size = _size(name, level)
         if size is None:
-            found[name] = level
+            spellings[name] = level
         else:
-            found[name] = spelt.setdefault(
+            spellings[name] = spelt.setdefault(
                 (name, size),
                 _shortest(size) if isinstance(level, str) and not level.isdecimal() else level,
             )
-    return found
+    return spellings
 
 
 def _shortest(size: int) -> str:
@@ -331,8 +349,8 @@ def _as_size(name: str, level: Scalar) -> Scalar:
 
 
 def _size(name: str, level: Scalar) -> int | None:
-    """The bytes of a level; None if the factor's option is not a size, or the level is an expression
-    or a range."""
+    """The bytes of a level; None if the factor's option is not a size, or the level is an
+    expression or a range."""
     if isinstance(level, bool | float) or not (takes_size(name) or name in SIZES):
         return None
     try:
@@ -346,8 +364,8 @@ def matches(combination: Mapping[str, Scalar], table: Mapping[str, Scalar | list
     these are in the combination."""
     return all(
         any(
-            _same(name, combination[name], each)
-            for each in (levels if isinstance(levels, list) else [levels])
+            _same(name, combination[name], level_of_filter)
+            for level_of_filter in (levels if isinstance(levels, list) else [levels])
         )
         for name, levels in table.items()
     )

@@ -18,7 +18,7 @@ from ..hosts.base.host import Host
 from ..hosts.base.options import Options
 from ..hosts.facts.host_facts import host_facts
 from ..hosts.kinds.local import LocalHost
-from .adapt import Changes, adapted
+from .adapt import Changes, adapt
 from .cells import HOST, Cell, CellBuilder
 from .commands import Action, Command, Hooks
 from .factors import levels_of, sweeps
@@ -27,7 +27,8 @@ from .model import SessionTable, StudyFile
 from .order import session_order
 from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
-from .tables import parsed, read_text, validated
+from .rig_tables import RigTable
+from .tables import parse_tables, read_text, validate
 
 if TYPE_CHECKING:
     from ..compare.sequential import Until
@@ -51,6 +52,7 @@ class Study:
         directory: what relative paths of the study's own files start from.
         changes: what differs from the text.
         profiling: what is profiled, in runs of their own; None for nothing.
+        rig: the disposable machine that the file describes; None where it describes none.
         hosts: other machines that the text itself names; they are reached only if the user agrees.
         session_order: variant of each session, empty unless `order` is "sessions"; session_begin:
         commands before each; session_reboot: whether these restart the host.
@@ -79,6 +81,7 @@ class Study:
     changes: Changes = field(default_factory=Changes)
     profiling: Profiling | None = None
     hosts: tuple[str, ...] = ()
+    rig: RigTable | None = None
     until: Until | None = None
     session_order: tuple[str, ...] = ()
     session_begin: tuple[Command, ...] = ()
@@ -176,7 +179,7 @@ def study_name(path: Path) -> str:
 
     Raises StudyError if it cannot be read or is not TOML.
     """
-    table = parsed(read_text(path), path).get("study")
+    table = parse_tables(read_text(path), path).get("study")
     name = table.get("name") if isinstance(table, dict) else None
     if not name:
         return _name_from(path, [])
@@ -188,7 +191,7 @@ def is_in_sessions(path: Path) -> bool:
 
     Raises StudyError if it cannot be read or is not TOML.
     """
-    table = parsed(read_text(path), path).get("study")
+    table = parse_tables(read_text(path), path).get("study")
     return isinstance(table, dict) and table.get("order") == "sessions"
 
 
@@ -197,7 +200,7 @@ def target_host(path: Path, changes: Changes | None = None) -> str | None:
 
     Raises StudyError if the file cannot be read, is not TOML, or has something else there.
     """
-    target = adapted(parsed(read_text(path), path), changes or Changes()).get("target")
+    target = adapt(parse_tables(read_text(path), path), changes or Changes()).get("target")
     word = target.get(HOST) if isinstance(target, dict) else None
     if word is not None and not isinstance(word, str):
         raise StudyError("target.host is not a text", where=path, hint="write it as after --host")
@@ -224,14 +227,14 @@ def load_study(
     """
     wanted = changes or Changes()
     text = read_text(path)
-    data = adapted(parsed(text, path), wanted)
+    data = adapt(parse_tables(text, path), wanted)
     plain = not isinstance(data.get("factors"), list)
     if isinstance(data.get("factors"), dict):
         data["factors"] = [data["factors"]]
     places = Places(key_lines(text))
     problems: list[Problem] = []
     left_out: set[str] = set()
-    file = validated(data, places, problems, left_out, path, plain=plain)
+    file = validate(data, places, problems, left_out, path, plain=plain)
     name = file.study.name or _name_from(path, problems)
     variants = tuple(file.variants)
     baseline = file.study.baseline or variants[0]
@@ -245,7 +248,8 @@ def load_study(
             )
         )
     sources = _sources(file, places, problems)
-    swept = sweeps(file.factors, {} if left_out else wanted.only, plain=plain)
+    kept = wanted.expand(data).only
+    swept = sweeps(file.factors, {} if left_out else kept, plain=plain)
     home = directory if directory is not None else path.parent.absolute()
     builder = CellBuilder(
         file, places, problems, swept, facts=_facts(host), directory=home, left_out=left_out
@@ -280,6 +284,7 @@ def load_study(
         wanted,
         profiling,
         _named_hosts(file, cells, wanted),
+        file.rig,
         until,
         session_order(variants, session.count) if has_sessions else (),
         session.begin if has_sessions else (),

@@ -22,6 +22,7 @@ from ..hosts.base.options import Duration, OptionProblem, problems_error
 from .commands import LEVELS, Action, Command, CommandList, Hooks, Level, OneCommand
 from .factors import FactorSet
 from .profile import ProfileTable
+from .rig_tables import ReducedTable, RigTable
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 
@@ -280,6 +281,12 @@ class StudyFile(_Table):
     profile: ProfileTable | None = Field(
         default=None,
         description="what is profiled by perf, in runs of their own after the measured ones",
+    )
+    reduced: ReducedTable | None = Field(
+        default=None, description="what --reduced changes, so that the study takes minutes"
+    )
+    rig: RigTable | None = Field(
+        default=None, description="the disposable machine on which 'iolab ab' runs the study"
     )
 
     @field_validator("target")

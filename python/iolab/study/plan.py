@@ -108,10 +108,12 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
         ]
     if profiles and study.profiling is not None:
         last = study.repetitions + 1
-        wanted = [cell for cell in _cells_of(study, last) if study.profiling.takes(cell.factors)]
+        profiled_cells = [
+            cell for cell in _cells_of(study, last) if study.profiling.takes(cell.factors)
+        ]
         runs += [
             PlannedRun(len(runs) + place, last, cell, profile=True)
-            for place, cell in enumerate(wanted, 1)
+            for place, cell in enumerate(profiled_cells, 1)
         ]
     return Plan(tuple(runs), tuple(seconds(run.cell) for run in runs))
 

@@ -41,7 +41,8 @@ class StudyProblems(StudyError):
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
         unique = {
-            (each.line, each.key, each.wrong): each for each in sorted(set(problems), reverse=True)
+            (problem.line, problem.key, problem.wrong): problem
+            for problem in sorted(set(problems), reverse=True)
         }
         self.problems = tuple(sorted(unique.values()))
         first = self.problems[0]
@@ -67,9 +68,9 @@ class Places:
     def line(self, path: Path, *others: Path) -> int:
         """Line of the first of these keys that is in the file, else of the nearest table above
         `path`."""
-        for each in (*others, path):
-            if each in self._lines:
-                return self._lines[each]
+        for candidate_path in (*others, path):
+            if candidate_path in self._lines:
+                return self._lines[candidate_path]
         for length in range(len(path) - 1, 0, -1):
             if path[:length] in self._lines:
                 return self._lines[path[:length]]
@@ -87,11 +88,11 @@ class Complaint:
 
 def complaints(error: ValidationError, model: type[BaseModel]) -> list[Complaint]:
     """pydantic's errors in the project's words. Branches of a union count as one error."""
-    found: dict[Path, Complaint] = {}
-    for each in error.errors(include_url=False):
-        for complaint in _translate(each, model):
-            found.setdefault(complaint.path, complaint)
-    return list(found.values())
+    complaint_by_path: dict[Path, Complaint] = {}
+    for detail in error.errors(include_url=False):
+        for complaint in _translate(detail, model):
+            complaint_by_path.setdefault(complaint.path, complaint)
+    return list(complaint_by_path.values())
 
 
 _LIMITS = {
@@ -207,8 +208,8 @@ def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
 
 
 def _fields(model: type[BaseModel], path: Path) -> list[str]:
-    found = _model_at(model, path)
-    return list(found.model_fields) if found is not None else []
+    model_of_table = _model_at(model, path)
+    return list(model_of_table.model_fields) if model_of_table is not None else []
 
 
 def _description(model: type[BaseModel], path: Path) -> str:

@@ -98,12 +98,12 @@ class ProfileTable(BaseModel):
     @field_validator("cells", mode="before")
     @classmethod
     def _cells_named(cls, cells: Any) -> Any:
-        known = cells == "all" or (
+        is_selection = cells == "all" or (
             isinstance(cells, list)
             and cells
             and all(isinstance(table, dict) and table for table in cells)
         )
-        if not known:
+        if not is_selection:
             raise problems_error(
                 [
                     OptionProblem(
@@ -129,11 +129,11 @@ def profile_problems(
     """What is wrong with it for these factors and for runs of these lengths; keys below
     `[profile]`."""
     levels: dict[str, list[Scalar]] = {}
-    for each in sets:
-        for name, swept in each.levels.items():
+    for factor_set in sets:
+        for name, swept in factor_set.levels.items():
             levels.setdefault(name, []).extend(swept)
     for place, table in enumerate(profiling.cells or ()):
-        for name, wanted in table.items():
+        for name, levels_of_cell in table.items():
             if name not in levels:
                 yield OptionProblem(
                     ("cells", str(place), name),
@@ -141,12 +141,12 @@ def profile_problems(
                     near(name, list(levels)),
                 )
                 continue
-            for level in wanted if isinstance(wanted, list) else [wanted]:
-                if not any(matches({name: each}, {name: level}) for each in levels[name]):
+            for level in levels_of_cell if isinstance(levels_of_cell, list) else [levels_of_cell]:
+                if not any(matches({name: existing}, {name: level}) for existing in levels[name]):
                     yield OptionProblem(
                         ("cells", str(place), name),
                         f"is {level!r}, which is not a level of it",
-                        f"one of {', '.join(level_text(each) for each in levels[name])}",
+                        f"one of {', '.join(level_text(existing) for existing in levels[name])}",
                     )
     for runtime in sorted(set(runtimes))[:1]:
         after, seconds = profiling.span(runtime)

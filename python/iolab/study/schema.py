@@ -91,29 +91,29 @@ def _tidy(value: Any, *, names: bool = False) -> Any:
     `title`.
     """
     if isinstance(value, list):
-        return [_tidy(each) for each in value]
+        return [_tidy(item) for item in value]
     if not isinstance(value, dict):
         return value
-    found = {
+    tidied = {
         key: _tidy(below, names=key in ("properties", "$defs"))
         for key, below in value.items()
         if names or (key != "title" and not (key == "default" and below is None))
     }
-    branches = found.get("anyOf")
+    branches = tidied.get("anyOf")
     if isinstance(branches, list) and not names:
         flat = [
             inner
-            for each in branches
-            for inner in (each["anyOf"] if set(each) == {"anyOf"} else [each])
+            for branch in branches
+            for inner in (branch["anyOf"] if set(branch) == {"anyOf"} else [branch])
         ]
-        branches = [each for each in flat if each != {"type": "null"}]
-        found = {key: below for key, below in found.items() if key != "anyOf"}
-        found.update(
+        branches = [branch for branch in flat if branch != {"type": "null"}]
+        tidied = {key: below for key, below in tidied.items() if key != "anyOf"}
+        tidied.update(
             branches[0]
-            if len(branches) == 1 and not set(branches[0]) & set(found)
+            if len(branches) == 1 and not set(branches[0]) & set(tidied)
             else {"anyOf": branches}
         )
-    return found
+    return tidied
 
 
 def _table(kind: str, name: str, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -45,21 +45,21 @@ def mentions(value: Any) -> Iterator[tuple[Path, str]]:
         )
 
 
-def filled(value: Any, factors: Mapping[str, Any]) -> Any:
+def fill(value: Any, factors: Mapping[str, Any]) -> Any:
     """The value with every `{name}` of a known factor replaced; `{{` and `}}` are braces.
 
     A string that is nothing but one mention takes the level itself, a number stays a number:
     `"{numjobs}"` is 4, not "4".
     """
     if isinstance(value, Mapping):
-        return {key: filled(below, factors) for key, below in value.items()}
+        return {key: fill(below, factors) for key, below in value.items()}
     if isinstance(value, list):
-        return [filled(below, factors) for below in value]
+        return [fill(below, factors) for below in value]
     if not isinstance(value, str):
         return value
-    whole = _MENTION.fullmatch(value.strip())
-    if whole and whole[1] is not None and whole[1].strip() in factors:
-        return factors[whole[1].strip()]
+    mention = _MENTION.fullmatch(value.strip())
+    if mention and mention[1] is not None and mention[1].strip() in factors:
+        return factors[mention[1].strip()]
     return _MENTION.sub(lambda match: _replacement(match, factors), value)
 
 

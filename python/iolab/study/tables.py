@@ -28,7 +28,7 @@ def read_text(path: Path) -> str:
         raise StudyError(f"can't be read: {error.strerror or error}", where=path) from None
 
 
-def parsed(text: str, path: Path) -> dict[str, Any]:
+def parse_tables(text: str, path: Path) -> dict[str, Any]:
     """Its tables; StudyError with the line where it is no TOML."""
     try:
         return tomllib.loads(text)
@@ -45,7 +45,7 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
         raise StudyError("not valid TOML: nested too deeply", where=path) from None
 
 
-def validated(
+def validate(
     data: dict[str, Any],
     places: Places,
     problems: list[Problem],
@@ -61,19 +61,21 @@ def validated(
         try:
             return StudyFile.model_validate(data)
         except ValidationError as error:
-            found = complaints(error, StudyFile)
-        for each in found:
+            complaint_list = complaints(error, StudyFile)
+        for complaint in complaint_list:
             key = (
-                ("factors", *each.path[2:])
-                if plain and each.path[:2] == ("factors", "0")
-                else each.path
+                ("factors", *complaint.path[2:])
+                if plain and complaint.path[:2] == ("factors", "0")
+                else complaint.path
             )
-            problems.append(Problem(places.line(key), ".".join(key), each.wrong, each.allowed))
-        keys = {_removable(each.path) for each in found}
+            problems.append(
+                Problem(places.line(key), ".".join(key), complaint.wrong, complaint.allowed)
+            )
+        keys = {_removable(complaint.path) for complaint in complaint_list}
         for place in {key[1] for key in keys if key[:1] == ("factors",)}:
             keys |= _with_zipped(data["factors"][int(place)], place)
         left_out.update(key[2] for key in keys if key[:1] == ("factors",))
-        if [key for key in keys if not _removed(data, key)]:
+        if [key for key in keys if not _remove(data, key)]:
             raise StudyProblems(str(path), problems)
 
 
@@ -104,7 +106,7 @@ def _with_zipped(given: dict[str, Any], place: str) -> set[tuple[str, ...]]:
     return {("factors", place, name) for name in {"zip", "exclude", *zipped} if name in given}
 
 
-def _removed(data: dict[str, Any], key: tuple[str, ...]) -> bool:
+def _remove(data: dict[str, Any], key: tuple[str, ...]) -> bool:
     table: Any = data
     for part in key[:-1]:
         table = table[int(part)] if isinstance(table, list) else table.get(part)

@@ -68,17 +68,17 @@ def require_trust(study: Study, trusted: bool) -> None:
             hint="if that is right, say --trust (trusted=True from Python)",
         )
     texts = list(dict.fromkeys(command.text for _, command in study.commands))
-    shown = ", ".join(f"'{text}'" for text in texts[:3]) + (
+    examples = ", ".join(f"'{text}'" for text in texts[:3]) + (
         f" and {len(texts) - 3} more" if len(texts) > 3 else ""
     )
     raise StudyError(
-        f"runs commands: {shown}",
+        f"runs commands: {examples}",
         where=study.file,
         hint="read them; then say --trust (trusted=True from Python)",
     )
 
 
-def described(study: Study) -> list[str]:
+def describe_commands(study: Study) -> list[str]:
     """`hooks.run.before: sync`, a line for every command, then `hosts: ssh:c1` for other machines;
     control characters are escaped, so that what is shown is what runs."""
     lines = [f"{place}: {visible(command.text)}" for place, command in study.commands]

@@ -40,7 +40,7 @@ def check_may_be_cold(host: Host, kind: str, where: str) -> None:
 
 
 def check_on_disk(kind: str, where: str) -> None:
-    """RunError where a cold cache is asked for on a file system in memory."""
+    """RunError where a cold cache is requested on a file system in memory."""
     if kind in IN_MEMORY:
         raise RunError(
             f"is on {kind}, which keeps its files in memory: there is no cold cache",

@@ -27,7 +27,7 @@ def do(
     return done
 
 
-def tried(host: Host, command: Sequence[str], *, timeout: float = PATIENCE) -> bool:
+def try_command(host: Host, command: Sequence[str], *, timeout: float = PATIENCE) -> bool:
     """Whether a command could be run and succeeded."""
     try:
         return host.run(command, timeout=timeout).exit_code == 0
@@ -37,18 +37,18 @@ def tried(host: Host, command: Sequence[str], *, timeout: float = PATIENCE) -> b
 
 def pause(host: Host, seconds: float = 0.1) -> None:
     """Wait a little, until a process that holds a device has released it."""
-    tried(host, ["sleep", f"{seconds:g}"])
+    try_command(host, ["sleep", f"{seconds:g}"])
 
 
 def refusals(*checks: Callable[[], object]) -> list[str]:
     """What each of some checks refuses by a RunError, in words, once each; all of them are made."""
-    found: dict[str, None] = {}
+    reasons: dict[str, None] = {}
     for check in checks:
         try:
             check()
         except (RunError, OSError) as error:
-            found[str(error)] = None
-    return list(found)
+            reasons[str(error)] = None
+    return list(reasons)
 
 
 def need_root(host: Host, what: str) -> None:

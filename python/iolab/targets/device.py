@@ -115,11 +115,11 @@ class DeviceTarget:
 
     def facts(self) -> Facts:
         """The devices, and how they were made."""
-        found = Facts(
+        facts = Facts(
             facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}}
         )
-        found.add(self._disks.facts())
-        return found
+        facts.add(self._disks.facts())
+        return facts
 
     def _flush(self) -> None:
         for node in self._disks.nodes:

@@ -29,11 +29,11 @@ class Backing:
 def backing(host: Host, mount: Mount) -> Backing:
     """The devices at the bottom of a mount, sorted by name."""
     tops = _btrfs_members(host, mount) or _mounted_device(host, mount)
-    found: set[str] = set()
+    names: set[str] = set()
     for top in tops:
-        found.update(_bottom(host, top, _DEPTH))
-    if found:
-        return Backing(tuple(sorted(found)))
+        names.update(_bottom(host, top, _DEPTH))
+    if names:
+        return Backing(tuple(sorted(names)))
     return Backing(
         (),
         f"no block device is known behind {mount.kind} '{mount.source}' mounted at {mount.point}",
@@ -43,12 +43,12 @@ def backing(host: Host, mount: Mount) -> Backing:
 def stack_of(host: Host, mount: Mount) -> set[str]:
     """Kernel names of every device below a mount, from the mounted one to the disks: partitions and
     layers included."""
-    found: set[str] = set()
+    names: set[str] = set()
     below = set(_btrfs_members(host, mount) or _mounted_device(host, mount))
-    while below - found:
-        found |= below
+    while below - names:
+        names |= below
         below = {lower for name in below for lower in _directly_below(host, name)}
-    return found
+    return names
 
 
 def partitions(host: Host, device: str) -> list[str]:
@@ -79,7 +79,7 @@ def _directly_below(host: Host, device: str) -> list[str]:
 def device_facts(host: Host, device: str) -> dict[str, str | int]:
     """Model, rotational, scheduler, size and write cache of a device, as far as the kernel has them."""
     base = f"/sys/class/block/{device}"
-    found: dict[str, str | int] = {}
+    facts: dict[str, str | int] = {}
     for name, path in (
         ("model", "device/model"),
         ("scheduler", "queue/scheduler"),
@@ -87,7 +87,7 @@ def device_facts(host: Host, device: str) -> dict[str, str | int]:
     ):
         text = text_or_none(host, f"{base}/{path}")
         if text:
-            found[name] = _chosen(text) if name == "scheduler" else " ".join(text.split())
+            facts[name] = _active_scheduler(text) if name == "scheduler" else " ".join(text.split())
     for name, path, scale in (
         ("rotational", "queue/rotational", 1),
         ("size_bytes", "size", 512),
@@ -96,11 +96,11 @@ def device_facts(host: Host, device: str) -> dict[str, str | int]:
     ):
         text = text_or_none(host, f"{base}/{path}")
         if text and text.isdigit():
-            found[name] = int(text) * scale
-    return found
+            facts[name] = int(text) * scale
+    return facts
 
 
-def _chosen(scheduler: str) -> str:
+def _active_scheduler(scheduler: str) -> str:
     """`none [mq-deadline] kyber` names the chosen one in brackets."""
     _, bracket, rest = scheduler.partition("[")
     return rest.partition("]")[0] if bracket else scheduler

@@ -159,14 +159,14 @@ class DirectoryTarget:
         base, kind = str(self._base), "" if self._mount is None else self._mount.kind
         write_back(self._host, base)
         after = usage(self._host, "", base)
-        found = dict(survey(self._host, self._path_of(self._run)))
-        if kind != "btrfs" and "block_bytes" in found:
-            found["taken_bytes"] = found["block_bytes"]
+        facts = dict(survey(self._host, self._path_of(self._run)))
+        if kind != "btrfs" and "block_bytes" in facts:
+            facts["taken_bytes"] = facts["block_bytes"]
         return {
             "kind": kind,
             "fill": after.used / after.size if after.size else 0.0,
             "size_bytes": after.size,
-            **found,
+            **facts,
         }
 
     def end(self, run: str) -> None:
@@ -208,23 +208,23 @@ class DirectoryTarget:
 
     def facts(self) -> Facts:
         """File system with mount options, and the devices behind it."""
-        found = Facts(facts={"target": {"kind": self.name, "path": self._options.path}})
+        facts = Facts(facts={"target": {"kind": self.name, "path": self._options.path}})
         if self._mount is not None:
-            found.facts["filesystem"] = {
+            facts.facts["filesystem"] = {
                 "type": self._mount.kind,
                 "source": self._mount.source,
                 "mounted_at": self._mount.point,
                 "mount_options": self._mount.options,
             }
-            found.fingerprint["filesystem"] = f"{self._mount.kind} ({self._mount.options})"
+            facts.fingerprint["filesystem"] = f"{self._mount.kind} ({self._mount.options})"
         devices = {name: device_facts(self._host, name) for name in self._backing.devices}
-        found.facts["devices"] = devices
-        for name, known in devices.items():
-            if "scheduler" in known:
-                found.fingerprint[f"scheduler:{name}"] = str(known["scheduler"])
-            if "model" in known:
-                found.fingerprint[f"model:{name}"] = str(known["model"])
-        return found
+        facts.facts["devices"] = devices
+        for name, device in devices.items():
+            if "scheduler" in device:
+                facts.fingerprint[f"scheduler:{name}"] = str(device["scheduler"])
+            if "model" in device:
+                facts.fingerprint[f"model:{name}"] = str(device["model"])
+        return facts
 
     def _make_base(self) -> str:
         if self._options.path is None:
@@ -259,7 +259,7 @@ class DirectoryTarget:
         try:
             free = self._host.free_bytes(where)
         except OSError as error:
-            raise RunError(f"is gone: {error.strerror or error}", where=where) from None
+            raise RunError(f"does not exist: {error.strerror or error}", where=where) from None
         needed = round(needed_bytes * (1 + RESERVE))
         if free < needed:
             place = f"{mount.kind} at {mount.point}" if mount else where

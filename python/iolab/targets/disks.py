@@ -130,10 +130,10 @@ class Disks:
             ]
 
         def devices() -> None:
-            found = tuple(find_device(self._host, name) for name in self._options.device or ())
+            nodes = tuple(find_device(self._host, name) for name in self._options.device or ())
             if self._writes:
                 check_may_overwrite(
-                    self._host, found, replace(self._permissions, destructive=True), self._results
+                    self._host, nodes, replace(self._permissions, destructive=True), self._results
                 )
 
         return [devices]
@@ -170,7 +170,7 @@ class Disks:
             # A partition's name may go with the table that is overwritten; the node stays while the
             # device does.
             if not self._host.is_directory(f"/sys/class/block/{device.name}"):
-                raise RunError("is gone", where=device.named)
+                raise RunError("does not exist", where=device.named)
             node = self._host.resolve(device.named)
             if node not in (device.node, device.named):
                 raise RunError(
@@ -200,27 +200,27 @@ class Disks:
     def facts(self) -> Facts:
         """What the devices are."""
         devices = {name: device_facts(self._host, name) for name in self.names}
-        found = Facts(facts={"devices": devices})
-        for number, known in enumerate(devices.values()):
+        facts = Facts(facts={"devices": devices})
+        for number, device in enumerate(devices.values()):
             for key in ("scheduler", "model", "logical_block_bytes", "size_bytes"):
-                if key in known:
-                    found.fingerprint[f"{key}:{number}"] = str(known[key])
+                if key in device:
+                    facts.fingerprint[f"{key}:{number}"] = str(device[key])
         if self.loops:
             image = self._host.resolve(self.loops[0].image)
             mount = mount_of(text_or_none(self._host, "/proc/self/mountinfo") or "", image)
             how = "direct" if all(loop.direct_io for loop in self.loops) else "buffered"
             allocated = self._options.loop.allocate if self._options.loop else ""
-            found.facts["loops"] = [
+            facts.facts["loops"] = [
                 {"node": loop.node, "image": loop.image, "direct_io": loop.direct_io}
                 for loop in self.loops
             ]
-            found.fingerprint["loops"] = (
+            facts.fingerprint["loops"] = (
                 f"{len(self.loops)} on {mount.kind if mount else 'unknown'}, {how}, {allocated}"
             )
-        return found
+        return facts
 
     def notes(self) -> tuple[str, ...]:
-        """Where the page cache stays below the devices though it was not asked for."""
+        """A note where the page cache is used below the devices without a request for it."""
         if (
             self._options.loop is None
             or not self._options.loop.direct_io

@@ -15,7 +15,7 @@ from ..hosts.facts.host_facts import Facts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import check_cold, check_fincore, drop_caches
-from .commands import do, need_root, pause, refusals, tried
+from .commands import do, need_root, pause, refusals, try_command
 from .disks import Disks, make_recorded
 from .filesystem_options import FilesystemOptions
 from .made import Made
@@ -91,9 +91,9 @@ class FilesystemTarget:
             "block": str(context.block),
             "study": "",
         }[self._options.fresh]
-        if self._serves != serves or not self._mounted():
+        if self._serves != serves or not self._is_mounted():
             # The one that `open` made serves whatever comes first.
-            if self._serves is not None or not self._mounted():
+            if self._serves is not None or not self._is_mounted():
                 self._make()
             self._serves = serves
         self._check_room(context.needed_bytes, self._host.free_bytes(self._point), self._point)
@@ -128,14 +128,14 @@ class FilesystemTarget:
             return {}
         write_back(self._host, self._point)
         after = usage(self._host, self._options.fs, self._point)
-        found: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "kind": self._options.fs,
             "fill": after.used / after.size if after.size else 0.0,
             "size_bytes": after.size,
             "taken_bytes": after.data - self._before.data,
         }
-        found.update(survey(self._host, f"{self._point}/{self._run}"))
-        return found
+        facts.update(survey(self._host, f"{self._point}/{self._run}"))
+        return facts
 
     def end(self, run: str) -> None:
         """Remove the run's files and let the file system write what it owes."""
@@ -167,13 +167,13 @@ class FilesystemTarget:
     def facts(self) -> Facts:
         """How it was made and mounted, and on what."""
         fs = self._options.fs
-        found = Facts(
+        facts = Facts(
             facts={"target": {"kind": self.name, **self._options.model_dump(mode="json")}}
         )
-        found.add(self._disks.facts())
+        facts.add(self._disks.facts())
         mkfs = f"{fs} {' '.join(self._options.mkfs_options)}".strip()
         mounted = self._mount.options if self._mount else ""
-        found.facts["filesystem"] = {
+        facts.facts["filesystem"] = {
             "type": fs,
             "made_with": self._version,
             "mkfs_options": list(self._options.mkfs_options),
@@ -181,26 +181,26 @@ class FilesystemTarget:
             "mount_options": mounted,
             "fresh": self._options.fresh,
         }
-        found.fingerprint["filesystem"] = f"{mkfs} ({mounted})"
+        facts.fingerprint["filesystem"] = f"{mkfs} ({mounted})"
         if self._version:
-            found.fingerprint["mkfs"] = self._version
-        return found
+            facts.fingerprint["mkfs"] = self._version
+        return facts
 
     def _checks(self, needed_bytes: int) -> list[Callable[[], object]]:
         fs, loop = self._options.fs, self._options.loop
-        found: list[Callable[[], object]] = [
+        checks: list[Callable[[], object]] = [
             lambda: need_root(self._host, "making and mounting a file system"),
             lambda: need(self._host, f"mkfs.{fs}", PACKAGES[fs]),
         ]
         if fs == "btrfs":
-            found.append(lambda: need(self._host, "btrfs", PACKAGES[fs]))
+            checks.append(lambda: need(self._host, "btrfs", PACKAGES[fs]))
         if loop is not None:
-            found.append(
+            checks.append(
                 lambda: self._check_room(needed_bytes, loop.size * loop.count, "target.loop")
             )
         if self.cold():
-            found.append(lambda: check_fincore(self._host))
-        return found
+            checks.append(lambda: check_fincore(self._host))
+        return checks
 
     def _make(self) -> None:
         """A new, empty file system, mounted; the old one goes."""
@@ -241,7 +241,7 @@ class FilesystemTarget:
 
     def _unmount(self) -> None:
         for _ in range(_TRIES):
-            if not self._mounted() or tried(self._host, ["umount", self._point]):
+            if not self._is_mounted() or try_command(self._host, ["umount", self._point]):
                 return
             pause(self._host)
         raise RunError(
@@ -250,7 +250,7 @@ class FilesystemTarget:
             hint=f"'fuser -vm {self._point}' names it",
         )
 
-    def _mounted(self) -> bool:
+    def _is_mounted(self) -> bool:
         point = self._host.resolve(self._point)
         return any(
             mount.point == point for mount in mounts(self._host.read_text("/proc/self/mountinfo"))
@@ -264,9 +264,12 @@ class FilesystemTarget:
 
     def _check_room(self, needed_bytes: int, free: int, where: str) -> None:
         if free < round(needed_bytes * (1 + RESERVE)):
-            asked, there = format_quantity(needed_bytes, "B", 3), format_quantity(free, "B", 3)
+            needed_text, free_text = (
+                format_quantity(needed_bytes, "B", 3),
+                format_quantity(free, "B", 3),
+            )
             raise RunError(
-                f"the workload asks for {asked} (size x jobs), the {self._options.fs} has {there} free",
+                f"the workload asks for {needed_text} (size x jobs), the {self._options.fs} has {free_text} free",
                 where=where,
                 hint="lower size or numjobs, or give the file system more room (target.loop.size)",
             )

@@ -72,23 +72,23 @@ class FilesystemOptions(DiskOptions):
 
     @model_validator(mode="after")
     def _fits(self) -> FilesystemOptions:
-        found = []
+        problems = []
         devices = len(self.device) if self.device else self.loop.count if self.loop else 1
         if devices > 1 and self.fs != "btrfs":
             place = ("device",) if self.device else ("loop", "count")
-            found.append(
+            problems.append(
                 OptionProblem(
                     place, f"are {devices} devices", f"one, for {self.fs}; btrfs takes several"
                 )
             )
         if self.loop is not None and self.loop.size < SMALLEST[self.fs]:
-            found.append(
+            problems.append(
                 OptionProblem(
                     ("loop", "size"),
                     f"is {format_quantity(self.loop.size, 'B', 3)}",
                     f"at least {SMALLEST[self.fs] >> 20}m for {self.fs}",
                 )
             )
-        if found:
-            raise problems_error(found)
+        if problems:
+            raise problems_error(problems)
         return self

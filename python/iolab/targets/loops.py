@@ -98,7 +98,7 @@ def check_loop_room(host: Host, directory: str, whole: int) -> None:
     free = host.free_bytes(directory)
     if free < whole:
         raise RunError(
-            f"loop files of {format_quantity(whole, 'B', 3)} are asked for, {format_quantity(free, 'B', 3)} is free",
+            f"loop files of {format_quantity(whole, 'B', 3)} are requested, {format_quantity(free, 'B', 3)} is free",
             where=directory,
             hint="lower target.loop.size or count, or name a roomier target.loop.directory",
         )

@@ -28,7 +28,7 @@ from ..files import open_for_writing, read_regular
 from ..hosts.base.host import Host
 from ..hosts.ssh.remote_paths import here, scratch_on
 from ..untrusted_text import parsed
-from .commands import pause, tried
+from .commands import pause, try_command
 from .mounts import mounts
 from .zpool_pool import PREFIX
 from .zpool_pool import remove as remove_pools
@@ -90,20 +90,20 @@ class Made:
             return []
         except OSError as error:
             return [f"{self._path} can't be read: {error.strerror or error}"]
-        left: list[str] = []
+        remaining: list[str] = []
         directories = []
         for record in records:
             if record["made"] == "directory" and host.is_directory(
                 path := self._absolute(record["path"])
             ):
-                wrong = self._unmarked(host, path, str(record.get("token", "")))
-                left += [f"{path} is left alone: {wrong}"] if wrong else []
+                wrong = self._why_foreign(host, path, str(record.get("token", "")))
+                remaining += [f"{path} is left alone: {wrong}"] if wrong else []
                 directories += [] if wrong else [path]
         loops = {
             node: image for directory in directories for node, image in _loops(host, directory)
         }
         pools = [record for record in records if record["made"] == "pool"]
-        left += (
+        remaining += (
             remove_pools(
                 host,
                 {_pool_of(record["token"]) for record in pools},
@@ -116,22 +116,22 @@ class Made:
             if record["made"] == "mount":
                 point = self._absolute(record["path"])
                 if any(_is_below(point, directory) for directory in directories):
-                    left += _unmount(host, point, {*loops, *record["sources"]})
+                    remaining += _unmount(host, point, {*loops, *record["sources"]})
         for node, image in loops.items():
-            left += _detach(host, node, image)
+            remaining += _detach(host, node, image)
         for record in records:
             if record["made"] == "filesystem":
-                left += [
+                remaining += [
                     word
                     for device in record["devices"]
                     for word in _wipe(host, device, _uuid_of(record["token"]))
                 ]
-        if not left:
+        if not remaining:
             for directory in directories:
-                left += _removed(host, directory)
-        if not left:
+                remaining += _remove(host, directory)
+        if not remaining:
             self._path.unlink(missing_ok=True)
-        return left
+        return remaining
 
     def forget(self) -> None:
         """Take the record back, where nothing on it came to be."""
@@ -160,7 +160,7 @@ class Made:
             except (ValueError, KeyError, TypeError):
                 continue
 
-    def _unmarked(self, host: Host, path: str, token: str) -> str:
+    def _why_foreign(self, host: Host, path: str, token: str) -> str:
         """Why an existing directory is not known to be of this study; empty if it is, or if the
         directory is empty."""
         inside = _is_below(path, self._scratch)
@@ -206,10 +206,10 @@ def clean_leftovers(host: Host, directory: Path) -> list[str]:
     Call it with the results' lock held and before any target is made. Returns what could not be
     removed, in words.
     """
-    found = sorted(directory.absolute().glob(f"*{SUFFIX}"))
+    files = sorted(directory.absolute().glob(f"*{SUFFIX}"))
     return [
         word
-        for path in found
+        for path in files
         for word in Made(scratch_on(host, path.with_name(path.name[: -len(SUFFIX)]))).undo(host)
     ]
 
@@ -243,7 +243,7 @@ def loops_of(host: Host, image: str) -> list[str]:
     return answer.stdout.split() if answer.exit_code == 0 else []
 
 
-def _removed(host: Host, directory: str) -> list[str]:
+def _remove(host: Host, directory: str) -> list[str]:
     """Remove a directory, unless something is mounted in it; what is still there, in words."""
     try:
         place, everything = host.resolve(directory), mounts(host.read_text("/proc/self/mountinfo"))
@@ -275,7 +275,7 @@ def _pool_of(token: str) -> str:
 def _fits(value: object) -> bool:
     """Whether a field of a record is a text, or a list of such."""
     return isinstance(value, str) or (
-        isinstance(value, list) and all(isinstance(each, str) for each in value)
+        isinstance(value, list) and all(isinstance(value_of_key, str) for value_of_key in value)
     )
 
 
@@ -283,20 +283,22 @@ def _unmount(host: Host, point: str, sources: set[str]) -> list[str]:
     """Unmount what is ours at the point; something else there is left alone."""
     for attempt in range(_TRIES):
         try:
-            here = [
+            mounts_at_point = [
                 mount
                 for mount in mounts(host.read_text("/proc/self/mountinfo"))
                 if mount.point == host.resolve(point)
             ]
         except OSError as error:
             return [f"the mounts can't be read: {error.strerror or error}"]
-        if not here:
+        if not mounts_at_point:
             return []
-        if here[-1].source not in sources:
-            return [f"{point} has a mount of {here[-1].source}, which iolab did not make"]
+        if mounts_at_point[-1].source not in sources:
+            return [
+                f"{point} has a mount of {mounts_at_point[-1].source}, which iolab did not make"
+            ]
         # Lazily in the end: the mount is of iolab's own making, and whatever still holds it has its
         # device until it lets go.
-        if not tried(host, ["umount", *(["--lazy"] if attempt >= _FEW_TRIES else []), point]):
+        if not try_command(host, ["umount", *(["--lazy"] if attempt >= _FEW_TRIES else []), point]):
             pause(host)
     return [f"{point} can't be unmounted"]
 
@@ -305,7 +307,7 @@ def _detach(host: Host, node: str, image: str) -> list[str]:
     for _ in range(_TRIES):
         if node not in loops_of(host, image):
             return []
-        tried(host, ["losetup", "--detach", node])
+        try_command(host, ["losetup", "--detach", node])
         if node not in loops_of(host, image):
             return []
         pause(host)
@@ -319,7 +321,7 @@ def _wipe(host: Host, device: str, uuid: str) -> list[str]:
         return []
     return (
         []
-        if tried(host, ["wipefs", "--all", device])
+        if try_command(host, ["wipefs", "--all", device])
         else [f"the file system that iolab made on {device} can't be wiped"]
     )
 

@@ -45,12 +45,20 @@ def mounts(mountinfo: str) -> list[Mount]:
 
 def _parse(line: str) -> Mount | None:
     fields, dash, rest = line.partition(" - ")
-    left, right = fields.split(" "), rest.split(" ")
-    if not dash or len(left) < 6 or len(right) < 2:
+    fields_of_mount, right = fields.split(" "), rest.split(" ")
+    if not dash or len(fields_of_mount) < 6 or len(right) < 2:
         return None
     superblock = right[2] if len(right) > 2 else ""
-    options = list(dict.fromkeys([*left[5].split(","), *filter(None, superblock.split(","))]))
-    return Mount(left[2], _unescape(left[4]), right[0], _unescape(right[1]), ",".join(options))
+    options = list(
+        dict.fromkeys([*fields_of_mount[5].split(","), *filter(None, superblock.split(","))])
+    )
+    return Mount(
+        fields_of_mount[2],
+        _unescape(fields_of_mount[4]),
+        right[0],
+        _unescape(right[1]),
+        ",".join(options),
+    )
 
 
 def _holds(point: str, path: str) -> bool:

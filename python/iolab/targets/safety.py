@@ -73,9 +73,11 @@ def check_may_overwrite(
                 hint="--destructive allows it; 'iolab run --dry-run' shows what a study would overwrite",
             )
         need(host, "wipefs", "util-linux")
-        found = signatures(host, device.node)
-        if found and not permissions.force:
-            kinds = ", ".join(dict.fromkeys(line.split()[0] for line in found.splitlines()))
+        signatures_of_device = signatures(host, device.node)
+        if signatures_of_device and not permissions.force:
+            kinds = ", ".join(
+                dict.fromkeys(line.split()[0] for line in signatures_of_device.splitlines())
+            )
             raise RunError(
                 f"carries data: {kinds}",
                 where=device.named,
@@ -120,10 +122,10 @@ def check_unused(host: Host, devices: Sequence[Device], results: str) -> None:
     users = _Users(host, info)
     for name in nodes:
         _refuse_used(nodes[name], name, users.of(name))
-    held = _held(host, [_node(name) for name in nodes])
-    if held is not None:
-        name = next(name for name in nodes if _node(name) == held[0])
-        _refuse_used(nodes[name], name, f"can't be had for oneself ({held[1]})")
+    refusal = _find_refusal(host, [_node(name) for name in nodes])
+    if refusal is not None:
+        name = next(name for name in nodes if _node(name) == refusal[0])
+        _refuse_used(nodes[name], name, f"can't be had for oneself ({refusal[1]})")
 
 
 def _refuse_used(device: Device, name: str, used: str | None) -> None:
@@ -179,7 +181,7 @@ def _node(name: str) -> str:
     return f"/dev/{name.replace('!', '/')}"
 
 
-def _held(host: Host, nodes: Sequence[str]) -> tuple[str, str] | None:
+def _find_refusal(host: Host, nodes: Sequence[str]) -> tuple[str, str] | None:
     """The first node that refuses an exclusive open, with the reason, as those of mounts of other
     namespaces, pools and arrays do (open(2), O_EXCL on block devices)."""
     python = interpreter(host)

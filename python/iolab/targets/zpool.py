@@ -19,7 +19,7 @@ from ..hosts.facts.host_facts import Facts
 from ..units import format_quantity
 from .base import NOTHING_ALLOWED, Permissions, RunContext
 from .cache import drop_caches
-from .commands import do, need_root, refusals, tried
+from .commands import do, need_root, refusals, try_command
 from .devices import device_facts
 from .disks import make_recorded
 from .made import Made
@@ -106,10 +106,10 @@ class ZpoolTarget:
         """Whether there are leave, tools, the build and the devices."""
 
         def devices() -> None:
-            found = tuple(find_device(self._host, name) for name in self._chosen())
+            nodes = tuple(find_device(self._host, name) for name in self._device_names())
             check_may_overwrite(
                 self._host,
-                found,
+                nodes,
                 replace(self._permissions, destructive=True),
                 self._scratch.rpartition("/")[0] or "/",
             )
@@ -135,7 +135,7 @@ class ZpoolTarget:
         if self._options.delay is not None:
             need(self._host, "zinject", "zfs-test")
         check_build(self._host, self._options.build)
-        self._devices = tuple(find_device(self._host, name) for name in self._chosen())
+        self._devices = tuple(find_device(self._host, name) for name in self._device_names())
         nodes: dict[str, str] = {}
         for device in self._devices:
             if device.node in nodes:
@@ -169,8 +169,8 @@ class ZpoolTarget:
             self._make()
             self._serves = serves
         dataset, path = f"{self._pool}/{context.run}", f"{self._point}/{context.run}"
-        found = properties_of(self._host, "zfs", self._pool)
-        self._check_room(context.needed_bytes, number(found, "available") or 0, self._pool)
+        settings = properties_of(self._host, "zfs", self._pool)
+        self._check_room(context.needed_bytes, number(settings, "available") or 0, self._pool)
         do(self._host, ["zfs", "create", dataset], where=dataset)
         self._run = context.run
         write_out(self._host, self._pool)
@@ -198,40 +198,44 @@ class ZpoolTarget:
         write_out(self._host, self._pool)
         books = properties_of(self._host, "zfs", dataset)
         pool = state_of(self._host, self._pool)
-        size, taken = number(pool["properties"], "size"), number(pool["properties"], "allocated")
-        found: dict[str, Any] = {
+        size, used_bytes = (
+            number(pool["properties"], "size"),
+            number(pool["properties"], "allocated"),
+        )
+        facts: dict[str, Any] = {
             "kind": "zfs",
             "taken_bytes": number(books, "used"),
             "logical_bytes": number(books, "logicalused"),
             "compressratio": ratio(books, "compressratio"),
             "size_bytes": size,
-            "fill": taken / size if size and taken is not None else None,
+            "fill": used_bytes / size if size and used_bytes is not None else None,
             "version": version(self._host),
             "build": self._build(),
             "pool": pool,
             "dataset": books,
             "module_parameters": parameters(self._host),
         }
-        found.update(survey(self._host, f"{self._point}/{self._run}"))
-        return {key: value for key, value in found.items() if value is not None}
+        facts.update(survey(self._host, f"{self._point}/{self._run}"))
+        return {key: value for key, value in facts.items() if value is not None}
 
     def _build(self) -> dict[str, Any]:
-        """What was asked for, what its files are, and what is loaded: the gate of builds compares
+        """The requested build, its files, and what is loaded: the gate of builds compares
         them."""
-        asked = self._options.build
-        if asked is not None and self._expected is None:
-            self._expected = build_sources(self._host, asked)
-        found = {
-            "asked": asked,
-            "loaded": next((one.branch for one in builds(self._host) if one.loaded), None),
+        build = self._options.build
+        if build is not None and self._expected is None:
+            self._expected = build_sources(self._host, build)
+        facts = {
+            "asked": build,
+            "loaded": next((build.branch for build in builds(self._host) if build.loaded), None),
             "modules": loaded_modules(self._host),
             "expected": self._expected,
-            "record": build_record(self._host, asked) if asked else {},
+            "record": build_record(self._host, build) if build else {},
         }
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in facts.items() if value}
 
     def end(self, run: str) -> None:
-        """Destroy the run's file system, and let the pool free what it held, before the next run."""
+        """Destroy the run's file system, and let the pool free what it held, before the next
+        run."""
         self._run = None
         if self._pool not in pools(self._host):
             return
@@ -239,7 +243,9 @@ class ZpoolTarget:
         dataset = f"{self._pool}/{run}"
         do(self._host, ["zfs", "destroy", "-r", dataset], where=dataset)
         write_out(self._host, self._pool)
-        tried(self._host, ["zpool", "wait", "-t", "free", self._pool])  # OpenZFS 2.0 and later
+        try_command(
+            self._host, ["zpool", "wait", "-t", "free", self._pool]
+        )  # OpenZFS 2.0 and later
 
     def release(self, again: bool) -> None:
         """Export the pool where a later run shall find it (`fresh` is block or study), else destroy
@@ -258,8 +264,8 @@ class ZpoolTarget:
         """Destroy the pool, wipe its labels, and load the modules as they were."""
         with contextlib.suppress(RunError, OSError):
             self._undelay()
-        left = self._made.undo(self._host)
-        if self._changed and not left and not pools(self._host):
+        remaining = self._made.undo(self._host)
+        if self._changed and not remaining and not pools(self._host):
             with contextlib.suppress(RunError, OSError):
                 load(self._host, self._before, {})
             self._changed = False
@@ -271,40 +277,42 @@ class ZpoolTarget:
     def notes(self) -> tuple[str, ...]:
         """What changes on the host meanwhile."""
         if self._options.build or self._options.module_parameters or self._options.reload:
-            return ("the modules of OpenZFS are loaded anew when a pool is made",)
+            return ("the modules of OpenZFS are reloaded when a pool is made",)
         return ()
 
     def facts(self) -> Facts:
         """The layout with its settings, the devices, and what OpenZFS there is."""
         options = self._options
-        found = Facts(facts={"target": {"kind": self.name, **options.model_dump(mode="json")}})
-        known = builds(self._host)
-        here = version(self._host)
-        found.facts["openzfs"] = {
-            "loaded": here,
-            "builds": {build.branch: build.version for build in known},
+        facts = Facts(facts={"target": {"kind": self.name, **options.model_dump(mode="json")}})
+        build_list = builds(self._host)
+        loaded_version = version(self._host)
+        facts.facts["openzfs"] = {
+            "loaded": loaded_version,
+            "builds": {build.branch: build.version for build in build_list},
         }
-        chosen = next((build.version for build in known if build.branch == options.build), "")
-        if chosen or (here and options.build is None):
-            found.fingerprint["openzfs"] = chosen or here
+        version_of_build = next(
+            (build.version for build in build_list if build.branch == options.build), ""
+        )
+        if version_of_build or (loaded_version and options.build is None):
+            facts.fingerprint["openzfs"] = version_of_build or loaded_version
         words = [options.layout if isinstance(options.layout, str) else " ".join(options.layout)]
         words += [
             f"{key}={value}"
             for table in (options.pool, options.properties)
             for key, value in sorted(table.items())
         ]
-        found.fingerprint["zpool"] = " ".join(words)
+        facts.fingerprint["zpool"] = " ".join(words)
         if options.module_parameters:
-            found.fingerprint["zfs parameters"] = " ".join(
+            facts.fingerprint["zfs parameters"] = " ".join(
                 f"{key}={value}" for key, value in sorted(options.module_parameters.items())
             )
         devices = {device.name: device_facts(self._host, device.name) for device in self._devices}
-        found.facts["devices"] = devices
-        for place, each in enumerate(devices.values()):
+        facts.facts["devices"] = devices
+        for place, disk in enumerate(devices.values()):
             for key in ("scheduler", "model", "logical_block_bytes", "size_bytes"):
-                if key in each:
-                    found.fingerprint[f"{key}:{place}"] = str(each[key])
-        return found
+                if key in disk:
+                    facts.fingerprint[f"{key}:{place}"] = str(disk[key])
+        return facts
 
     @property
     def _point(self) -> str:
@@ -391,16 +399,16 @@ class ZpoolTarget:
             do(self._host, ["zinject", "-c", self._delays[-1]], where=self._pool)
             self._delays.pop()
 
-    def _chosen(self) -> list[str]:
+    def _device_names(self) -> list[str]:
         """As many of the named devices as the layout takes, in natural order; RunError where they
         are too few."""
         if self._layout.literal:
             return [word for word in self._layout.literal if word.startswith("/")]
-        found: list[str] = []
+        paths: list[str] = []
         for pattern in self._options.devices:
             directory, _, name = pattern.rpartition("/")
             if not re.search(r"[*?\[]", name):
-                found.append(pattern)
+                paths.append(pattern)
                 continue
             try:
                 names = fnmatch.filter(self._host.list_directory(directory), name)
@@ -408,19 +416,19 @@ class ZpoolTarget:
                 raise RunError(
                     f"can't be listed: {error.strerror or error}", where=directory
                 ) from None
-            found += [
-                f"{directory}/{one}"
-                for one in sorted(names, key=_natural)
-                if not re.search(r"-part\d+$", one)
+            paths += [
+                f"{directory}/{disk}"
+                for disk in sorted(names, key=_natural)
+                if not re.search(r"-part\d+$", disk)
             ]
-        found = list(dict.fromkeys(found))
-        if len(found) < self._layout.devices:
+        paths = list(dict.fromkeys(paths))
+        if len(paths) < self._layout.devices:
             raise RunError(
-                f"the layout takes {self._layout.devices} devices, {' '.join(self._options.devices)} are {len(found)}",
+                f"the layout takes {self._layout.devices} devices, {' '.join(self._options.devices)} are {len(paths)}",
                 where="target.devices",
                 hint="name more devices, or take a smaller layout",
             )
-        return found[: self._layout.devices]
+        return paths[: self._layout.devices]
 
     def _size(self) -> int:
         """An upper bound of what a pool over the devices can hold."""
@@ -431,9 +439,12 @@ class ZpoolTarget:
 
     def _check_room(self, needed_bytes: int, free: int, where: str) -> None:
         if free < round(needed_bytes * (1 + RESERVE)):
-            asked, there = format_quantity(needed_bytes, "B", 3), format_quantity(free, "B", 3)
+            needed_text, free_text = (
+                format_quantity(needed_bytes, "B", 3),
+                format_quantity(free, "B", 3),
+            )
             raise RunError(
-                f"the workload asks for {asked} (size x jobs), the pool has {there} free",
+                f"the workload asks for {needed_text} (size x jobs), the pool has {free_text} free",
                 where=where,
                 hint="lower size or numjobs, or give the pool more or larger devices",
             )

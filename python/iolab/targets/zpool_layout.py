@@ -52,14 +52,14 @@ class Layout:
         """What zpool create gets after the pool's name."""
         if self.literal:
             return list(self.literal)
-        found: list[str] = []
-        left = list(devices)
+        parts: list[str] = []
+        names = list(devices)
         for group in self.groups:
-            found += [group.of] if group.of else []
+            parts += [group.of] if group.of else []
             for _ in range(group.count):
-                found += ([] if group.kind == "stripe" else [group.kind]) + left[: group.width]
-                del left[: group.width]
-        return found
+                parts += ([] if group.kind == "stripe" else [group.kind]) + names[: group.width]
+                del names[: group.width]
+        return parts
 
 
 def parse_layout(text: str) -> Layout:

@@ -46,13 +46,13 @@ def builds(host: Host) -> list[Build]:
     """Those that `openzfs-use` knows; none where the host has no such thing."""
     if host.which(SWITCH) is None:
         return []
-    found = []
+    build_list = []
     for line in do(host, [SWITCH, "--list"]).stdout.splitlines():
         loaded = line.startswith("*")
         fields = line.lstrip("* ").split()
         if len(fields) == 2:
-            found.append(Build(fields[0], fields[1], loaded))
-    return found
+            build_list.append(Build(fields[0], fields[1], loaded))
+    return build_list
 
 
 def check_build(host: Host, build: str | None) -> None:
@@ -62,19 +62,19 @@ def check_build(host: Host, build: str | None) -> None:
     if build.startswith("/"):
         directory_modules(host, build)
         return
-    known = builds(host)
-    if not known:
+    build_list = builds(host)
+    if not build_list:
         raise RunError(
             f"'{host.name}' has no builds of OpenZFS to choose from",
             where="target.build",
             hint=f"take a host with {SWITCH} (iolab rig up openzfs), "
             'or name the directory of a build: target.build = "/path/to/zfs"',
         )
-    if build not in [one.branch for one in known]:
+    if build not in [known_build.branch for known_build in build_list]:
         raise RunError(
             f"'{host.name}' has no OpenZFS {build}",
             where="target.build",
-            hint=f"there are: {', '.join(one.branch for one in known)}",
+            hint=f"there are: {', '.join(known_build.branch for known_build in build_list)}",
         )
 
 
@@ -126,7 +126,7 @@ def is_loaded_build(host: Host, build: str) -> bool:
     """Whether the modules of a build, named or given by its directory, are the loaded ones."""
     if build.startswith("/"):
         return _same_modules(host, directory_modules(host, build))
-    return any(one.branch == build and one.loaded for one in builds(host))
+    return any(candidate.branch == build and candidate.loaded for candidate in builds(host))
 
 
 def _how(wanted: Mapping[str, str]) -> str:
@@ -138,8 +138,8 @@ def _inode(host: Host) -> str:
 
 
 def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
-    """Reload a build's modules (for None the loaded ones) with these parameters; RunError if that is
-    impossible.
+    """Reload a build's modules (for None the loaded ones) with these parameters; RunError if that
+    is impossible.
 
     No pool may be imported; other pools are never exported for it. If the loaded modules are not
     the host's own, and their files are unknown, they cannot be reloaded: RunError. The host's own
@@ -148,11 +148,13 @@ def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
     words = [f"{name}={value}" for name, value in wanted.items()]
     if build is not None and build.startswith("/"):
         _load_directory(host, build, words)
-    elif known := builds(host):
-        branch = build or next((one.branch for one in known if one.loaded), None)
+    elif build_list := builds(host):
+        branch = build or next(
+            (known_build.branch for known_build in build_list if known_build.loaded), None
+        )
         if branch is None and is_loaded(host):
             raise _unknown_source(host)
-        branch = branch or known[0].branch
+        branch = branch or build_list[0].branch
         do(host, [SWITCH, branch, *words], where=f"OpenZFS {branch}", timeout=300)
     else:
         if is_loaded(host):
@@ -176,16 +178,16 @@ def load(host: Host, build: str | None, wanted: Mapping[str, str]) -> None:
     note = f"{_inode(host)} {_how(wanted)}"
     do(host, ["sh", "-c", 'printf "%s\\n" "$1" > "$0"', _NOTE, note], where=_NOTE)
     for name, value in wanted.items():
-        here = text_or_none(
+        current = text_or_none(
             host, f"/sys/module/{'spl' if name.startswith('spl_') else 'zfs'}/parameters/{name}"
         )
-        if here is None:
+        if current is None:
             raise RunError(
                 f"OpenZFS {version(host)} has no parameter {name}", where="target.module_parameters"
             )
-        if here != value:
+        if current != value:
             raise RunError(
-                f"the parameter {name} is {here} instead of {value}",
+                f"the parameter {name} is {current} instead of {value}",
                 where="target.module_parameters",
                 hint="the module has limits of its own; write the value that it takes",
             )
@@ -197,31 +199,31 @@ def directory_modules(host: Host, directory: str) -> dict[str, str]:
 
     RunError where zfs and spl aren't among them.
     """
-    found: dict[str, str] = {}
+    modules: dict[str, str] = {}
     for path in host.run(
         ["find", directory, "-name", "*.ko", "-not", "-path", "*/tests/*"], timeout=120
     ).stdout.splitlines():
-        found.setdefault(path.rpartition("/")[2].removesuffix(".ko"), path)
-    if not {"spl", "zfs"} <= set(found):
+        modules.setdefault(path.rpartition("/")[2].removesuffix(".ko"), path)
+    if not {"spl", "zfs"} <= set(modules):
         raise RunError(
             "has no modules zfs.ko and spl.ko",
             where=directory,
             hint="build them there first, or name another directory",
         )
-    return {name: found[name] for name in MODULES if name in found}
+    return {name: modules[name] for name in MODULES if name in modules}
 
 
 def loaded_modules(host: Host) -> dict[str, dict[str, str]]:
     """What identifies each loaded module of OpenZFS: its `srcversion`, and its `build_id` where it
     has one."""
     said = host.run(["sh", "-c", _IDENTIFY, "sh", *MODULES]).stdout.splitlines()
-    found = {}
+    versions = {}
     for line in said:
         name, _, rest = line.partition(" ")
         source, _, build_id = rest.partition(" ")
         if name in MODULES and source:
-            found[name] = {"srcversion": source, **({"build_id": build_id} if build_id else {})}
-    return found
+            versions[name] = {"srcversion": source, **({"build_id": build_id} if build_id else {})}
+    return versions
 
 
 def build_sources(host: Host, build: str) -> dict[str, str]:
@@ -238,16 +240,16 @@ def build_record(host: Host, build: str) -> dict[str, Any]:
     where there is none."""
     text = text_or_none(host, f"{BUILDS}/{build}/{RECORD}")
     try:
-        found = json.loads(text or "{}")
+        record = json.loads(text or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
 def loaded_sources(host: Host) -> dict[str, str]:
     """The srcversion of each loaded module of OpenZFS, by name."""
-    found = {name: text_or_none(host, f"/sys/module/{name}/srcversion") for name in MODULES}
-    return {name: text.strip() for name, text in found.items() if text}
+    sources = {name: text_or_none(host, f"/sys/module/{name}/srcversion") for name in MODULES}
+    return {name: text.strip() for name, text in sources.items() if text}
 
 
 def _load_directory(host: Host, directory: str, words: Sequence[str]) -> None:
@@ -297,12 +299,12 @@ def _srcversion(host: Host, module: str) -> str:
 
 
 def _check_no_pools(host: Host) -> None:
-    others = (
+    pools = (
         do(host, ["zpool", "list", "-H", "-o", "name"]).stdout.split() if is_loaded(host) else []
     )
-    if others:
+    if pools:
         raise RunError(
-            f"the modules can't be loaded anew: pools are imported: {', '.join(others)}",
+            f"the modules can't be reloaded: pools are imported: {', '.join(pools)}",
             where=host.name,
             hint="export them, or leave module_parameters and reload out",
         )

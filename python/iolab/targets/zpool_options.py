@@ -31,7 +31,9 @@ def _layout(value: Any) -> Any:
             "has an option of zpool create in it; pool = {...} and properties = {...} are for these"
         )
     if not any(word.startswith("/dev/") for word in value):
-        raise ValueError("names no device; in a list of words devices stand as /dev/disk/by-id/...")
+        raise ValueError(
+            "names no device; in a list of words devices are given as /dev/disk/by-id/..."
+        )
     return tuple(value)
 
 
@@ -50,31 +52,34 @@ def _settings(value: Any) -> Any:
     """Names to texts: TOML's numbers and truths as ZFS writes them."""
     if not isinstance(value, dict):
         raise ValueError('is not a table; write { name = "value" }')
-    found = {}
-    for name, one in value.items():
+    settings = {}
+    for name, setting in value.items():
         if not re.fullmatch(_WORD, str(name)):
             raise ValueError(f"'{name}' is not a name of a property")
-        if isinstance(one, bool):
-            one = "on" if one else "off"
+        if isinstance(setting, bool):
+            setting = "on" if setting else "off"
         if (
-            not isinstance(one, str | int | float)
-            or not str(one)
-            or any(ord(char) < 32 for char in str(one))
+            not isinstance(setting, str | int | float)
+            or not str(setting)
+            or any(ord(char) < 32 for char in str(setting))
         ):
             raise ValueError(f"'{name}' has no value that can be set")
-        found[str(name)] = str(one)
-    return found
+        settings[str(name)] = str(setting)
+    return settings
 
 
 def _parameters(value: Any) -> Any:
     """Module parameters hold no blanks, and truths are 1 and 0."""
     if isinstance(value, dict):
-        value = {name: int(one) if isinstance(one, bool) else one for name, one in value.items()}
-    found = _settings(value)
-    for name, one in found.items():
-        if re.search(r"\s", one):
+        value = {
+            name: int(setting) if isinstance(setting, bool) else setting
+            for name, setting in value.items()
+        }
+    settings = _settings(value)
+    for name, setting in settings.items():
+        if re.search(r"\s", setting):
             raise ValueError(f"'{name}' has blanks in its value")
-    return found
+    return settings
 
 
 _TEXTS = {

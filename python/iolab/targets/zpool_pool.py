@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import RunError
 from ..hosts.base.host import Host
-from .commands import PATIENCE, do, pause, tried
+from .commands import PATIENCE, do, pause, try_command
 
 PREFIX = "iolab-"
 _TRIES = 50
@@ -84,7 +84,7 @@ def destroy(host: Host, name: str) -> None:
     if name not in pools(host):
         return
     for attempt in range(_TRIES):
-        if tried(host, ["zpool", "destroy", *(["-f"] if attempt else []), name]):
+        if try_command(host, ["zpool", "destroy", *(["-f"] if attempt else []), name]):
             return
         pause(host)
     raise RunError("the pool can't be destroyed: something still uses it", where=name)
@@ -116,9 +116,9 @@ def _wipe(host: Host, ours: Collection[str], device: str) -> list[str]:
     if node not in places and len(parts) <= 2:
         places.append(node)
     for place in places:
-        if not tried(host, ["wipefs", "--all", "--force", place]):
+        if not try_command(host, ["wipefs", "--all", "--force", place]):
             return [f"the label of a pool of iolab's on {place} can't be wiped"]
-    tried(host, ["udevadm", "settle", "--timeout=30"])
+    try_command(host, ["udevadm", "settle", "--timeout=30"])
     return []
 
 

@@ -30,7 +30,7 @@ class Load:
         facts: further plain data for `run.json`: `time_based`, `concurrency` (I/Os in flight over
         all jobs, mean over the window),
             `sections` (of the job, where several), `steps` (of a load that rises; see
-            `results.steps`), `files` (how many are gone through whole, which is what ends the run:
+            `results.steps`), `files` (how many are read or written completely, which ends the run:
             `runtime` is only the longest that it may last), `notes`.
         layout_bytes: what is written out before the window, for estimates of time; None for all of
         `space_bytes`. layout_first: whether `Workload.layout` shall run before the load in any
@@ -112,7 +112,7 @@ class Workload(Protocol):
 
     @classmethod
     def check(cls, host: Host, jobs: Mapping[str, Workload]) -> None:
-        """Try the jobs (a name for messages to each) without doing I/O; RunError names the one that
+        """Try the jobs (a name for messages to each) without doing I/O; RunError names the job that
         is refused."""
         ...
 
@@ -135,15 +135,16 @@ class Workload(Protocol):
         ...
 
     def marks(self, window: tuple[int, int]) -> tuple[Mark, ...]:
-        """What happened inside a run by itself, such as the steps of a load that rises; for
+        """Events within a run, such as the steps of a load that rises; for
         `marks.jsonl`."""
         ...
 
     def notes(self) -> tuple[str, ...]:
-        """What a user should know about the job, such as options that were left out of it and why."""
+        """What a user should know about the job, such as options that were left out of it and
+        why."""
         ...
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
         """Realtime nanoseconds [t0, t1] of the measured window by what the run left, None where it
-        can't be told."""
+        is unknown."""
         ...

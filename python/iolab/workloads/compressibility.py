@@ -24,7 +24,7 @@ DECIDED = (
     "zero_buffers",
     "scramble_buffers",
 )
-"""Options that a compressibility decides; none of them can be set beside it.
+"""Options that a compressibility decides; none of them can be set with it.
 `buffer_compress_chunk` can."""
 
 

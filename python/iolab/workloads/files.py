@@ -31,7 +31,7 @@ class FilesWorkload:
 
     Each job goes through files of its own one after the other, in order, with one I/O at a time.
     Writes make the files. Where the target's cache is cold, what is read was written beforehand by
-    the very load that `op = "write"` measures, as many at a time, so that it lies where such
+    the very load that `op = "write"` measures, as many at a time, so that it is placed as such
     writing puts it; else fio lays it out itself, and it is read from memory.
     """
 
@@ -94,8 +94,8 @@ class FilesWorkload:
             for section in sections
         ]
         text = "\n".join(
-            job_text(each, section=section.name)
-            for each, section in zip(options, sections, strict=True)
+            job_text(options_of_job, section=section.name)
+            for options_of_job, section in zip(options, sections, strict=True)
         )
         return Job(
             ("fio", f"--output={LAYOUT_OUTPUT}", LAYOUT_FILE),
@@ -118,26 +118,26 @@ class FilesWorkload:
 
 
 def _fio_options(given: FilesOptions, op: str) -> FioOptions:
-    each = given.files // given.jobs
-    made: dict[str, Scalar] = {
+    files_of_job = given.files // given.jobs
+    options: dict[str, Scalar] = {
         "rw": op,
         "bs": given.block,
-        "nrfiles": each,
+        "nrfiles": files_of_job,
         "filesize": given.size,
-        "size": each * given.size,
+        "size": files_of_job * given.size,
         "numjobs": given.jobs,
         "openfiles": 1,
         "file_service_type": "sequential",
         "fallocate": "none",
     }
     if op == "write":
-        made["create_on_open"] = (
+        options["create_on_open"] = (
             1  # else all files are there, at their full size, before the first is timed
         )
     table: dict[str, Any] = {
         "runtime": given.runtime,
         "time_based": False,
-        "options": {**made, **given.options},
+        "options": {**options, **given.options},
     }
     if given.compressibility is not None:
         table["compressibility"] = given.compressibility

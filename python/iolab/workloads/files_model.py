@@ -39,10 +39,10 @@ _BARRED = {
     ),
     **dict.fromkeys(
         ("loops", "number_ios", "rate_iops", "bsrange", "bssplit"),
-        "every file is gone through once, block by block",
+        "every file is read or written once, block by block",
     ),
 }
-"""Options that would make something else of it than a set of files gone through once."""
+"""Options that contradict a set of files which are read or written once."""
 
 
 class FilesOptions(Options):
@@ -88,7 +88,7 @@ class FilesOptions(Options):
     @field_validator("options", mode="before")
     @classmethod
     def _sound(cls, options: Any) -> Any:
-        """Before the values' types are looked at, so that everything wrong is told at once."""
+        """Before the values' types are looked at, so that all problems are reported at once."""
         if not isinstance(options, dict):
             return options
         found = [
@@ -102,7 +102,7 @@ class FilesOptions(Options):
         return options
 
     @model_validator(mode="after")
-    def _whole(self) -> FilesOptions:
+    def _check_sizes(self) -> FilesOptions:
         found = []
         if self.files % self.jobs:
             found.append(

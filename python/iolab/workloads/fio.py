@@ -111,8 +111,8 @@ class FioWorkload:
 
     def load(self) -> Load:
         """Jobs, depth and room from the options, read as fio reads them."""
-        found = self._resolved
-        sections = found.sections
+        resolved = self._resolved
+        sections = resolved.sections
         jobs = [_jobs(section) for section in sections]
         in_flight = [
             count * depth(section.options) for count, section in zip(jobs, sections, strict=True)
@@ -130,33 +130,33 @@ class FioWorkload:
             for space, section in zip(spaces, sections, strict=True)
         ]
         offered = self._over_time([rate or 0.0 for rate in rates]) if any(rates) else None
-        facts: dict[str, Any] = {"time_based": found.time_based}
+        facts: dict[str, Any] = {"time_based": resolved.time_based}
         if len(sections) > 1:
             facts.update(
                 sections=len(sections),
                 concurrency=self._over_time([float(count) for count in in_flight]),
             )
-        if found.steps:
+        if resolved.steps:
             assert self._given.steps is not None
-            facts["steps"] = as_data(found.steps, self._given.steps.factor, apart=found.apart)
-        if found.log_ios:
+            facts["steps"] = as_data(resolved.steps, self._given.steps.factor, apart=resolved.apart)
+        if resolved.log_ios:
             facts["log_ios"] = True
-        if found.notes:
-            facts["notes"] = list(found.notes)
+        if resolved.notes:
+            facts["notes"] = list(resolved.notes)
         options = dict(sections[0].options)
         if self._given.compressibility is not None:
             options["compressibility"] = self._given.compressibility
         return Load(
-            jobs=max(jobs) if found.apart else sum(jobs),
+            jobs=max(jobs) if resolved.apart else sum(jobs),
             depth=max(depth(section.options) for section in sections),
-            runtime=found.runtime,
-            ramp=found.ramp,
+            runtime=resolved.runtime,
+            ramp=resolved.ramp,
             offered_iops=offered,
-            space_bytes=max(spaces) if found.apart else sum(spaces),
+            space_bytes=max(spaces) if resolved.apart else sum(spaces),
             options=options,
             writes=any(direction(section.options) not in _ONLY_READ for section in sections),
             facts=facts,
-            layout_bytes=max(layouts) if found.apart else sum(layouts),
+            layout_bytes=max(layouts) if resolved.apart else sum(layouts),
             layout_first=any(
                 laid_out(section.options) and largest_block(section.options) < SMALL_BLOCK
                 for section in sections
@@ -223,10 +223,12 @@ class FioWorkload:
         )  # here: readers are needed after a run, not to plan one
 
         try:
-            found = FioJson().read((run_dir / OUTPUT_FILE).read_bytes(), OUTPUT_FILE)
+            output = FioJson().read((run_dir / OUTPUT_FILE).read_bytes(), OUTPUT_FILE)
         except (OSError, FormatError):
             return None
-        lengths = [direction.runtime for job in found.jobs for direction in job.directions.values()]
+        lengths = [
+            direction.runtime for job in output.jobs for direction in job.directions.values()
+        ]
         if not lengths or max(lengths) <= 0:
             return None
         length = round((self._resolved.runtime if self._resolved.apart else max(lengths)) * 1e9)
@@ -235,7 +237,7 @@ class FioWorkload:
             logged is not None
         ):  # fio's end is told after all its logs are written, which may take seconds
             return logged[1] - length, logged[1]
-        starts = [job.start_ns for job in found.jobs if job.start_ns is not None]
+        starts = [job.start_ns for job in output.jobs if job.start_ns is not None]
         if starts:
             begin = min(starts) + round(self._resolved.ramp * 1e9)
             return begin, begin + length
@@ -244,19 +246,21 @@ class FioWorkload:
         )
         if begin_ms is not None:
             return begin_ms * 1_000_000, begin_ms * 1_000_000 + length
-        return None if found.end_ns is None else (found.end_ns - length, found.end_ns)
+        return None if output.end_ns is None else (output.end_ns - length, output.end_ns)
 
     def _rises(self, factor: str) -> bool:
         return self._given.steps is not None and self._given.steps.factor == factor
 
     def _over_time(self, amounts: Sequence[float]) -> float:
         """The mean over the window of what the sections bring, one value each."""
-        found = self._resolved
-        if not found.steps:
+        resolved = self._resolved
+        if not resolved.steps:
             return sum(amounts)
         return sum(
-            amount * ((step.end if found.apart else found.runtime) - step.start) / found.runtime
-            for amount, step in zip(amounts, found.steps, strict=True)
+            amount
+            * ((step.end if resolved.apart else resolved.runtime) - step.start)
+            / resolved.runtime
+            for amount, step in zip(amounts, resolved.steps, strict=True)
         )
 
     def _limit(self) -> float:

@@ -25,18 +25,18 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
     _check_engines(host, jobs)
     names: list[str] = []
     sections: list[str] = []
-    seen: set[str] = set()
+    section_names: set[str] = set()
     for name, section in ((name, section) for name, listed in jobs.items() for section in listed):
         # fio counts numjobs against its limit of jobs per file even when it only parses.
         options = {
             key: value
             for key, value in section.options.items()
-            if key != "numjobs" or not _whole(value)
+            if key != "numjobs" or not _is_whole(value)
         }
         body = job_text(options, section=f"cell{len(names)}")
-        if body.partition("\n")[2] in seen:
+        if body.partition("\n")[2] in section_names:
             continue
-        seen.add(body.partition("\n")[2])
+        section_names.add(body.partition("\n")[2])
         names.append(name)
         sections.append(body)
         if len(names) == _MOST_CHECKED:
@@ -57,7 +57,7 @@ def check_jobs(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
 
 def _check_engines(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
     """RunError for an engine that this fio was built without, which it only finds out when it runs."""
-    known = {
+    engines = {
         line.strip()
         for line in host.run(["fio", "--enghelp"]).stdout.splitlines()
         if line[:1].isspace()
@@ -65,9 +65,9 @@ def _check_engines(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
     for name, section in ((name, section) for name, listed in jobs.items() for section in listed):
         engine = str(section.options.get("ioengine", ""))
         if (
-            known
+            engines
             and engine
-            and engine not in known
+            and engine not in engines
             and host.run(["fio", f"--enghelp={engine}"]).exit_code
         ):
             raise RunError(
@@ -77,7 +77,7 @@ def _check_engines(host: Host, jobs: Mapping[str, Sequence[Section]]) -> None:
             )
 
 
-def _whole(value: Any) -> bool:
+def _is_whole(value: Any) -> bool:
     return str(value).isdigit()
 
 

@@ -135,8 +135,8 @@ class FioFields(Options):
     @field_validator("options", mode="before")
     @classmethod
     def _sound(cls, options: Any) -> Any:
-        """Before the values' types are looked at, so that everything wrong is told at once."""
-        found = problems(options) if isinstance(options, dict) else []
-        if found:
-            raise problems_error(found)
+        """Before the values' types are looked at, so that all problems are reported at once."""
+        problem_list = problems(options) if isinstance(options, dict) else []
+        if problem_list:
+            raise problems_error(problem_list)
         return options

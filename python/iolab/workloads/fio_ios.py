@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fio's log of every I/O (`log_ios`): the options that make it, what it costs, and whose I/Os each
-of its files holds.
+"""fio's log of every I/O (`log_ios`): its options, its cost, and the job of
+each of its files.
 
 fio can log either every I/O or means over a time, for all logs of a job alike. With `log_ios` it
 logs every I/O, and what the per-second logs say otherwise is summed from that afterwards
@@ -27,7 +27,7 @@ ENTRY_BYTES = 40
 measured in 2 logs of fio 3.33)."""
 
 _PREALLOCATED = 1 << 24
-"""Entries of all jobs of a section whose memory is asked for beforehand: growing a log stops the
+"""Entries of all jobs of a section with memory allocated beforehand: growing a log stops the
 job for a moment."""
 
 _MOST_ENTRIES = 1 << 20
@@ -52,7 +52,7 @@ _BREAK = {
     "gtod_reduce": "there would be no latency",
     "unified_rw_reporting": "operations could not be distinguished",
 }
-"""Options that can't stand beside `log_ios`. Those that switch something off may stand as 0."""
+"""Options that exclude `log_ios`. Those that switch something off may be set to 0."""
 
 
 @dataclass(frozen=True)
@@ -82,34 +82,34 @@ def log_options(section: Section, prefix: str) -> dict[str, Scalar]:
 
 def log_problems(sections: Sequence[Section], *, job_file: bool) -> list[OptionProblem]:
     """Options that would keep single I/Os out of the log."""
-    found: dict[str, OptionProblem] = {}
+    problem_of_name: dict[str, OptionProblem] = {}
     for section in sections:
         for name, why in _BREAK.items():
             if switched_on(section.options, name):
                 where = f" (of [{section.name}])" if job_file else ""
-                found[name] = OptionProblem(
+                problem_of_name[name] = OptionProblem(
                     ("options", name),
                     f"cannot be combined with log_ios{where}: {why}",
                     "leave one of them out",
                 )
-    return list(found.values())
+    return list(problem_of_name.values())
 
 
 def log_notes(sections: Sequence[Section], runtime: float) -> list[str]:
     """What logging every I/O costs, before it is run: memory of fio, known beforehand for open
     loops alone."""
     logs = max((2 if synchronous(section.options) else 3 for section in sections), default=2)
-    each = logs * ENTRY_BYTES
-    cost = f"log_ios: fio holds {each} bytes of memory for each I/O until its job ends"
+    bytes_of_logs = logs * ENTRY_BYTES
+    cost = f"log_ios: fio holds {bytes_of_logs} bytes of memory for each I/O until its job ends"
     rates = [
         offered_iops(section.options, max(1, _number(section.options.get("numjobs", 1))))
         for section in sections
     ]
     if not runtime or any(rate is None for rate in rates):
-        return [f"{cost}: {each} MB for every million"]
+        return [f"{cost}: {bytes_of_logs} MB for every million"]
     ios = sum(rate or 0 for rate in rates) * runtime
     return [
-        f"{cost}: about {format_quantity(ios * each, 'B')} for the {ios:.0f} I/Os offered to a run"
+        f"{cost}: about {format_quantity(ios * bytes_of_logs, 'B')} for the {ios:.0f} I/Os offered to a run"
     ]
 
 
@@ -122,15 +122,15 @@ def io_logs(folder: Path, only: str) -> list[IoLog]:
         if (match := _NAME.fullmatch(path.name))
     ]
     counts: dict[str | None, int] = {}
-    found = []
+    logs = []
     for _, section, path in sorted(matches, key=lambda each: each[0]):
         number = counts[section] = counts.get(section, -1) + 1
-        found.append(
+        logs.append(
             IoLog(
                 path, "fio" if section is None else f"fio-{section}", f"{section or only}.{number}"
             )
         )
-    return found
+    return logs
 
 
 def span_ns(logs: Iterable[IoLog]) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ from .fio_jobfile import Section
 from .fio_options import LAYOUT_BLOCK, SMALL_BLOCK, Scalar, largest_block, switched_on, synchronous
 from .fio_sections import Resolved
 from .fio_sizes import in_bytes
-from .fio_steps import duration, shares, timed
+from .fio_steps import add_times, duration, shares
 
 JOB_FILE = "job.fio"
 OUTPUT_FILE = "fio.json"
@@ -50,9 +50,9 @@ def job_sections(
     """
     sections = list(resolved.sections)
     if resolved.steps and not create_only:
-        sections = timed(sections, resolved.steps, apart=resolved.apart, ramp=resolved.ramp)
+        sections = add_times(sections, resolved.steps, apart=resolved.apart, ramp=resolved.ramp)
     places = _places(resolved, place, rising)
-    made: list[Section] = []
+    result: list[Section] = []
     for section, own in zip(sections, places, strict=True):
         options = {**own, **_length(resolved), **section.options}
         if create_only:
@@ -64,13 +64,13 @@ def job_sections(
                 **section.options,
             }
         if len(sections) > 1:
-            options = {"new_group": 1, **options} if made else options
+            options = {"new_group": 1, **options} if result else options
         if place.kind == "device":
             options = {**options, **own}
         if not resolved.job_file:
             options = in_bytes(options)
-        made.append(replace(section, options=options))
-    return made
+        result.append(replace(section, options=options))
+    return result
 
 
 def starting_at(sections: Sequence[Section], start: StartTime) -> list[Section]:
@@ -165,11 +165,11 @@ def _places(resolved: Resolved, place: Place, rising: str) -> list[dict[str, Sca
 
 def _device_shares(resolved: Resolved, place: Place) -> Sequence[tuple[str, ...]]:
     devices = place.path.split(":")
-    found = shares(resolved.sections, [step.level for step in resolved.steps], devices)
-    if found is None:
+    shares_of_devices = shares(resolved.sections, [step.level for step in resolved.steps], devices)
+    if shares_of_devices is None:
         highest = max(int(step.level) for step in resolved.steps)
         raise RunError(
             f"workload.steps goes up to {highest} devices, the target has {len(devices)}",
             hint="give the target more devices, or leave the highest levels out",
         )
-    return found
+    return shares_of_devices

@@ -14,7 +14,7 @@ from .fio_names import ALIASES
 _HEADER = re.compile(r"\[([^\]]+)\]\s*(?:[;#].*)?")
 _VARIABLE = re.compile(r"\$\{[^}]*\}")
 KEY = "job"
-"""Key of a workload's table under which problems with its job file are told."""
+"""Key of a workload's table under which problems with its job file are reported."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def read_job_file(text: str) -> tuple[tuple[Section, ...], list[OptionProblem]]:
     `;` and `#` begin comments anywhere in a line; an option without a value is 1; a `[global]`
     holds for the sections after it and adds to those before it; names that fio takes for another
     come back as that other one (`blocksize` as `bs`). Environment variables and `include` are
-    problems: what a study runs must stand in its own files.
+    problems: a study's own files must contain all that it runs.
     """
     sections: list[tuple[str, dict[str, str | int | float | bool]]] = []
     common: dict[str, str | int | float | bool] = {}

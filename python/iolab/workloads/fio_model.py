@@ -15,15 +15,15 @@ class FioOptions(FioFields):
     """`[workload]` of kind `fio`."""
 
     @model_validator(mode="after")
-    def _whole(self) -> FioOptions:
-        found = resolve(self).problems
-        if found and self.job_file is not None:
-            found = [
-                OptionProblem(("job_file", *each.key[1:]), each.wrong, each.allowed)
-                if each.key[0] == KEY
-                else each
-                for each in found
+    def _check_sections(self) -> FioOptions:
+        problems = resolve(self).problems
+        if problems and self.job_file is not None:
+            problems = [
+                OptionProblem(("job_file", *problem.key[1:]), problem.wrong, problem.allowed)
+                if problem.key[0] == KEY
+                else problem
+                for problem in problems
             ]
-        if found:
-            raise problems_error(found)
+        if problems:
+            raise problems_error(problems)
         return self

@@ -5,33 +5,38 @@
 from __future__ import annotations
 
 _NAMES = """
-allow_file_create allow_mounted_write allrandrepeat atomic ba block_error_percentiles blockalign blocksize blocksize_range
-blocksize_unaligned bs bs_unaligned bsrange bssplit buffer_compress_chunk buffer_compress_percentage buffer_pattern
-buffered bwavgtime cgroup cgroup_nodelete cgroup_weight clat_percentiles clocksource continue_on_error cpuchunks cpuload
-cpumask cpus_allowed cpus_allowed_policy create_fsync create_on_open create_only create_serialize dedupe_global
-dedupe_mode dedupe_percentage dedupe_working_set_percentage description direct disable_bw disable_bw_measurement
-disable_clat disable_lat disable_slat disk_util do_verify dp_type end_fsync error_dump exitall exitall_on_error exit_what
-experimental_verify fadvise_hint fallocate fdatasync fdp fdp_pli file_append file_service_type filename filename_format
-filesize fill_device fill_fs fixedbufs flow flow_id flow_sleep fsync fsync_on_close group_reporting gtod_cpu gtod_reduce
-hipri hipri_percentage hugepage-size ignore_error ignore_zone_limits invalidate io_limit io_size io_submit_mode iodepth
-iodepth_batch iodepth_batch_complete iodepth_batch_complete_max iodepth_batch_complete_min iodepth_batch_submit
-iodepth_low ioengine iomem iomem_align ioscheduler iopsavgtime job_max_open_zones kb_base lat_percentiles
-latency_percentile latency_run latency_target latency_window lockfile lockmem log_avg_msec log_compression
-log_compression_cpus log_entries log_hist_coarseness log_hist_msec log_max_value log_offset log_prio
-log_store_compressed log_unix_epoch log_window_value loops max_latency max_open_zones mem mem_align merge_blktrace_file
-name new_group nice nonvectored nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset offset_align
-offset_increment openfiles overwrite per_job_logs percentage_random percentile_list pre_read prio prioclass
-profile ramp_time random_distribution random_generator randrepeat randseed rate rate_cycle rate_ignore_thinktime
-rate_iops rate_iops_min rate_min rate_process read_beyond_wp read_iolog readwrite refill_buffers registerfiles
-replay_align replay_no_stall replay_redirect replay_scale replay_skip replay_time_scale rw rw_sequencer rwf
-rwmixread rwmixwrite scramble_buffers serialize_overlap sfr significant_figures size slat_percentiles softrandommap
-norandommap sqthread_poll sqthread_poll_cpu ss ss_dur ss_ramp startdelay start_delay stats steadystate
+allow_file_create allow_mounted_write allrandrepeat atomic ba block_error_percentiles blockalign
+blocksize blocksize_range blocksize_unaligned bs bs_unaligned bsrange bssplit buffer_compress_chunk
+buffer_compress_percentage buffer_pattern buffered bwavgtime cgroup cgroup_nodelete cgroup_weight
+clat_percentiles clocksource continue_on_error cpuchunks cpuload cpumask cpus_allowed
+cpus_allowed_policy create_fsync create_on_open create_only create_serialize dedupe_global
+dedupe_mode dedupe_percentage dedupe_working_set_percentage description direct disable_bw
+disable_bw_measurement disable_clat disable_lat disable_slat disk_util do_verify dp_type end_fsync
+error_dump exitall exitall_on_error exit_what experimental_verify fadvise_hint fallocate fdatasync
+fdp fdp_pli file_append file_service_type filename filename_format filesize fill_device fill_fs
+fixedbufs flow flow_id flow_sleep fsync fsync_on_close group_reporting gtod_cpu gtod_reduce hipri
+hipri_percentage hugepage-size ignore_error ignore_zone_limits invalidate io_limit io_size
+io_submit_mode iodepth iodepth_batch iodepth_batch_complete iodepth_batch_complete_max
+iodepth_batch_complete_min iodepth_batch_submit iodepth_low ioengine iomem iomem_align ioscheduler
+iopsavgtime job_max_open_zones kb_base lat_percentiles latency_percentile latency_run latency_target
+latency_window lockfile lockmem log_avg_msec log_compression log_compression_cpus log_entries
+log_hist_coarseness log_hist_msec log_max_value log_offset log_prio log_store_compressed
+log_unix_epoch log_window_value loops max_latency max_open_zones mem mem_align merge_blktrace_file
+name new_group nice nonvectored nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset
+offset_align offset_increment openfiles overwrite per_job_logs percentage_random percentile_list
+pre_read prio prioclass profile ramp_time random_distribution random_generator randrepeat randseed
+rate rate_cycle rate_ignore_thinktime rate_iops rate_iops_min rate_min rate_process read_beyond_wp
+read_iolog readwrite refill_buffers registerfiles replay_align replay_no_stall replay_redirect
+replay_scale replay_skip replay_time_scale rw rw_sequencer rwf rwmixread rwmixwrite scramble_buffers
+serialize_overlap sfr significant_figures size slat_percentiles softrandommap norandommap
+sqthread_poll sqthread_poll_cpu ss ss_dur ss_ramp startdelay start_delay stats steadystate
 steadystate_duration steadystate_ramp_time stonewall sync sync_file_range thinktime thinktime_blocks
-thinktime_blocks_type thinktime_iotime thinktime_spin thread time_based trim_backlog trim_backlog_batch
-trim_percentage trim_verify_zero uid gid uncached unified_rw_reporting unique_filename unit_base unlink
-unlink_each_loop userspace_reap use_os_rand verify verify_async verify_async_cpus verify_backlog verify_backlog_batch
-verify_dump verify_fatal verify_interval verify_offset verify_only verify_pattern verify_state_load verify_state_save
-wait_for write_barrier write_bw_log write_hint write_hist_log write_iolog write_iops_log write_lat_log zero_buffers
+thinktime_blocks_type thinktime_iotime thinktime_spin thread time_based trim_backlog
+trim_backlog_batch trim_percentage trim_verify_zero uid gid uncached unified_rw_reporting
+unique_filename unit_base unlink unlink_each_loop userspace_reap use_os_rand verify verify_async
+verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal verify_interval
+verify_offset verify_only verify_pattern verify_state_load verify_state_save wait_for write_barrier
+write_bw_log write_hint write_hist_log write_iolog write_iops_log write_lat_log zero_buffers
 zonecapacity zonemode zonerange zonesize zoneskip zone_reset_frequency zone_reset_threshold
 """
 
@@ -102,7 +107,7 @@ BARRED_ENGINES = {
     "pmemblk": _DEVICES,
     "dev-dax": _DEVICES,
     "external": "it loads code from outside",
-    "e4defrag": "it moves files of others",
+    "e4defrag": "it moves other files",
 }
 """Engines that reach beyond a directory, each with how it does."""
 
@@ -137,8 +142,8 @@ FILE_ENGINES = frozenset(
         "libcufile",
     }
 )
-"""Engines that are known to stay in the files they are given. One that is in neither list is
-refused too: nobody has looked at it."""
+"""Engines that are known to stay in the files they are given. An engine in neither list is
+refused too: it was never examined."""
 
 ALIASES = {
     "blocksize": "bs",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fio's options as a study writes them: what is wrong with them, and the job file that they make."""
+"""fio's options as a study writes them: what is wrong with them, and the job file that they
+make."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ _PLACES = {
     "randtrimwrite": (2, 1),
 }
 _PLAIN = {"filename_format", "write_lat_log", "write_hist_log", "mem", "iomem"}
-"""Options whose value becomes (part of) a file's name."""
+"""Options with a value that becomes (part of) a file's name."""
 SMALL_BLOCK = 4096
 """Bytes below which writing files out block by block takes so long that it is done in larger ones:
 a job at `bs=1` never begins."""
@@ -65,13 +66,14 @@ _RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 
 
 def problems(options: Mapping[str, Any]) -> list[OptionProblem]:
-    """Everything that can be said to be wrong with the options that are there, without asking fio."""
-    found = []
+    """Everything that can be said to be wrong with the options that are there, without asking
+    fio."""
+    problem_list = []
     for name, value in options.items():
         problem = _name_problem(name) or _kind_problem(name, value) or _value_problem(name, value)
         if problem is not None:
-            found.append(problem)
-    return found
+            problem_list.append(problem)
+    return problem_list
 
 
 def job_text(options: Mapping[str, Scalar], *, section: str) -> str:
@@ -90,11 +92,11 @@ def offered_iops(options: Mapping[str, Scalar], jobs: int) -> float | None:
     `rate_iops` is per job; one number holds for every operation, `read,write,trim` gives each its
     own (fio(1)).
     """
-    given = str(options.get("rate_iops", "")).strip()
+    rate_text = str(options.get("rate_iops", "")).strip()
     kind = direction(options)
-    if not given or kind not in _PLACES:
+    if not rate_text or kind not in _PLACES:
         return None
-    parts = [_number(part) for part in given.split(",")]
+    parts = [_number(part) for part in rate_text.split(",")]
     used = (
         [parts[0]] * _DIRECTIONS[kind]
         if len(parts) == 1
@@ -147,7 +149,7 @@ def synchronous(options: Mapping[str, Scalar]) -> bool:
 
 
 def switched_on(options: Mapping[str, Scalar], name: str) -> bool:
-    """Whether an option that may stand as 0 to be off is there and on."""
+    """Whether an option that may be set to 0 is set and on."""
     return name in options and str(options[name]) not in ("0", "False", "none")
 
 
@@ -204,7 +206,9 @@ def _kind_problem(name: str, value: Any) -> OptionProblem | None:
         else f"a {type(value).__name__}"
     )
     return OptionProblem(
-        (name,), f"is {kind}", "a text, a number, true or false; levels to sweep stand in [factors]"
+        (name,),
+        f"is {kind}",
+        "a text, a number, true or false; levels to sweep are listed in [factors]",
     )
 
 

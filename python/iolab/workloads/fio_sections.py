@@ -18,7 +18,7 @@ from .fio_jobfile import KEY, Section, read_job_file
 from .fio_names import ALIASES, OBSOLETE, SET_BY_IOLAB
 from .fio_options import Scalar, problems
 from .fio_sizes import as_fio_reads, as_meant, in_bytes
-from .fio_steps import Step, stepped
+from .fio_steps import Step, plan_steps
 
 NAME = "iolab"
 """Section of a study that brings no job file."""
@@ -34,7 +34,7 @@ class Resolved:
         sections: every job with all its options; runtime, ramp: seconds; time_based: as in the
         model, defaults filled in. steps: of a load that rises, in order; `apart` says that its
         sections run one after the other, not together. log_ios: whether fio logs every I/O.
-        job_file: whether the sections are a job file's, whose sizes stay as they are written.
+        job_file: whether the sections are a job file's, with unchanged sizes.
         notes: what was changed about the study's words, for the user. problems: why this can't be
         run.
     """
@@ -64,23 +64,23 @@ def resolve(given: FioFields) -> Resolved:
     """The sections and how long they run; problems are keyed as in the workload's table."""
     notes: dict[str, None] = {}
     timing = _Timing(time_based=given.job is None)
-    sections, found = _given_sections(given, timing, notes)
-    if not found:
-        sections, found = _laid_over(given, sections, notes)
+    sections, problem_list = _given_sections(given, timing, notes)
+    if not problem_list:
+        sections, problem_list = _laid_over(given, sections, notes)
     runtime = given.runtime if given.runtime is not None else timing.runtime
     steps: tuple[Step, ...] = ()
     apart = False
-    if given.steps is not None and not found:
-        planned = stepped(given.steps, sections, runtime)
+    if given.steps is not None and not problem_list:
+        planned = plan_steps(given.steps, sections, runtime)
         sections, steps, apart = list(planned.sections), planned.steps, planned.apart
-        found += planned.problems
+        problem_list += planned.problems
         runtime = steps[-1].end if steps else runtime
     if (
         runtime is None
         and given.steps is None
-        and not any(each.key[0] in (KEY, "section") for each in found)
+        and not any(problem.key[0] in (KEY, "section") for problem in problem_list)
     ):
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("runtime",), "is missing", 'length of the measured window, such as runtime = "60s"'
             )
@@ -88,7 +88,7 @@ def resolve(given: FioFields) -> Resolved:
     ramp = given.ramp if given.ramp is not None else timing.ramp or 0.0
     time_based = timing.time_based if given.time_based is None else given.time_based
     if given.log_ios:
-        found += log_problems(sections, job_file=given.job is not None)
+        problem_list += log_problems(sections, job_file=given.job is not None)
         notes.update(
             dict.fromkeys(log_notes(sections, (runtime or 0.0) / (len(steps) if apart else 1)))
         )
@@ -101,7 +101,7 @@ def resolve(given: FioFields) -> Resolved:
         apart,
         given.log_ios,
         tuple(notes),
-        found,
+        problem_list,
         given.job is not None,
     )
 
@@ -117,13 +117,13 @@ def _given_sections(
             else []
         )
         return [Section(NAME)], missing
-    read, found = read_job_file(given.job)
+    read, problem_list = read_job_file(given.job)
     sections = list(read)
     names = [section.name for section in sections]
-    if given.section is not None and not found:
+    if given.section is not None and not problem_list:
         sections = [section for section in sections if section.name == given.section]
         if not sections:
-            found.append(
+            problem_list.append(
                 OptionProblem(
                     ("section",),
                     f"the job file has no section '{given.section}'",
@@ -137,7 +137,7 @@ def _given_sections(
             if any(str(section.options.get(name, 0)) != "0" for name in _ONE_AFTER_ANOTHER)
         ]
         if late:
-            found.append(
+            problem_list.append(
                 OptionProblem(
                     (KEY,),
                     f"[{late[0].name}] runs after the others, not with them",
@@ -145,10 +145,10 @@ def _given_sections(
                     f"[{', '.join(repr(name) for name in names)}]",
                 )
             )
-    return [_trimmed(section, timing, notes, found) for section in sections], found
+    return [_trim(section, timing, notes, problem_list) for section in sections], problem_list
 
 
-def _trimmed(
+def _trim(
     section: Section, timing: _Timing, notes: dict[str, None], found: list[OptionProblem]
 ) -> Section:
     kept: dict[str, Scalar] = {}
@@ -190,12 +190,12 @@ def _laid_over(
 ) -> tuple[list[Section], list[OptionProblem]]:
     """The study's options over each section's, then its compressibility; checked as the job that
     comes of it."""
-    found: list[OptionProblem] = []
+    problem_list: list[OptionProblem] = []
     options: Mapping[str, Scalar] = given.options
     if given.job is not None:
         options = {ALIASES.get(name, name): value for name, value in given.options.items()}
     if given.compressibility is not None:
-        found += [
+        problem_list += [
             OptionProblem(
                 ("options", name),
                 "is set as well as workload.compressibility",
@@ -207,10 +207,10 @@ def _laid_over(
     options = as_meant(options)
     if given.job is not None:
         options = in_bytes(options)  # whose own sizes are fio's to read
-    made = []
+    sections_with_options = []
     for section in sections:
         merged = _without_obsolete(
-            {**as_fio_reads({**section.options, **_kept(options, "kb_base")}), **options}, notes
+            {**as_fio_reads({**section.options, **_keep(options, "kb_base")}), **options}, notes
         )
         if given.compressibility is not None:
             replaced = [name for name in DECIDED if name in section.options]
@@ -225,12 +225,14 @@ def _laid_over(
             }
             merged = {name: value for name, value in merged.items() if name not in DECIDED}
             merged.update({**data_options(given.compressibility), **chunk})
-        made.append(replace(section, options=merged))
-        found += _section_problems(section.name, merged, options, job_file=given.job is not None)
-    return made, found
+        sections_with_options.append(replace(section, options=merged))
+        problem_list += _section_problems(
+            section.name, merged, options, job_file=given.job is not None
+        )
+    return sections_with_options, problem_list
 
 
-def _kept(options: Mapping[str, Scalar], name: str) -> dict[str, Scalar]:
+def _keep(options: Mapping[str, Scalar], name: str) -> dict[str, Scalar]:
     return {name: options[name]} if name in options else {}
 
 
@@ -244,17 +246,18 @@ def _without_obsolete(options: Mapping[str, Scalar], notes: dict[str, None]) -> 
 def _section_problems(
     name: str, merged: Mapping[str, Scalar], own: Mapping[str, Scalar], *, job_file: bool
 ) -> list[OptionProblem]:
-    """Of options of the job file (the study's own were looked at before), and of what is missing."""
-    found = [
-        OptionProblem((KEY,), f"[{name}]: {each.key[0]} {each.wrong}", each.allowed)
-        for each in problems(merged)
-        if each.key[0] not in own
+    """Of options of the job file (the study's own were looked at before), and of what is
+    missing."""
+    problem_list = [
+        OptionProblem((KEY,), f"[{name}]: {problem.key[0]} {problem.wrong}", problem.allowed)
+        for problem in problems(merged)
+        if problem.key[0] not in own
     ]
     if "size" not in merged:
         where = (
             f"is missing, and so it is in [{name}] of the job file" if job_file else "is missing"
         )
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("options", "size"),
                 where,
@@ -263,5 +266,7 @@ def _section_problems(
             )
         )
     if re.search(r"[\x00-\x1f\[\]]", name):
-        found.append(OptionProblem((KEY,), f"{name!r} is not a name for a section", "plain words"))
-    return found
+        problem_list.append(
+            OptionProblem((KEY,), f"{name!r} is not a name for a section", "plain words")
+        )
+    return problem_list

@@ -84,12 +84,12 @@ def as_fio_reads(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
         unit = 1000 if (base == 1000) != (match[4].lower() == "ib") else 1024
         return int(match[1]) * int(unit ** ("kmgtp".index(match[3].lower()) + 1))
 
-    found: dict[str, Scalar] = {}
+    settings: dict[str, Scalar] = {}
     for name, value in options.items():
         seems = _plain(value, lambda match: parse_fio_size(match[0])) if name in SIZES else value
         reads = _plain(value, read) if name in SIZES else value
-        found[name] = value if seems == reads else reads
-    return found
+        settings[name] = value if seems == reads else reads
+    return settings
 
 
 def _plain(value: Scalar, size: Callable[[re.Match[str]], int]) -> Scalar:

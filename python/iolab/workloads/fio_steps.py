@@ -45,27 +45,27 @@ class Stepped:
     problems: list[OptionProblem] = field(default_factory=list)
 
 
-def stepped(asked: StepOptions, sections: Sequence[Section], runtime: float | None) -> Stepped:
+def plan_steps(asked: StepOptions, sections: Sequence[Section], runtime: float | None) -> Stepped:
     """One section, raised step by step; problems are keyed as in the workload's table."""
-    found = _problems(asked, sections, runtime)
+    problem_list = _problems(asked, sections, runtime)
     every = runtime / len(asked.levels) if runtime is not None else asked.every
     if every is not None and every < SHORTEST_STEP - 1e-9:
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("steps", "every"),
                 f"each step would last {every:g} s",
                 f"at least {SHORTEST_STEP:g} s: {SHORTEST_STEP * len(asked.levels):g} s for {len(asked.levels)} steps",
             )
         )
-    if found or every is None:
-        return Stepped(tuple(sections), (), False, found)
+    if problem_list or every is None:
+        return Stepped(tuple(sections), (), False, problem_list)
     steps = tuple(
         Step(number, level, (number - 1) * every, number * every)
         for number, level in enumerate(asked.levels, 1)
     )
     base = sections[0]
     adds = asked.factor in ("numjobs", DEVICES) and _ascending(asked.levels)
-    made = []
+    sections_of_steps = []
     before = 0
     for step in steps:
         options: dict[str, Scalar] = dict(base.options)
@@ -77,23 +77,25 @@ def stepped(asked: StepOptions, sections: Sequence[Section], runtime: float | No
             options[asked.factor] = step.level
         if not adds and not {"filename", "filename_format"} & options.keys():
             options["filename_format"] = _SHARED_FILES
-        made.append(Section(f"step{step.number}", options))
-        found += [
+        sections_of_steps.append(Section(f"step{step.number}", options))
+        problem_list += [
             OptionProblem(
-                ("steps", "levels"), f"{step.level}: {each.key[0]} {each.wrong}", each.allowed
+                ("steps", "levels"),
+                f"{step.level}: {problem.key[0]} {problem.wrong}",
+                problem.allowed,
             )
-            for each in problems(options)
-            if each.key[0] not in base.options
+            for problem in problems(options)
+            if problem.key[0] not in base.options
         ]
-    return Stepped(tuple(made), steps, not adds, list(dict.fromkeys(found)))
+    return Stepped(tuple(sections_of_steps), steps, not adds, list(dict.fromkeys(problem_list)))
 
 
-def timed(
+def add_times(
     sections: Sequence[Section], steps: Sequence[Step], *, apart: bool, ramp: float
 ) -> list[Section]:
     """The sections with when they begin and how long they run: the first, and its ramp, at once;
     the others after it."""
-    made = []
+    timed_sections = []
     for section, step in zip(sections, steps, strict=True):
         own: dict[str, Scalar] = {
             "runtime": duration((step.end if apart else steps[-1].end) - step.start)
@@ -102,8 +104,8 @@ def timed(
             own.update({"startdelay": duration(ramp + step.start), "new_group": 1})
         elif ramp:
             own["ramp_time"] = duration(ramp)
-        made.append(replace(section, options={**own, **section.options}))
-    return made
+        timed_sections.append(replace(section, options={**own, **section.options}))
+    return timed_sections
 
 
 def shares(
@@ -139,9 +141,9 @@ def _problems(
     asked: StepOptions, sections: Sequence[Section], runtime: float | None
 ) -> list[OptionProblem]:
     factor, levels = asked.factor, asked.levels
-    found = []
+    problem_list = []
     if len(sections) != 1:
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("steps",),
                 f"the job file has {len(sections)} sections",
@@ -149,33 +151,36 @@ def _problems(
             )
         )
     if runtime is None and asked.every is None:
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("steps", "every"), "is missing", 'length of a step, such as every = "10s"'
             )
         )
     if factor in RESERVED or (factor not in KNOWN and factor not in (DEVICES, "compressibility")):
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("steps", "factor"),
                 f"'{factor}' can't be raised",
                 "numjobs, devices, rate_iops, iodepth, bs, ...",
             )
         )
-    taken: Mapping[str, tuple[str, ...]] = {"compressibility": DECIDED, DEVICES: ("filename",)}
+    fixed_options: Mapping[str, tuple[str, ...]] = {
+        "compressibility": DECIDED,
+        DEVICES: ("filename",),
+    }
     for section in sections:
-        found += [
+        problem_list += [
             OptionProblem(
                 ("options", name),
                 "is set as well as raised by workload.steps",
                 "leave one of them out",
             )
-            for name in taken.get(factor, (factor,))
+            for name in fixed_options.get(factor, (factor,))
             if name in section.options
         ]
     counted = factor in ("numjobs", DEVICES)
     if counted and not all(type(level) is int and level > 0 for level in levels):
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("steps", "levels"),
                 f"{levels} are not numbers of {'jobs' if factor == 'numjobs' else 'devices'}",
@@ -183,7 +188,7 @@ def _problems(
             )
         )
     elif factor == DEVICES and not _ascending(levels):
-        found.append(
+        problem_list.append(
             OptionProblem(
                 ("steps", "levels"), f"{levels} don't ascend", "devices are added, never taken away"
             )
@@ -191,10 +196,10 @@ def _problems(
     if factor == "compressibility" and not all(
         isinstance(level, int | float) and 0 <= level <= 100 for level in levels
     ):
-        found.append(
+        problem_list.append(
             OptionProblem(("steps", "levels"), f"{levels} are not shares", "per cent, 0 to 100")
         )
-    return found
+    return problem_list
 
 
 def _ascending(levels: Sequence[Scalar]) -> bool:

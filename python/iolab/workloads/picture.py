@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture as the workload: real I/O whose heat map of offset, size or latency shows a text or an
-image."""
+"""A picture as the workload: real I/O with a heat map of offset, size or latency that shows a text
+or an image."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class PictureWorkload:
     """A text or an image drawn into the offset, size or latency map, by fio.
 
     Each column of the picture is a span of time, each row a range of the value; each lit pixel gets
-    the same number of I/Os. Offsets and sizes are what is asked for; latency is that of reads from
-    the page cache, whose sizes are chosen by what reads of each size were measured to take just
-    before. fio keeps the times (replay with absolute waits).
+    the same number of I/Os. Offsets and sizes are those that are requested; latency is that of
+    reads from the page cache, with sizes chosen by what reads of each size were measured to take
+    just before. fio keeps the times (replay with absolute waits).
     """
 
     name: ClassVar[str] = "picture"
@@ -75,55 +75,55 @@ class PictureWorkload:
 
     def load(self) -> Load:
         """One job that begins each I/O at its time."""
-        given = self._given
+        fields = self._given
         return Load(
             jobs=1,
             depth=1,
-            runtime=given.runtime,
+            runtime=fields.runtime,
             ramp=CALIBRATION if self._latency else 0.0,
-            offered_iops=self._ios / given.runtime,
-            space_bytes=given.room,
+            offered_iops=self._ios / fields.runtime,
+            space_bytes=fields.room,
             options={
-                "rw": f"rand{given.op}",
-                "size": given.room,
-                "direct": int(given.is_direct),
+                "rw": f"rand{fields.op}",
+                "size": fields.room,
+                "direct": int(fields.is_direct),
                 "ioengine": "psync",
             },
-            writes=given.op == "write",
+            writes=fields.op == "write",
             facts={"time_based": False, "log_ios": True},
         )
 
     def job(self, place: Place) -> Job:
         """The list of I/Os, fio's job that replays it, and a script that prepares the file,
         measures and draws."""
-        given, path = self._given, files.where(place)
-        made = {
+        fields, path = self._given, files.where(place)
+        job_files = {
             files.JOB_FILE: job_text(self._options(path), section=files.NAME),
             files.SCRIPT_FILE: files.script_text(
-                place, latency=self._latency, readonly=given.op == "read"
+                place, latency=self._latency, readonly=fields.op == "read"
             ),
             PICTURE_FILE: json.dumps({**self._canvas.as_data(), "ios": self._ios}, indent=1) + "\n",
         }
         if place.kind == "directory":
-            made[files.PREPARE_FILE] = files.prepare_text(place, given.room)
-        planned = self._canvas.plan(given.ios_per_pixel)
+            job_files[files.PREPARE_FILE] = files.prepare_text(place, fields.room)
+        planned = self._canvas.plan(fields.ios_per_pixel)
         if self._latency:
-            made |= {
+            job_files |= {
                 files.CALIBRATE_FILE: job_text(files.calibrate_options(path), section="calibrate"),
-                files.CALIBRATE_LIST: files.calibrate_text(given.room),
+                files.CALIBRATE_LIST: files.calibrate_text(fields.room),
                 files.PLAN_FILE: files.plan_text(planned),
-                files.AWK_FILE: files.awk_text(given.room, given.step, given.runtime),
+                files.AWK_FILE: files.awk_text(fields.room, fields.step, fields.runtime),
             }
         else:
-            made[files.LIST_FILE] = files.list_text(
+            job_files[files.LIST_FILE] = files.list_text(
                 self._canvas,
                 planned,
-                op=given.op,
-                bs=given.step,
-                size=given.room,
-                runtime=given.runtime,
+                op=fields.op,
+                bs=fields.step,
+                size=fields.room,
+                runtime=fields.runtime,
             )
-        return Job(("sh", files.SCRIPT_FILE), made, files.JOB_FILE, self._limit, (FOLDER,))
+        return Job(("sh", files.SCRIPT_FILE), job_files, files.JOB_FILE, self._limit, (FOLDER,))
 
     def layout(self, place: Place) -> Job | None:
         """The file, written out; devices have none."""
@@ -145,27 +145,27 @@ class PictureWorkload:
         return ()
 
     def window(self, run_dir: Path) -> tuple[int, int] | None:
-        """By fio's own clock: its start time where it tells (3.36 and later), else back from the
+        """By fio's own clock: its start time where it has one (3.36 and later), else back from the
         end of its job."""
         from ..formats.fio.json_output import (
             FioJson,
         )  # here: readers are needed after a run, not to plan one
 
         try:
-            found = FioJson().read((run_dir / files.OUTPUT_FILE).read_bytes(), files.OUTPUT_FILE)
+            output = FioJson().read((run_dir / files.OUTPUT_FILE).read_bytes(), files.OUTPUT_FILE)
         except (OSError, FormatError):
             return None
         length = round(
             max(
-                (direction.runtime for job in found.jobs for direction in job.directions.values()),
+                (direction.runtime for job in output.jobs for direction in job.directions.values()),
                 default=0.0,
             )
             * 1e9
         )
         if length <= 0:
             return None
-        starts = [job.start_ns for job in found.jobs if job.start_ns is not None]
-        begin = min(starts) if starts else None if found.end_ns is None else found.end_ns - length
+        starts = [job.start_ns for job in output.jobs if job.start_ns is not None]
+        begin = min(starts) if starts else None if output.end_ns is None else output.end_ns - length
         return None if begin is None else (begin, begin + length)
 
     @property

@@ -112,11 +112,11 @@ z ..... ..... ##### ...#. ..#.. .#... #####
 @cache
 def glyphs() -> dict[str, tuple[str, ...]]:
     """Character to its rows of `#` and `.`, top down; `ABOVE` rows, or up to `BELOW` more."""
-    found = {" ": ("...",) * ABOVE}
+    bitmaps = {" ": ("...",) * ABOVE}
     for line in _FACE.strip().splitlines():
         character, *rows = line.split(" ")
-        found[character] = tuple(rows)
-    return found
+        bitmaps[character] = tuple(rows)
+    return bitmaps
 
 
 def set_text(text: str) -> tuple[str, ...]:

@@ -112,14 +112,14 @@ def list_text(
     lines = list(_HEAD)
     for at_ms, group in groupby(planned, lambda each: each.at_ms):
         lines.append(f"{NAME} wait {at_ms} 0")
-        for each in group:
+        for item in group:
             if canvas.map == "offset":
                 offset, length = (
-                    min(_multiple(each.value, bs, canvas.edges), (size - bs) // bs * bs),
+                    min(_multiple(item.value, bs, canvas.edges), (size - bs) // bs * bs),
                     bs,
                 )
             else:
-                length = max(bs, _multiple(each.value, bs, canvas.edges))
+                length = max(bs, _multiple(item.value, bs, canvas.edges))
                 offset = chance.randrange((size - length) // bs + 1) * bs
             lines.append(f"{NAME} {op} {offset} {length}")
     return "\n".join([*lines, *_end(runtime)]) + "\n"
@@ -127,7 +127,7 @@ def list_text(
 
 def plan_text(planned: Iterable[Planned]) -> str:
     """The I/Os of a latency picture for `sizes.awk`: milliseconds, nanoseconds."""
-    return "".join(f"{each.at_ms} {each.value:.0f}\n" for each in planned)
+    return "".join(f"{item.at_ms} {item.value:.0f}\n" for item in planned)
 
 
 def calibrate_text(size: int) -> str:
@@ -151,12 +151,12 @@ def calibrate_text(size: int) -> str:
 
 def calibrated_sizes(size: int) -> list[int]:
     """Two an octave, from 4 KiB to the whole file."""
-    found: list[int] = []
+    sizes: list[int] = []
     step = 0
     while (length := int(SMALLEST * 2 ** (step / 2)) // SMALLEST * SMALLEST) <= size:
-        found += [length] if not found or length > found[-1] else []
+        sizes += [length] if not sizes or length > sizes[-1] else []
         step += 1
-    return found
+    return sizes
 
 
 def script_text(place: Place, *, latency: bool, readonly: bool) -> str:
@@ -196,7 +196,7 @@ def _end(runtime: float) -> Sequence[str]:
 
 
 def _multiple(value: float, step: int, edges: Sequence[float]) -> int:
-    """The multiple of `step` nearest to a value that lies in the same row."""
+    """The multiple of `step` nearest to a value in the same row."""
     low, high = next(
         (low, high) for low, high in pairwise(edges) if value < high or high == edges[-1]
     )
@@ -204,8 +204,8 @@ def _multiple(value: float, step: int, edges: Sequence[float]) -> int:
     return max(first, min(last, round(value / step))) * step
 
 
-_AWK = r"""# Sizes of reads for latencies: the median of each size measured, and a straight line between their logarithms.
-BEGIN { FS = "[, ]+"; seed = 1; print "@HEAD@" }
+_AWK = r"""# Sizes of reads for latencies: the median of each size measured, and a straight line
+between their logarithms. BEGIN { FS = "[, ]+"; seed = 1; print "@HEAD@" }
 FILENAME == ARGV[1] {
     if (FNR > @WARM@) {
         if (!(($4 + 0) in count)) sizes[++known] = $4 + 0
@@ -224,8 +224,8 @@ FNR == 1 {
         n = count[sizes[i]]
         for (j = 2; j <= n; j++) {
             one = value[sizes[i], j]
-            for (k = j - 1; k > 0 && value[sizes[i], k] > one; k--) value[sizes[i], k + 1] = value[sizes[i], k]
-            value[sizes[i], k + 1] = one
+            for (k = j - 1; k > 0 && value[sizes[i], k] > one; k--) value[sizes[i], k + 1] =
+            value[sizes[i], k] value[sizes[i], k + 1] = one
         }
         middle = log(value[sizes[i], int((n + 1) / 2)] + 1)
         # a larger read that seems faster is noise
@@ -240,8 +240,8 @@ FNR == 1 {
     share = (wanted - latency[i]) / (latency[i + 1] - latency[i])
     if (share < 0) share = 0
     if (share > 1) share = 1
-    length_ = int(exp(log(sizes[i]) + share * (log(sizes[i + 1]) - log(sizes[i]))) / @STEP@ + 0.5) * @STEP@
-    if (length_ < @STEP@) length_ = @STEP@
+    length_ = int(exp(log(sizes[i]) + share * (log(sizes[i + 1]) - log(sizes[i]))) / @STEP@ + 0.5) *
+    @STEP@ if (length_ < @STEP@) length_ = @STEP@
     if (length_ > @ROOM@) length_ = @ROOM@
     seed = (seed * 16807) % 2147483647
     offset = int(seed / 2147483647 * (int((@ROOM@ - length_) / @STEP@) + 1)) * @STEP@
@@ -250,7 +250,7 @@ FNR == 1 {
 }
 END {
     if (failed) exit 1
-    if (beyond) print beyond " of " FNR " latencies can't be had from the cache here: the nearest stand for them" > "/dev/stderr"
-    print "@END@"
+    if (beyond) print beyond " of " FNR " latencies can't be had from the cache here: the nearest
+    replace them" > "/dev/stderr" print "@END@"
 }
 """

@@ -131,10 +131,10 @@ class PictureOptions(Options):
             ) from None
 
     @model_validator(mode="after")
-    def _whole(self) -> PictureOptions:
-        found = self._problems()
-        if found:
-            raise problems_error(found)
+    def _check_picture(self) -> PictureOptions:
+        problems = self._problems()
+        if problems:
+            raise problems_error(problems)
         return self
 
     @property
@@ -165,10 +165,10 @@ class PictureOptions(Options):
 
     def canvas(self) -> Canvas:
         """The picture in its place; UsageError, ValueError where it can't be drawn."""
-        bitmap = self._drawn()
+        bitmap = self._draw()
         low, high = (
-            self._end(default if given is None else given)
-            for given, default in zip((self.low, self.high), _RANGES[self.map], strict=True)
+            self._end(default if value is None else value)
+            for value, default in zip((self.low, self.high), _RANGES[self.map], strict=True)
         )
         return Canvas(
             self.map, bitmap, low, high, LEAD, (self.runtime - LEAD - TAIL) / bitmap.width
@@ -184,7 +184,7 @@ class PictureOptions(Options):
             else float(parse_fio_size(str(given)))
         )
 
-    def _drawn(self) -> Bitmap:
+    def _draw(self) -> Bitmap:
         bitmap = of_text(self.text) if self.text is not None else of_rows(self.bitmap or "")
         if self.inverse:
             bitmap = bitmap.bordered().inverse()
@@ -206,7 +206,7 @@ class PictureOptions(Options):
                 )
             ]
         try:
-            self._drawn()
+            self._draw()
         except ValueError as error:
             return [
                 OptionProblem(
@@ -228,7 +228,7 @@ class PictureOptions(Options):
         return self._place_problems(canvas) + self._load_problems(canvas)
 
     def _place_problems(self, canvas: Canvas) -> list[OptionProblem]:
-        found = []
+        problems = []
         if not 0 <= canvas.low < canvas.high or (self.map != "offset" and canvas.low <= 0):
             return [
                 OptionProblem(
@@ -238,13 +238,15 @@ class PictureOptions(Options):
                 )
             ]
         if self.step % 512:
-            found.append(OptionProblem(("bs",), f"is {self.step}", "a multiple of 512, such as 4k"))
+            problems.append(
+                OptionProblem(("bs",), f"is {self.step}", "a multiple of 512, such as 4k")
+            )
         if self.map != "latency" and canvas.high > self.room:
-            found.append(
-                OptionProblem(("high",), "lies beyond size", "a larger size, or a lower range")
+            problems.append(
+                OptionProblem(("high",), "is beyond size", "a larger size, or a lower range")
             )
         if self.map != "latency" and _without_multiple(canvas, self.step):
-            found.append(
+            problems.append(
                 OptionProblem(
                     ("high",),
                     f"makes rows that hold no multiple of {self.step} bytes",
@@ -252,14 +254,16 @@ class PictureOptions(Options):
                 )
             )
         if self.room < 2 * self.step:
-            found.append(OptionProblem(("size",), f"is {self.room}", "room for two I/Os at least"))
-        return found
+            problems.append(
+                OptionProblem(("size",), f"is {self.room}", "room for two I/Os at least")
+            )
+        return problems
 
     def _load_problems(self, canvas: Canvas) -> list[OptionProblem]:
-        found = []
+        problems = []
         if canvas.slot < SHORTEST_SLOT:
             least = canvas.bitmap.width * SHORTEST_SLOT + LEAD + TAIL
-            found.append(
+            problems.append(
                 OptionProblem(
                     ("runtime",),
                     f"gives each of {canvas.bitmap.width} columns {1000 * canvas.slot:.1f} ms",
@@ -268,7 +272,7 @@ class PictureOptions(Options):
             )
         if self.map == "latency":
             if self.op == "write" or self.is_direct:
-                found.append(
+                problems.append(
                     OptionProblem(
                         ("op" if self.op == "write" else "direct",),
                         "can't be set on the latency map",
@@ -277,7 +281,7 @@ class PictureOptions(Options):
                 )
             busy = canvas.busiest(self.ios_per_pixel)
             if busy > BUSIEST:
-                found.append(
+                problems.append(
                     OptionProblem(
                         ("per_pixel",),
                         f"needs {100 * busy:.0f} % of a column's time",
@@ -285,14 +289,14 @@ class PictureOptions(Options):
                     )
                 )
         if len(canvas.bitmap.lit) * self.ios_per_pixel > MOST_IOS:
-            found.append(
+            problems.append(
                 OptionProblem(
                     ("per_pixel",),
                     f"makes {len(canvas.bitmap.lit) * self.ios_per_pixel} I/Os",
                     f"at most {MOST_IOS}: fewer I/Os per pixel, or fewer pixels",
                 )
             )
-        return found
+        return problems
 
 
 def _without_multiple(canvas: Canvas, step: int) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a picture lies in its map, and the I/Os that draw it: columns are spans of time, rows are
-ranges of the value."""
+"""The position of a picture in its map, and the I/Os that draw it: columns are spans of time, rows
+are ranges of the value."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Canvas:
     def plan(self, per_pixel: int) -> list[Planned]:
         """The I/Os in order of time: `per_pixel` in each lit pixel, spread evenly over its time and
         its range of values."""
-        found = []
+        items = []
         margin = MARGIN if self.map == "latency" else 0.0
         for number, (column, row) in enumerate(self.bitmap.lit):
             for place in range(per_pixel):
@@ -74,8 +74,8 @@ class Canvas:
                     column + (place + number * _GOLDEN % 1) / per_pixel
                 )
                 height = row + margin + (1 - 2 * margin) * ((place + number) * _GOLDEN % 1)
-                found.append(Planned(int(time * 1000), self.value(height / self.bitmap.height)))
-        return sorted(found)
+                items.append(Planned(int(time * 1000), self.value(height / self.bitmap.height)))
+        return sorted(items)
 
     def busiest(self, per_pixel: int) -> float:
         """Of a latency picture: the largest share of a column's time that its I/Os take, one after
@@ -86,7 +86,7 @@ class Canvas:
         return max(columns) / self.slot
 
     def as_data(self) -> dict[str, Any]:
-        """For a file beside the evidence; `canvas_of` reads it."""
+        """For a file of the run; `canvas_of` reads it."""
         return {
             "map": self.map,
             "low": self.low,

@@ -41,7 +41,7 @@ def dark_pixels(data: bytes, most_columns: int, most_rows: int) -> list[list[boo
     step, before, rows = max(1, channels * depth // 8), bytes(line), []
     for row in range(height):
         start = row * (line + 1)
-        before = _unfiltered(body[start], body[start + 1 : start + 1 + line], before, step)
+        before = _unfilter(body[start], body[start + 1 : start + 1 + line], before, step)
         samples = _samples(before, width * channels, depth)
         rows.append(
             [
@@ -54,7 +54,7 @@ def dark_pixels(data: bytes, most_columns: int, most_rows: int) -> list[list[boo
 
 def _chunks(data: bytes) -> dict[bytes, bytes]:
     """Kind to content, equal kinds joined."""
-    found: dict[bytes, bytes] = {}
+    chunks: dict[bytes, bytes] = {}
     place = len(SIGNATURE)
     while place + 12 <= len(data):
         (length,) = struct.unpack_from(">I", data, place)
@@ -63,33 +63,33 @@ def _chunks(data: bytes) -> dict[bytes, bytes]:
             raise ValueError("is cut off")
         if struct.unpack_from(">I", data, place + 8 + length)[0] != zlib.crc32(kind + content):
             raise ValueError(f"is damaged: the check of its chunk {kind.decode('latin-1')!r} fails")
-        found[kind] = found.get(kind, b"") + content
+        chunks[kind] = chunks.get(kind, b"") + content
         if kind == b"IEND":
-            return found
+            return chunks
         place += 12 + length
     raise ValueError("is cut off")
 
 
-def _unfiltered(kind: int, line: bytes, before: bytes, step: int) -> bytes:
+def _unfilter(kind: int, line: bytes, before: bytes, step: int) -> bytes:
     """A line as it was before it was filtered by its difference to neighbours ("Filter types for
     filter method 0")."""
     if kind > 4:
         raise ValueError("is damaged: no such filter")
-    made = bytearray(line)
-    for at in range(len(made)):
-        left = made[at - step] if at >= step else 0
+    pixels = bytearray(line)
+    for at in range(len(pixels)):
+        previous = pixels[at - step] if at >= step else 0
         above, corner = before[at], before[at - step] if at >= step else 0
         if kind == 1:
-            made[at] = (made[at] + left) & 255
+            pixels[at] = (pixels[at] + previous) & 255
         elif kind == 2:
-            made[at] = (made[at] + above) & 255
+            pixels[at] = (pixels[at] + above) & 255
         elif kind == 3:
-            made[at] = (made[at] + (left + above) // 2) & 255
+            pixels[at] = (pixels[at] + (previous + above) // 2) & 255
         elif kind == 4:
-            guess = left + above - corner
-            nearest = min((left, above, corner), key=lambda one: abs(guess - one))
-            made[at] = (made[at] + nearest) & 255
-    return bytes(made)
+            guess = previous + above - corner
+            nearest = min((previous, above, corner), key=lambda one: abs(guess - one))
+            pixels[at] = (pixels[at] + nearest) & 255
+    return bytes(pixels)
 
 
 def _samples(line: bytes, count: int, depth: int) -> list[int]:
@@ -97,9 +97,10 @@ def _samples(line: bytes, count: int, depth: int) -> list[int]:
         return list(struct.unpack(f">{count}H", line))
     if depth == 8:
         return list(line)
-    each = 8 // depth
+    samples_per_byte = 8 // depth
     return [
-        line[at // each] >> (8 - depth - depth * (at % each)) & ((1 << depth) - 1)
+        line[at // samples_per_byte] >> (8 - depth - depth * (at % samples_per_byte))
+        & ((1 << depth) - 1)
         for at in range(count)
     ]
 

@@ -67,8 +67,8 @@ class ReadBack:
     def rows(self) -> tuple[str, ...]:
         """What a reader sees, as a bitmap's rows: pixels with more than half as many I/Os as lit
         ones have on average."""
-        seen = self.counts > self.counts[self.lit].mean() / 2
-        return tuple("".join("#" if pixel else "." for pixel in row) for row in seen[::-1])
+        is_visible = self.counts > self.counts[self.lit].mean() / 2
+        return tuple("".join("#" if pixel else "." for pixel in row) for row in is_visible[::-1])
 
     def words(self) -> str:
         """One line for a user."""
@@ -82,15 +82,15 @@ def drawn_in(run_dir: Path) -> Canvas:
     """What a run drew. FormatError where its file is absent or damaged."""
     path = run_dir / PICTURE_FILE
     try:
-        found = parsed(path.read_bytes())
-        return canvas_of(found if isinstance(found, dict) else {})
+        bitmap = parsed(path.read_bytes())
+        return canvas_of(bitmap if isinstance(bitmap, dict) else {})
     except OSError as error:
         raise FormatError(f"can't be read: {error.strerror or error}", where=path) from None
     except ValueError as error:
         raise FormatError(f"is damaged: {error}", where=path) from None
 
 
-def moved(canvas: Canvas, by: int) -> Canvas:
+def move_canvas(canvas: Canvas, by: int) -> Canvas:
     """The same picture where the file that it is drawn in begins `by` bytes into the device."""
     return replace(canvas, low=canvas.low + by, high=canvas.high + by)
 
@@ -150,15 +150,17 @@ def _rows_over_time(counts: HeatCounts, canvas: Canvas) -> Pixels:
     )
     rows = (np.searchsorted(np.array(canvas.edges), middle, side="right") - 1)[place]
     inside = (rows >= 0) & (rows < canvas.bitmap.height)
-    found = np.zeros((canvas.bitmap.height, counts.columns + 1), dtype=np.int64)
-    np.add.at(found, (rows[inside], counts.column[inside] + 1), counts.count[inside])
-    return np.cumsum(found, axis=1)
+    rows_of_time = np.zeros((canvas.bitmap.height, counts.columns + 1), dtype=np.int64)
+    np.add.at(rows_of_time, (rows[inside], counts.column[inside] + 1), counts.count[inside])
+    return np.cumsum(rows_of_time, axis=1)
 
 
 def _between(over_time: Pixels, first: Floats, last: Floats) -> Pixels:
     """I/Os of each row in spans of time, in columns of the counts; a column belongs to the span
-    that its middle lies in."""
+    that contains its middle."""
     most = over_time.shape[1] - 1
-    begin, end = (np.clip(np.ceil(each - 0.5), 0, most).astype(np.int64) for each in (first, last))
-    found: Pixels = over_time[:, end] - over_time[:, begin]
-    return found
+    begin, end = (
+        np.clip(np.ceil(corner - 0.5), 0, most).astype(np.int64) for corner in (first, last)
+    )
+    pixels: Pixels = over_time[:, end] - over_time[:, begin]
+    return pixels

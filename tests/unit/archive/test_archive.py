@@ -32,6 +32,7 @@ from iolab.statistics.language.names import parse
 from support.depth import depth
 from support.recordings import SECOND, START, events, rows_of, samples
 
+pytestmark = pytest.mark.slow
 SEGMENT_S = 5
 
 

@@ -80,8 +80,8 @@ def test_every_failure_of_every_step_is_listed(
     gate: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = [
-        gate.Step("lint", prints("a.py:1:1 unused"), gate.read_check, 1),
-        gate.Step("format", prints("", 0), gate.read_check, 1),
+        gate.Step("lint", prints("a.py:1:1 unused"), gate.read_check, 0.5),
+        gate.Step("format", prints("", 0), gate.read_check, 0.5),
         gate.Step("rust", prints(CARGO), gate.read_cargo),
         gate.Step("vitest", reports(VITEST, 1), gate.read_vitest),
         gate.Step("unit", reports(PYTEST, 1), gate.read_pytest),
@@ -133,15 +133,25 @@ def test_a_runner_that_dies_is_a_failure(
     assert len(outcome.failed) == 1
 
 
-def test_steps_of_one_core_share_the_machine_and_others_have_it_alone(gate: ModuleType) -> None:
-    def step(name: str, cores: int) -> object:
-        return gate.Step(name, python("import time; time.sleep(0.5)"), gate.read_check, cores)
+def test_steps_share_the_machine_and_others_have_it_alone(gate: ModuleType) -> None:
+    def step(name: str, share: float, follows: str = "") -> object:
+        command = python("import time; time.sleep(0.5)")
+        return gate.Step(name, command, gate.read_check, share, follows)
 
-    runner = gate.Runner([step("a", 1), step("b", 1), step("c", 2)], {})
-    runner._cores = 2
+    steps = [step("a", 0.5), step("after a", 0.5, "a"), step("b", 0.5), step("alone", 1.0)]
+    runner = gate.Runner(steps, {})
     runner._start()
     assert [step.name for step in runner._running] == ["a", "b"]
-    assert len(runner.run()) == 3
+    outcomes = runner.run()
+    assert [step.name for step in outcomes] == ["a", "after a", "b", "alone"]
+    assert all(outcome.seconds > 0.4 for outcome in outcomes.values())
+
+
+def test_exclusive_tests_run_alone(gate: ModuleType) -> None:
+    [step] = [step for step in gate.steps_of("test", False) if step.name == "exclusive"]
+    assert step.share == 1
+    assert step.command[step.command.index("-m", 3) :] == ("-m", "exclusive and not deep")
+    assert "-n" not in step.command
 
 
 def test_inputs_pass_once_and_not_after_a_change(
@@ -177,3 +187,17 @@ def test_temporary_files_are_in_memory_where_there_is_space(
     [[(_, path)]] = [outcome.failed for outcome in gate.Runner([step], {}).run().values()]
     assert Path(path).is_relative_to(memory) == is_used
     assert list(memory.iterdir()) == []
+
+
+def test_python_processes_of_all_steps_share_compiled_modules(
+    gate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(gate, "BYTECODE", tmp_path / "bytecode")
+    (tmp_path / "module.py").write_text("")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import module"
+    assert gate.Runner([gate.Step("a", python(code), gate.read_check)], {}).run()
+    assert [path.name.partition(".")[0] for path in (tmp_path / "bytecode").rglob("module*")] == [
+        "module"
+    ]
+    assert not list(tmp_path.glob("__pycache__"))

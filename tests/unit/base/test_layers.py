@@ -46,7 +46,7 @@ ALLOWED = {
     "heatmap": READING | {"heatmap"},
     "charts": JUDGING | {"charts", "heatmap"},
     "report": JUDGING | SHOWING,
-    "server": JUDGING | SHOWING | {"server"},
+    "server": JUDGING | SHOWING | {"history", "server"},
     "api": JUDGING | SHOWING,
     "__main__": {"cli"},
     "cli": JUDGING | ACTING | SHOWING | {"api", "cli", "history", "server"},

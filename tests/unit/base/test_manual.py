@@ -14,7 +14,7 @@ import click
 import pytest
 
 from iolab.cli.examples import DOCUMENTS, EXAMPLES
-from iolab.cli.installation import shipped
+from iolab.cli.installation import find_shipped
 from iolab.cli.main import COMMANDS, EXIT_CODES, group
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "scripts"))
@@ -90,7 +90,7 @@ def test_a_page_is_ascii_and_a_text_is_no_request() -> None:
 
 @pytest.mark.parametrize("document", sorted(set(DOCUMENTS.values())))
 def test_a_document_that_help_names_exists(document: str) -> None:
-    path = shipped(Path(document))
+    path = find_shipped(Path(document))
     assert path is not None
     assert path.is_file()
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from iolab.cli.installation import commit, shipped
+from iolab.cli.installation import commit, find_shipped
 from iolab.cli.main import group
 from support.probe import need_probe
 
@@ -70,7 +70,8 @@ def test_the_committed_list_holds_what_the_manifests_ask_for_and_names_no_host(r
 
 def test_locks_of_packages_have_a_digest_for_each_and_no_address(root: Path) -> None:
     locks = sorted((root / "requirements").glob("*.lock"))
-    assert [path.stem for path in locks] == ["dev", "dist", "docs", "node", "run", "setup", "uv"]
+    names = ["archive-test", "dev", "dist", "docs", "node", "run", "setup", "uv"]
+    assert [path.stem for path in locks] == names
     for path in locks:
         text = path.read_text()
         assert "://" not in text
@@ -122,7 +123,7 @@ def test_no_path_of_the_machine_that_built_it_is_in_the_probe() -> None:
 
 
 def test_shipped_files_are_found_by_name_and_nothing_else_is(root: Path) -> None:
-    assert shipped(Path("studies/quickstart.toml")) == root / "studies/quickstart.toml"
+    assert find_shipped(Path("studies/quickstart.toml")) == root / "studies/quickstart.toml"
     for name in (
         "studies/none.toml",
         "pyproject.toml",
@@ -130,7 +131,7 @@ def test_shipped_files_are_found_by_name_and_nothing_else_is(root: Path) -> None
         str(root / "studies/quickstart.toml"),
         "",
     ):
-        assert shipped(Path(name)) is None
+        assert find_shipped(Path(name)) is None
     assert re.fullmatch(r"[0-9a-f]{12}\+?", commit())
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iolab.compare.profile_words import percent, points, remarks, sampled, spent
+from iolab.compare.profile_words import percent, points, remarks, sampling_text, spent
 from iolab.compare.profiles import CellProfiles, cells_of, change
 from iolab.results.open.profiles import Profile, is_idle, read_profiles
 from support.profiles import AFTER, BEFORE, add_profile
@@ -96,7 +96,7 @@ def test_idle_is_the_idle_process_in_a_function_that_waits(stack: str, idle: boo
 
 def test_words_tell_what_was_sampled_and_how_it_was_spent(cell: CellProfiles) -> None:
     plain = cell.profiles[0]
-    assert sampled(plain) == "200 samples, 99 Hz, 2 s, 2 CPUs, cpu-clock"
+    assert sampling_text(plain) == "200 samples, 99 Hz, 2 s, 2 CPUs, cpu-clock"
     assert spent(plain) == "idle 40.0 %; of the rest 91.7 % in the kernel, 8.3 % in user programs"
     [remark] = remarks(plain)
     assert remark.startswith("200 of 396 possible samples were taken")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from iolab.compare.compare import compare
 from iolab.compare.model import Change
 from iolab.compare.render.words import change_text, interval_text
-from iolab.report.words.phrases import MINUS, change_interval_text, signed
+from iolab.report.words.phrases import MINUS, change_interval_text, signed_text
 from iolab.units import format_number
 from support.runs import study
 
@@ -29,8 +29,8 @@ def test_large_changes_are_grouped() -> None:
     assert (
         change_text(change(231.0, None, None), RATES) == f"+{format_number(23100)} %" != "+23100 %"
     )
-    assert signed(23100.0) == f"+{format_number(23100)}"
-    assert (signed(-0.04), signed(0), signed(-3548.2), signed(1.25)) == (
+    assert signed_text(23100.0) == f"+{format_number(23100)}"
+    assert (signed_text(-0.04), signed_text(0), signed_text(-3548.2), signed_text(1.25)) == (
         "0.0",
         "0.0",
         f"{MINUS}3548",

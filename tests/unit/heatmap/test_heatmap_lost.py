@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from iolab.heatmap import terminal
 from iolab.heatmap.figure import Layout, Named, Panel, panels
-from iolab.heatmap.lost import Lost, lost_of, unrecorded, without
+from iolab.heatmap.lost import Lost, lost_of, unrecorded_spans, without
 from iolab.heatmap.model import View
 from iolab.heatmap.svg import svg
 from iolab.heatmap.theme import DARK, LIGHT, rgb
@@ -64,7 +64,7 @@ def test_losses_add_up_by_column_of_the_drawing(lost: list[tuple[int, int]], fac
         (((3, 1),), "lost: 1 record in 1 column"),
         (((3, 1200), (4, 34)), "lost: 1 234 records in 2 columns, at most 1 200 in one"),
         (((3, 0),), "lost: an unknown number of records in 1 column"),
-        (((3, 0), (9, 7)), "lost: 7 records in 2 columns, in 1 nobody knows how many"),
+        (((3, 0), (9, 7)), "lost: 7 records in 2 columns, in 1 the number is unknown"),
     ],
 )
 def test_the_legend_says_how_many_and_how_many_in_one(
@@ -91,12 +91,12 @@ def test_spans_less_others_hold_what_is_in_the_first_alone(
 
 
 def test_unrecorded_time_is_cut_at_the_maps_edges() -> None:
-    assert unrecorded(with_losses(gaps=((-7, 3), (40, 50), (95, 400))), 50, 2) == (
+    assert unrecorded_spans(with_losses(gaps=((-7, 3), (40, 50), (95, 400))), 50, 2) == (
         (0.0, 1.5),
         (20.0, 25.0),
         (47.5, 50.0),
     )
-    assert unrecorded(with_losses(gaps=((100, 200),)), 100) == ()
+    assert unrecorded_spans(with_losses(gaps=((100, 200),)), 100) == ()
 
 
 def test_a_map_without_losses_has_no_strip() -> None:

@@ -18,7 +18,7 @@ from hypothesis.extra.numpy import arrays
 
 from iolab.heatmap.figure import Layout, Named, Panel, panels
 from iolab.heatmap.model import View
-from iolab.heatmap.raster import colours, draw, png, repacked
+from iolab.heatmap.raster import colours, draw, png, repack
 from iolab.heatmap.svg import LAYOUT, svg, svg_png
 from iolab.heatmap.theme import DARK, GREY, LIGHT, Theme, luminance, rgb
 from support.heatmap_data import counts
@@ -169,6 +169,6 @@ def test_the_png_is_small_and_names_itself() -> None:
 def test_repacking_keeps_what_is_drawn() -> None:
     pixels = np.arange(300, dtype=np.uint16).astype(np.uint8).reshape(10, 10, 3)
     before, _ = decoded(png(pixels))
-    after, chunks = decoded(repacked(png(pixels), {"Title": "µ"}))
+    after, chunks = decoded(repack(png(pixels), {"Title": "µ"}))
     assert np.array_equal(before, after)
     assert chunks[b"iTXt"].endswith("µ".encode())

@@ -17,7 +17,7 @@ from iolab.heatmap.model import View
 from iolab.recording.base.counts import Y, merge
 from iolab.recording.read.trace import Trace, counts_alike
 
-pytestmark = [pytest.mark.fio, pytest.mark.exclusive]
+pytestmark = pytest.mark.fio
 LAYOUT = Layout(columns=40, height=64, least=1)
 SIZE = 64 * 2**20
 ARTEFACTS = (
@@ -147,6 +147,7 @@ def test_two_sizes_in_the_size_map(fio: str, tmp_path: Path) -> None:
     assert bounds[1][0] <= 131072 < bounds[1][1]
 
 
+@pytest.mark.exclusive
 def test_cached_and_direct_reads_are_two_bands_in_the_latency_map(fio: str, tmp_path: Path) -> None:
     direct = Trace(
         fio_log(

@@ -380,6 +380,7 @@ def test_what_names_no_host_is_said(text: str) -> None:
         host_named(text)
 
 
+@pytest.mark.slow
 def test_a_command_line_with_no_such_host_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,7 +105,7 @@ def test_set_back_times_go_on_as_if_it_had_not_been(
     outcome = one.run()
     assert outcome.failure is None
     assert len(one.launcher.launched) == 1
-    words = f"the clock was set back by {length}; times go on by the old one until recording begins anew"
+    words = f"the clock was set back by {length}; times continue by the old clock until a new recording begins"
     assert one.listener.notes == outcome.status.troubles == [words]
     assert abs(outcome.status.until_ns - clock.realtime_ns() + round(step * SECOND)) < 2 * SECOND
     assert one.sink.losses == []

@@ -87,6 +87,7 @@ def operations(
     return Counter({name: count for name, count in found.items() if str(path) in name})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", ["io.ops", "io.ops[latency]", "io.ops[process]"])
 def test_a_question_reads_each_file_of_metadata_once(
     question: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

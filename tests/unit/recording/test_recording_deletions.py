@@ -53,6 +53,18 @@ def recording(original: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(original, tmp_path / "r"))
 
 
+@pytest.fixture(scope="module")
+def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording with every kind of file, of a writer that died."""
+    return written(tmp_path_factory.mktemp("kinds"))
+
+
+@pytest.fixture
+def whole(all_kinds: Path, tmp_path: Path) -> Path:
+    """A copy where `run_sets` expects it."""
+    return Path(shutil.copytree(all_kinds, tmp_path / "r"))
+
+
 def lost_seconds(path: Path) -> list[int]:
     found = query(
         Recording(path),
@@ -121,12 +133,11 @@ def test_a_number_without_any_file_is_a_loss_between_its_neighbours(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_missing_hot_file_stays_a_loss_for_the_next_writer(kind: Kind, tmp_path: Path) -> None:
-    path = written(tmp_path)
-    next((path / "hot").glob(f"*.{kind}.arrows")).unlink()
-    [before] = [loss for loss in Recording(path).unreadable(kind) if loss["source"] == ""]
-    RecordingWriter.reopen(path, live=False).close()
-    losses = [each for each in Recording(path).losses() if before["words"] in each["words"]]
+def test_a_missing_hot_file_stays_a_loss_for_the_next_writer(kind: Kind, whole: Path) -> None:
+    next((whole / "hot").glob(f"*.{kind}.arrows")).unlink()
+    [before] = [loss for loss in Recording(whole).unreadable(kind) if loss["source"] == ""]
+    RecordingWriter.reopen(whole, live=False).close()
+    losses = [each for each in Recording(whole).losses() if before["words"] in each["words"]]
     assert [(each["from_ns"], each["until_ns"], each["of"]) for each in losses] == [
         (before["from_ns"], before["until_ns"], kind)
     ]
@@ -155,24 +166,26 @@ def test_a_list_alone_is_rebuilt(recording: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [f"{MAPS}/io.latency/000001.parquet", "1s/io.bytes-device.276ed5b4/000006-000006.parquet"],
 )
-def test_columns_at_the_borders_of_a_loss_are_right_or_lost(name: str, tmp_path: Path) -> None:
-    whole = written(tmp_path)
+def test_columns_at_the_borders_of_a_loss_are_right_or_lost(
+    name: str, whole: Path, tmp_path: Path
+) -> None:
     [path] = {whole / name, whole / "histograms" / name} & set(whole.rglob("*.parquet"))
     sets = [[Mutation(str(path.relative_to(whole)), "delete")]]
     counted, wrong = run_sets(tmp_path, sets, repair=False)
     assert (counted["told"], wrong) == (1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", [0, 1])
 def test_a_damaged_line_of_deleted_events_is_a_loss_of_their_time(
-    line: int, tmp_path: Path
+    line: int, whole: Path, tmp_path: Path
 ) -> None:
     """Retention deleted the events of the first two segments; their default maps remain."""
-    whole = written(tmp_path)
     start = sum(map(len, (whole / SEGMENTS).read_bytes().splitlines(keepends=True)[:line]))
     sets = [[Mutation(SEGMENTS, "flip", start + 350)]]
     counted, wrong = run_sets(tmp_path, sets, repair=True)
@@ -185,16 +198,18 @@ def test_a_damaged_line_of_deleted_events_is_a_loss_of_their_time(
 
 
 @pytest.mark.slow
-def test_a_sample_of_damage_changes_no_answer_silently(tmp_path: Path) -> None:
-    original = written(tmp_path)
-    sets = [
-        names
-        for together, many in ((2, 5), (3, 3))
-        for names in deletions(original, together, many, seed=together)
-    ]
+@pytest.mark.parametrize(("together", "many"), [(2, 5), (3, 3)], ids=str)
+def test_a_sample_of_deletions_changes_no_answer_silently(
+    together: int, many: int, whole: Path, tmp_path: Path
+) -> None:
+    sets = deletions(whole, together, many, seed=together)
     outcomes, wrong = run_sets(tmp_path, sets, repair=True)
     assert not wrong, outcomes
-    changes = [(mutation,) for mutation in mutations(original, 16, seed=1)]
+
+
+@pytest.mark.slow
+def test_a_sample_of_changes_changes_no_answer_silently(whole: Path, tmp_path: Path) -> None:
+    changes = [(mutation,) for mutation in mutations(whole, 16, seed=1)]
     outcomes, wrong = run_sets(tmp_path, changes, repair=False)
     assert not wrong, outcomes
     assert outcomes["told"] > 3
@@ -203,8 +218,9 @@ def test_a_sample_of_damage_changes_no_answer_silently(tmp_path: Path) -> None:
 @pytest.mark.deep
 @pytest.mark.skipif(not IS_DEEP, reason="IOLAB_TEST_DEPTH=all")
 @pytest.mark.parametrize(("together", "many"), [(1, 1000), (2, 500), (3, 200)], ids=str)
-def test_no_deletions_change_an_answer_silently(together: int, many: int, tmp_path: Path) -> None:
-    whole = written(tmp_path)
+def test_no_deletions_change_an_answer_silently(
+    together: int, many: int, whole: Path, tmp_path: Path
+) -> None:
     sets = deletions(whole, together, many, seed=together)
     counted, wrong = run_sets(tmp_path, sets, repair=True)
     print(f"{len(sets)} sets of {together} deletions: {dict(counted)}")
@@ -214,8 +230,7 @@ def test_no_deletions_change_an_answer_silently(together: int, many: int, tmp_pa
 
 @pytest.mark.deep
 @pytest.mark.skipif(not IS_DEEP, reason="IOLAB_TEST_DEPTH=all")
-def test_no_change_of_a_file_changes_an_answer_silently(tmp_path: Path) -> None:
-    whole = written(tmp_path)
+def test_no_change_of_a_file_changes_an_answer_silently(whole: Path, tmp_path: Path) -> None:
     sets = [(mutation,) for mutation in mutations(whole, 500, seed=3)]
     counted, wrong = run_sets(tmp_path, sets, repair=False)
     print(f"{len(sets)} single changes: {dict(counted)}")

@@ -34,10 +34,10 @@ from support.recordings import SECOND, START, events, samples
 SEGMENTS_MADE, LENGTH = 4, 10
 
 
-@pytest.fixture
-def recording(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four sealed segments of ten seconds, of a hundred rows each second; marks, losses."""
-    path = tmp_path / "r"
+    path = tmp_path_factory.mktemp("original") / "r"
     with RecordingWriter.create(
         path, host="", clock="realtime", origin={"kind": "record"}, live=False
     ) as writer:
@@ -49,6 +49,12 @@ def recording(tmp_path: Path) -> Path:
         writer.mark("one", START, START + SECOND)
         writer.loss("unpaired", "block", START, START + SECOND, 3)
     return path
+
+
+@pytest.fixture
+def recording(original: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(original, tmp_path / "r"))
 
 
 def flip(path: Path, place: float = 0.5) -> None:
@@ -232,6 +238,7 @@ def unsign(path: Path) -> None:
     (path / FACTS).write_text(json.dumps(data))
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_cut_anywhere_is_told(recording: Path) -> None:
     until = START + 100 * SECOND
     with take_lock(recording) as lock:

@@ -29,6 +29,7 @@ def create(path: Path) -> RecordingWriter:
     return RecordingWriter.create(path, host="", clock="realtime", origin={"kind": "record"})
 
 
+@pytest.mark.slow
 def test_followed_while_it_is_written_and_sealed(tmp_path: Path) -> None:
     """Every look sees whole batches, never fewer than the look before, none twice."""
     path, seen, done = tmp_path / "r", [], threading.Event()

@@ -14,7 +14,8 @@ import pytest
 from iolab.compare.compare import compare
 from iolab.compare.render.json import as_json
 from iolab.compare.render.words import scale_for
-from iolab.report.assemble import assemble, told
+from iolab.report.assemble import assemble
+from iolab.report.headline import main_comparisons
 from iolab.report.model.cover_payload import Cover, CoverCell
 from iolab.report.model.metric_selection import chosen_metrics
 from iolab.report.page.cover_html import cover_html
@@ -67,7 +68,7 @@ class Tables(HTMLParser):
 
 def cover_of(runs: Sequence[Run]) -> Cover:
     metrics, _ = chosen_metrics(HandMade(runs).metrics(), runs)
-    comparisons = told([compare(runs, name) for name in metrics])
+    comparisons = main_comparisons([compare(runs, name) for name in metrics])
     cautions = cover_section.cover_cautions(runs, [], trust(comparisons, runs))
     return cover_section.cover(comparisons, runs, cautions)
 

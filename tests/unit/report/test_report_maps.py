@@ -14,7 +14,7 @@ from iolab.errors import IolabError
 from iolab.recording.write.writer import RecordingWriter
 from iolab.report.build import build_report
 from iolab.report.model.map_payload import MapCell, Maps
-from iolab.report.page.html import bundle_file, packed
+from iolab.report.page.html import bundle_file, pack
 from iolab.report.sections import maps
 from iolab.report.sections.maps import nice_interval, run_maps
 from support import report_data
@@ -226,4 +226,4 @@ def test_the_report_carries_its_maps_within_bounds(study: Study) -> None:
         for part in cell.maps
         for each in part.group.maps
     )
-    assert len(packed(found)) < 4 * cells + 20_000
+    assert len(pack(found)) < 4 * cells + 20_000

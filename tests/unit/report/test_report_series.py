@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from iolab.report.sections.series import TimeBases, rounded, strips, thinned, without_devices
+from iolab.report.sections.series import TimeBases, round_values, strips, thin, without_devices
 from iolab.results.evidence.model import Series
 from support.report_data import seconds
 
@@ -59,13 +59,13 @@ def test_empty_zero_and_unknown_series_are_left_out() -> None:
 
 @given(arrays.arrays(np.float64, st.integers(0, 40), elements=st.floats(-1e15, 1e15)))
 def test_rounding_keeps_four_digits(values: np.ndarray) -> None:
-    for short, value in zip(rounded(values), values, strict=True):
+    for short, value in zip(round_values(values), values, strict=True):
         assert short is not None
         assert abs(short - value) <= 6e-4 * abs(value) + 1e-290
 
 
 def test_rounding_of_what_is_not_finite() -> None:
-    assert rounded(np.array([np.nan, np.inf, -np.inf, 0.0, 5.0])) == [None, None, None, 0, 5]
+    assert round_values(np.array([np.nan, np.inf, -np.inf, 0.0, 5.0])) == [None, None, None, 0, 5]
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_rounding_of_what_is_not_finite() -> None:
 def test_thinning_keeps_the_peak_and_the_order(count: int, peak: int) -> None:
     values = np.zeros(count)
     values[peak % count] = 7
-    time, kept = thinned(np.arange(float(count)), values, 2000)
+    time, kept = thin(np.arange(float(count)), values, 2000)
     assert len(time) <= 2000
     assert kept.max() == 7
     assert time[kept.argmax()] == peak % count

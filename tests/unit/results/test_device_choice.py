@@ -68,11 +68,11 @@ def test_devices_that_are_named_count_whatever_they_are(tmp_path: Path) -> None:
     assert values(one)["device.write.iops"] == pytest.approx(100)
     two = derived(tmp_path / "b", reports(11, *STACK, seconds=1), "dm-0", "loop0", "sdz")
     assert values(two)["device.write.iops"] == pytest.approx(200)
-    assert "no file tells of sdz" in two.assumptions
+    assert "no file contains sdz" in two.assumptions
     none = derived(tmp_path / "c", reports(11, *STACK, seconds=1), "sdz")
     assert values(none) == {}
     assert any(
-        text.startswith("no file tells of sdz: there are sda, sda1") for text in none.assumptions
+        text.startswith("no file contains sdz: there are sda, sda1") for text in none.assumptions
     )
 
 

@@ -81,7 +81,7 @@ def test_a_finished_run_whose_evidence_is_gone_is_named(do: Do) -> None:
     both = Results(out.parent).standing
     assert both is not None
     assert both.words() == [
-        f"1 finished run of 8 is gone, evidence and all: {out.name}/{runs[2].name}"
+        f"1 finished run of 8 is missing with all evidence: {out.name}/{runs[2].name}"
     ]
 
 

@@ -263,7 +263,7 @@ def test_results_on_a_full_disk_end_the_study_and_can_be_gone_on_with(
     out = small_disk / "out"
     with pytest.raises(
         iolab.errors.RunError,
-        match=r"can't be written: No space left on device; .*go on with --resume",
+        match=r"can't be written: No space left on device; .*continue with --resume",
     ):
         run_study(study, out, trusted=True)
     assert list(data.iterdir()) == []

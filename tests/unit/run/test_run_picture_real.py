@@ -13,7 +13,7 @@ from iolab.run.picture import read_picture
 from iolab.run.study import run_study
 from support.acting import Listener
 
-pytestmark = [pytest.mark.fio, pytest.mark.exclusive, pytest.mark.figures]
+pytestmark = [pytest.mark.fio, pytest.mark.figures]
 
 STUDY = """
 [study]

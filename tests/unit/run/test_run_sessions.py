@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,16 +23,17 @@ from iolab.study.adapt import Changes
 from iolab.study.load import load_study
 from iolab.study.plan import plan_runs
 from support.acting import Listener, set_rates, study_text
-from support.resuming import BOOT, Do, Killed, names
+from support.resuming import BOOT, Do, Killed, names, stop_after
 
 BY_HAND = study_text(order="sessions", extra="\n[session]\ncount = 3\n")
 RESTARTS = study_text(
-    order="sessions", extra='\n[session]\ncount = 2\nbegin = "restart $IOLAB_VARIANT"\nreboot = true\n'
+    order="sessions",
+    extra='\n[session]\ncount = 2\nbegin = "restart $IOLAB_VARIANT"\nreboot = true\n',
 )
 REMOUNTS = study_text(order="sessions", extra='\n[session]\ncount = 2\nbegin = "remount"\n')
 KERNEL = "/proc/sys/kernel/osrelease"
 ONE_CELL = Changes(only={"numjobs": ("1",)})
-ORDER = ["plain", "synced", "synced", "plain", "plain", "synced"]
+ORDER = ["plain", "synced", "synced", "plain", "synced", "plain"]
 
 
 def boot(host: FakeHost, number: int, kernel: str = "6.1.0-fake") -> None:
@@ -43,9 +43,7 @@ def boot(host: FakeHost, number: int, kernel: str = "6.1.0-fake") -> None:
 
 
 def steps(out: Path) -> list[tuple[int, str, str | None]]:
-    return [
-        (step.number, step.state, step.boot) for step in session_events(read_journal(out)[0])
-    ]
+    return [(step.number, step.state, step.boot) for step in session_events(read_journal(out)[0])]
 
 
 def variants(out: Path) -> list[str]:
@@ -60,7 +58,7 @@ def shell(host: FakeHost) -> FakeProgram:
 
 
 def commands(host: FakeHost) -> list[str]:
-    return [words[-1] for words in map(list, host.started) if words[:2] == ["sh", "-c"]]
+    return [command[-1] for command, _ in host.started if command[0] == "sh"]
 
 
 def test_sessions_are_planned_in_turn(study: Path) -> None:
@@ -161,6 +159,31 @@ def test_a_restart_that_did_not_happen_is_asked_for_again(
     assert steps(out) == [(1, "begin", "boot-1")] * 2
 
 
+def test_commands_that_do_not_restart_the_host_are_not_run_for_ever(
+    do: Do, host: FakeHost, study: Path, shell: FakeProgram
+) -> None:
+    study.write_text(RESTARTS)
+    boot(host, 1)
+    for _ in range(3):
+        out = do(resume=True, changes=ONE_CELL)
+    with pytest.raises(RunError, match=r"session 1 \(plain\) ran 3 times, and it did not begin"):
+        do(resume=True)
+    assert len(commands(host)) == 3
+    do(resume=True, force=True)
+    assert len(commands(host)) == 4
+    assert names(out) == []
+
+
+def test_without_a_boot_id_nothing_is_restarted(
+    do: Do, host: FakeHost, study: Path, shell: FakeProgram
+) -> None:
+    study.write_text(RESTARTS)
+    assert BOOT not in host.files
+    with pytest.raises(RunError, match="boot id can't be read"):
+        do(changes=ONE_CELL)
+    assert commands(host) == []
+
+
 @pytest.mark.parametrize("text", [RESTARTS, REMOUNTS])
 def test_nothing_is_measured_where_a_command_fails(
     do: Do, host: FakeHost, study: Path, shell: FakeProgram, tmp_path: Path, text: str
@@ -187,9 +210,7 @@ def test_commands_without_a_restart_begin_session_after_session(
     assert commands(host).count("remount") == 4
 
 
-def test_no_restart_follows_ctrl_c(
-    do: Do, host: FakeHost, study: Path, shell: FakeProgram
-) -> None:
+def test_no_restart_follows_ctrl_c(do: Do, host: FakeHost, study: Path, shell: FakeProgram) -> None:
     study.write_text(RESTARTS)
     boot(host, 1)
     stops = Interrupts()
@@ -256,7 +277,9 @@ def test_failed_runs_of_a_session_that_is_over_are_not_repeated(
     fio.fails = lambda command: int(len(host.started) == 2)
     out = do(changes=ONE_CELL)
     fio.fails = None
-    failed = [read_plan(run).run for run in run_directories(out) if read_plan(run).status == "failed"]
+    failed = [
+        read_plan(run).run for run in run_directories(out) if read_plan(run).status == "failed"
+    ]
     assert len(failed) == 1
     for number in range(2, 7):
         boot(host, number)
@@ -265,6 +288,36 @@ def test_failed_runs_of_a_session_that_is_over_are_not_repeated(
     assert variants(out) == [variant for variant in ORDER for _ in range(2)]
     assert heard.end is not None
     assert heard.end.left == 0
+
+
+def test_a_session_that_a_restart_cut_off_is_not_skipped(
+    do: Do, host: FakeHost, study: Path
+) -> None:
+    """By hand: its runs that were never attempted are measured once its variant is named."""
+    study.write_text(BY_HAND)
+    boot(host, 1)
+    out = do(changes=ONE_CELL, interrupts=stop_after(1, host))
+    assert variants(out) == ["plain"]
+    boot(host, 2)
+    with pytest.raises(UsageError, match=r"session 1 \(plain\) can be measured now"):
+        do(resume=True)
+    only = {"numjobs": ("1",)}
+    do(resume=True, changes=Changes(only=only, variants=("plain",)))
+    assert variants(out) == ["plain", "plain"]
+
+
+def test_a_named_variant_ends_a_session_with_a_failed_run(
+    do: Do, host: FakeHost, study: Path
+) -> None:
+    study.write_text(BY_HAND)
+    fio = host.programs["fio"]
+    boot(host, 1)
+    fio.fails = lambda command: int(len(host.started) == 2)
+    out = do(changes=ONE_CELL)
+    fio.fails = None
+    do(resume=True, changes=Changes(only={"numjobs": ("1",)}, variants=("synced",)))
+    assert variants(out) == ["plain", "plain", "synced", "synced"]
+    assert sum(read_plan(run).status == "failed" for run in run_directories(out)) == 1
 
 
 def test_a_variant_is_measured_on_what_it_was_measured_on_before(
@@ -276,7 +329,7 @@ def test_a_variant_is_measured_on_what_it_was_measured_on_before(
         boot(host, number, kernel)
         out = do(resume=True, changes=ONE_CELL)
     boot(host, 5, "6.3")
-    with pytest.raises(UsageError, match=r"session 5: .*kernel: 6\.1 became 6\.3"):
+    with pytest.raises(UsageError, match=r"session 5: .*kernel: 6\.2 became 6\.3"):
         do(resume=True)
     assert len(names(out)) == 8
     do(resume=True, force=True)
@@ -337,7 +390,10 @@ def test_a_unit_is_written_enabled_and_removed(tmp_path: Path) -> None:
     assert systemd.calls == [["systemctl", "daemon-reload"], ["systemctl", "enable", unit.name]]
     assert unit.remove()
     assert not unit.path.exists()
-    assert systemd.calls[2:] == [["systemctl", "disable", unit.name], ["systemctl", "daemon-reload"]]
+    assert systemd.calls[2:] == [
+        ["systemctl", "disable", unit.name],
+        ["systemctl", "daemon-reload"],
+    ]
     assert not unit.remove()
 
 

@@ -333,7 +333,7 @@ def test_results_are_never_written_over(do: Do, tmp_path: Path) -> None:
     do()
     before = (tmp_path / "out" / "journal.jsonl").read_bytes()
     with pytest.raises(
-        UsageError, match="holds results already; go on with them by --resume, choose"
+        UsageError, match="holds results already; continue them with --resume, choose"
     ):
         do()
     assert (tmp_path / "out" / "journal.jsonl").read_bytes() == before

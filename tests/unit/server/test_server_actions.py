@@ -298,6 +298,7 @@ def inside(text: str, name: str) -> Any:
     return json.loads(found)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bundle")
 def test_a_shared_file_holds_the_answers_that_were_asked_for(client: TestClient) -> None:
     answer = client.post(

@@ -286,6 +286,7 @@ def test_metrics_are_of_events_alone(tmp_path: Path) -> None:
     assert kept.total > value.count == left.total > 0
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_available_though_its_source_is_gone(aged: Path) -> None:
     found = {each.name: each for each in statistics(Store([aged]), {}).statistics}
     assert (found["file.ops"].available, found["file.ops"].source, found["file.ops"].counted) == (

@@ -20,7 +20,7 @@ from iolab.server.base.store import Store
 from iolab.server.live.stream import Window, _window
 from iolab.server.queries import queries, routes
 from iolab.server.queries.drill import who
-from iolab.server.queries.query_params import question_of
+from iolab.server.queries.query_params import request_of
 from support.recordings import SECOND, START
 
 MAP = {"recording": "rec", "statistic": "io.ops[latency]", "interval": "10ms", "drawn": "true"}
@@ -51,7 +51,7 @@ def test_without_lines_all_else_is_the_same(path: str, client: TestClient) -> No
 
 
 def test_crops_and_lines_are_those_of_all_counts(store: Store) -> None:
-    counts = question_of(store, MAP).answer()
+    counts = request_of(store, MAP).answer()
     assert isinstance(counts, HeatCounts)
     made = json.loads(queries.ask(store, MAP).model_dump_json())
     for share, high in made["group"]["crops"]:
@@ -97,7 +97,7 @@ def test_outside_is_what_else_there_is_around(store: Store) -> None:
         "from": str(START + SECOND),
         "to": str(START + 4 * SECOND),
     }
-    seconds = question_of(store, shown).answer()
+    seconds = request_of(store, shown).answer()
     assert not isinstance(seconds, HeatCounts)
     assert around.inside == whole.inside > 0
     assert around.inside + around.outside == seconds.total < whole.inside + whole.outside

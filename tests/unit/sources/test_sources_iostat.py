@@ -47,7 +47,7 @@ def test_one_that_dies_says_when_and_how(tmp_path: Path) -> None:
     host.programs["iostat"] = fake_iostat(seconds=4.5, exit_code=137)
     source = make(host)
     watch(source, host, tmp_path, 10)
-    assert source.trouble == "ended by itself within 5 s, exit code 137"
+    assert source.trouble == "ended early, within 5 s, exit code 137"
     assert (source.readings, source.lost) == (5, 5)
     assert (
         len(IostatJson().read((tmp_path / FILE).read_bytes(), FILE).devices["sda"].columns["util"])
@@ -99,7 +99,7 @@ def test_real_iostat_leaves_whole_json_unless_it_is_killed(tmp_path: Path, kille
     )
     assert ("isn't closed" in " ".join(table.assumptions)) is killed
     assert re.fullmatch(
-        r"ended by itself within \d+ s, exit code 137" if killed else "", source.trouble
+        r"ended early, within \d+ s, exit code 137" if killed else "", source.trouble
     )
     assert source.readings == written.count('"timestamp"') <= 2 + passed
     # what is late by more than a second counts as lost

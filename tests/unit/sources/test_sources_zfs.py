@@ -122,7 +122,7 @@ def test_a_zpool_that_dies_says_when_and_how(kind: str, tmp_path: Path) -> None:
         host.clock.sleep(1.0)
         source.poll()
     source.stop()
-    assert source.trouble == "ended by itself within 5 s, exit code 1"
+    assert source.trouble == "ended early, within 5 s, exit code 1"
     assert (source.readings, source.lost) == (5, 5)
     assert len(read(kind, tmp_path).time_ns) == 4
 

@@ -23,7 +23,7 @@ from iolab.statistics.ask.query import heat, query
 from iolab.statistics.kept import manage
 from iolab.statistics.kept.storage_kind import BITS
 from iolab.statistics.language.intervals import SECOND
-from iolab.statistics.tiers import heat as scanning
+from iolab.statistics.tiers import segment_maps as scanning
 from support.kept_data import DAY, HOUR, START, add_segment, aged, io, make
 
 MAPS = [
@@ -245,16 +245,16 @@ def test_a_drill_down_of_three_levels_equals_what_was_kept_from_the_start(tmp_pa
 def test_many_events_are_not_scanned_where_they_are_kept(
     whole: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.statistics.kept import answer
+    from iolab.statistics.kept import roll_ups
 
-    monkeypatch.setattr(answer, "LONG_SCAN", 1000)
+    monkeypatch.setattr(roll_ups, "LONG_SCAN", 1000)
     assert scanning.LONG_SCAN > 1000
     for name in MAPS[:3]:
         kept = query(whole, name, interval_ns=SECOND)
         assert isinstance(kept, HeatCounts)
         assert any("from what was kept" in note for note in kept.assumptions)
     with monkeypatch.context() as plain:
-        plain.setattr(answer, "LONG_SCAN", 10**9)
+        plain.setattr(roll_ups, "LONG_SCAN", 10**9)
         scanned = query(whole, MAPS[0], interval_ns=SECOND)
     assert isinstance(scanned, HeatCounts)
     found = query(whole, MAPS[0], interval_ns=SECOND)
@@ -376,7 +376,7 @@ def test_longer_sums_answer_for_longer_columns(tmp_path: Path) -> None:
 def test_what_says_what_is_kept_is_damaged_and_events_answer(
     whole: Recording, tmp_path: Path, name: str, damage: bytes
 ) -> None:
-    from iolab.statistics.kept.answer import span_of
+    from iolab.statistics.kept.recorded import span_of
 
     old = aged(whole.path, tmp_path / "old", 2)
     (old.path / "histograms" / name).write_bytes(damage)

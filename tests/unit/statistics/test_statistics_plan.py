@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,90 +15,210 @@ import pytest
 from iolab.cli.main import run
 from iolab.errors import UsageError
 from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.grids import Grid
 from iolab.recording.base.metadata import read_facts
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.ask.plan import Coverage, Part, plan
-from iolab.statistics.ask.query import explain, query
+from iolab.statistics.ask.query import explain, query, tiers_of
+from iolab.statistics.engine.snapshot import snapshot
+from iolab.statistics.engine.windows import Window, window_of
+from iolab.statistics.execute import execute
 from iolab.statistics.kept.storage_kind import COARSER
 from iolab.statistics.language.intervals import SECOND
 from iolab.statistics.language.names import parse
+from iolab.statistics.plan import UNSEALED, Cost, Frame, Part, Reading, Span, plan
 from iolab.statistics.question import Question
+from iolab.statistics.sums import Numbers, Sums
 from support.kept_data import START, add_segment, aged, io, make
 from support.statistics_data import Event, recording_of, trace_of
 
 
-@dataclass(frozen=True)
+@dataclass
 class FakeTier:
-    """A tier that answers statistics of some names, or says why not."""
+    """A tier of some segments, each of so many bytes, that answers statistics of some names."""
 
     name: str
     answers: tuple[str, ...]
+    window: Window
+    first: int = 0
+    last: int = UNSEALED
+    bytes: int = 100
+    from_ns: int = 0
 
-    def covers(self, question: Question) -> Coverage | str:
-        """As `Tier.covers`."""
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`."""
         assert question.statistic is not None
         if question.statistic.entry.name not in self.answers:
             return f"{self.name} has no {question.statistic.entry.name}"
-        series = Series(
-            statistic=question.statistic,
-            unit="1/s",
-            t0_ns=0,
-            interval_ns=SECOND,
-            first_ns=0,
-            until_ns=SECOND,
-            covered_ns=SECOND,
-            source=self.name,
-            notes=(),
-            losses=None,
-            lost_at=(),
-            values=np.ones(1),
-            total=1,
-        )
-        return Coverage(lambda: series, lambda: [Part(self.name, 0, SECOND, 1, 10, 100)])
+        return Frame(question, self.window)
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`."""
+        start = max(self.from_ns, frame.whole.from_ns)
+        return [Span(self.first, self.last, start, frame.whole.until_ns)]
+
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`."""
+        return Cost(1, self.bytes)
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> Reading:
+        """Not read here."""
+        raise NotImplementedError
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        return [Part(self.name, 0, SECOND, 1, 10, self.bytes)]
 
 
 def ask(statistic: str) -> Question:
-    return Question.of(parse(statistic), (None, None), None, 400, None)
+    return Question.of(parse(statistic), (None, None), SECOND, 400, None)
 
 
-TIERS = (
-    FakeTier("roll-ups", ("io.bytes",)),
-    FakeTier("archive of another engine", ("io.ops", "io.bytes")),
-    FakeTier("events", ("io.ops",)),
-)
+@pytest.fixture(scope="module")
+def window(many: Recording) -> Window:
+    """Of a minute."""
+    return window_of(snapshot(many), "block", START, START + 60 * SECOND, SECOND, 400)
 
 
-@pytest.mark.parametrize(
-    ("statistic", "tier", "refusals", "spare"),
-    [
-        ("io.bytes", "roll-ups", (), ("archive of another engine", "events")),
-        (
-            "io.ops",
-            "archive of another engine",
-            (("roll-ups", "roll-ups has no io.ops"),),
-            ("events",),
-        ),
-    ],
-)
-def test_the_first_tier_that_covers_a_question_answers_it(
-    statistic: str, tier: str, refusals: tuple[tuple[str, str], ...], spare: tuple[str, ...]
-) -> None:
-    found = plan(ask(statistic), TIERS)
-    assert (found.tier, found.refusals, found.spare) == (tier, refusals, spare)
-    answer = found.coverage.answer()
-    assert isinstance(answer, Series)
-    assert answer.source == tier
-    assert found.as_data()["parts"] == [
-        {"name": tier, "first_ns": 0, "until_ns": SECOND, "files": 1, "rows": 10, "bytes": 100}
+def test_the_first_tier_with_a_frame_determines_the_answer(window: Window) -> None:
+    tiers = (
+        FakeTier("roll-ups", ("io.bytes",), window),
+        FakeTier("archive of another engine", ("io.ops", "io.bytes"), window),
+        FakeTier("events", ("io.ops",), window),
+    )
+    chosen = plan(ask("io.ops"), tiers)
+    assert chosen.lead == "archive of another engine"
+    assert chosen.refusals == (("roll-ups", "roll-ups has no io.ops"),)
+    assert chosen.spare == ("events",)
+    assert chosen.as_data()["parts"] == [
+        {
+            "name": "archive of another engine",
+            "first_ns": 0,
+            "until_ns": SECOND,
+            "files": 1,
+            "rows": 10,
+            "bytes": 100,
+        }
     ]
 
 
-def test_a_question_that_no_tier_covers_is_refused_with_all_reasons() -> None:
+def test_a_question_that_no_tier_covers_is_refused_with_all_reasons(window: Window) -> None:
     with pytest.raises(UsageError, match=r"nothing answers 'file\.ops'") as raised:
-        plan(ask("file.ops"), TIERS)
+        plan(ask("file.ops"), [FakeTier("events", ("io.ops",), window)])
     assert "events: events has no file.ops" in (raised.value.hint or "")
+
+
+def test_each_span_is_of_the_cheapest_tier_and_no_io_is_in_two(window: Window) -> None:
+    middle = window.first_ns + 20 * SECOND
+    tiers = (
+        FakeTier("events", ("io.ops",), window, bytes=10**6),
+        FakeTier("maps", (), window, 1, 7, 10**4),
+        FakeTier("archive", (), window, 0, 3, 10, middle),
+    )
+    chosen = plan(ask("io.ops"), tiers)
+    spans = {step.tier.name: step.spans for step in chosen.steps}
+    ends = (window.first_ns, window.until_ns)
+    assert spans == {
+        "events": (Span(0, 0, ends[0], middle), Span(8, UNSEALED, *ends)),
+        "maps": (Span(1, 3, ends[0], middle), Span(4, 7, *ends)),
+        "archive": (Span(0, 3, middle, ends[1]),),
+    }
+
+
+@dataclass(frozen=True)
+class ToyTier:
+    """Sums of old segments by second and operation in a plain Parquet file, which the code of the
+    planner does not know."""
+
+    recording: Recording
+    path: Path
+    last: int
+    name: str = "toy"
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`, with the time of the deleted segments."""
+        if question.breakdown not in (None, "op") or question.filters:
+            return "the toy tells operations apart"
+        import duckdb
+
+        rows = duckdb.execute(f"SELECT min(second), max(second) FROM '{self.path}'").fetchall()
+        first, last = (second * SECOND for second in rows[0])
+        ends = (*question.span, question.interval_ns, question.columns)
+        earlier = (first, last + SECOND - 1)
+        return Frame(question, window_of(snapshot(self.recording), "block", *ends, earlier=earlier))
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`."""
+        return [frame.whole._replace(first=1, last=self.last)]
+
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`. Sums of several segments are not told apart."""
+        return Cost(1, 1) if (span.first, span.last) == (1, self.last) else None
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> Reading:
+        """As `Tier.read`."""
+        return ToyReading(self.path, frame)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        return [Part("toy sums", None, None, 1, None, self.path.stat().st_size)]
+
+
+@dataclass(frozen=True)
+class ToyReading(Reading):
+    """The file while it is read."""
+
+    path: Path
+    frame: Frame
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        """As `Reading.sums`."""
+        import duckdb
+
+        window = self.frame.window
+        key = "NULL" if self.frame.question.breakdown is None else "op"
+        rows = duckdb.execute(
+            f"SELECT (second * {SECOND} - {window.base_ns}) // {window.interval_ns} AS c, "
+            f"CAST({key} AS VARCHAR) AS k, CAST(sum(amount) AS BIGINT) AS n, 0 AS lacking "
+            f"FROM '{self.path}' WHERE second * {SECOND} >= {window.first_ns // SECOND * SECOND} "
+            f"AND second * {SECOND} < {window.until_ns} GROUP BY ALL"
+        ).fetchnumpy()
+        return [Numbers(rows)]
+
+
+@pytest.mark.parametrize("statistic", ["io.ops", "io.ops[op]"])
+def test_a_tier_of_another_kind_takes_part_without_a_change_to_the_planner(
+    statistic: str, tmp_path: Path
+) -> None:
+    import duckdb
+
+    complete = grow(make(tmp_path / "complete", []).path)
+    old = grow(aged(make(tmp_path / "full", []).path, tmp_path / "old", 1).path)
+    toy = tmp_path / "toy.parquet"
+    files = [str(complete.path / f"events/00000{number}.parquet") for number in range(1, 6)]
+    duckdb.execute(
+        f"COPY (SELECT time_ns // {SECOND} AS second, op, sum(count) AS amount "
+        f"FROM read_parquet({files}) GROUP BY ALL) TO '{toy}' (FORMAT parquet)"
+    )
+    for maps in (old.path / "histograms/1s").glob("io.*/00000[1-5].parquet"):
+        maps.unlink()
+    facts = read_facts(old.path)
+    assert facts.dropped is not None
+    facts.dropped["maps_until_ns"] = facts.dropped["until_ns"]
+    facts.write(old.path)
+    question = Question.of(parse(statistic), (START, None), SECOND, 400, None)
+    recording = old.frozen()
+    tiers = [ToyTier(recording, toy, 5), *tiers_of(recording)]
+    assert plan(question, tiers).tiers == ("toy", "segment maps", "events")
+    answer, expected = (
+        execute(question, tiers),
+        query(complete, statistic, from_ns=START, interval_ns=SECOND),
+    )
+    assert isinstance(answer, Series | Stack)
+    assert isinstance(expected, Series | Stack)
+    assert answer.total == expected.total == 8 * 600
+    assert np.array_equal(answer.values, expected.values)
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +253,10 @@ def test_a_recordings_plan_names_the_tier_and_why_not_segment_maps(
     many: Recording, statistic: str, interval_ns: int, tier: str, reason: str
 ) -> None:
     found = explain(many, statistic, interval_ns=interval_ns)
-    assert found.tier == tier
+    assert found.lead == tier
     assert dict(found.refusals).get("segment maps", "") == reason
     assert dict(found.refusals)["roll-ups"] == "the recording has no kept statistics"
-    parts = {each.name: each for each in found.coverage.parts()}
+    parts = {each.name: each for each in found.parts()}
     kind = "sealed events" if tier == "events" else "segment maps"
     assert list(parts) == [kind, "unsealed events"]
     assert parts["unsealed events"].rows == 150
@@ -146,16 +267,17 @@ def test_a_recordings_plan_names_the_tier_and_why_not_segment_maps(
 def test_a_trace_is_read_whole(tmp_path: Path) -> None:
     trace = trace_of([Event(START)], tmp_path / "t.csv")
     found = explain(trace, "io.ops")
-    assert found.coverage.parts() == [
+    assert found.parts() == [
         Part("trace", None, None, 1, None, (tmp_path / "t.csv").stat().st_size)
     ]
 
 
-def grow(path: Path) -> Recording:
-    """Half a minute more in a sealed segment, and half a minute that is not sealed."""
+def grow(path: Path, segments: int = 1) -> Recording:
+    """Half a minute more in each of some sealed segments, and half a minute that is not sealed."""
     with RecordingWriter.reopen(path, live=False) as writer:
-        add_segment(writer, START + 180 * SECOND, 30)
-        writer.append_events(io(START + 210 * SECOND, 30))
+        for number in range(segments):
+            add_segment(writer, START + (180 + 30 * number) * SECOND, 30)
+        writer.append_events(io(START + (180 + 30 * segments) * SECOND, 30))
         # leave what is not sealed as a kill would
         writer.close = lambda: None  # type: ignore[method-assign]
         writer._lock.close()
@@ -178,8 +300,9 @@ def test_roll_ups_and_both_kinds_of_events_answer_together_and_exactly(
 ) -> None:
     complete, old = recordings
     found = explain(old, "io.ops[process]", interval_ns=SECOND)
-    assert (found.tier, found.refusals) == ("roll-ups", ())
-    parts = {each.name: each for each in found.coverage.parts()}
+    assert found.tiers == ("roll-ups", "events")
+    assert dict(found.refusals)["segment maps"] == "segment maps do not tell the process"
+    parts = {each.name: each for each in found.parts()}
     assert list(parts) == ["roll-ups of 1s", "sealed events", "unsealed events"]
     assert (parts["sealed events"].rows, parts["unsealed events"].rows) == (600, 600)
     assert parts["roll-ups of 1s"].first_ns == START
@@ -196,25 +319,33 @@ def cells(counts: HeatCounts) -> tuple[int, list[int], list[int], list[int]]:
 
 
 @pytest.mark.parametrize("statistic", ["io.ops[op]", "io.ops[latency]", "io.ops[op=read][latency]"])
-def test_roll_ups_segment_maps_and_events_answer_together_and_exactly(
-    statistic: str, tmp_path: Path
+def test_all_tiers_of_events_answer_together_and_exactly(
+    statistic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Old events and their maps were deleted, of a sealed segment the map is missing, and some
     events are not sealed: each time is answered by the cheapest data that has it."""
     kept = make(tmp_path / "kept", [statistic])
-    old = grow(aged(kept.path, tmp_path / "old", 1).path)
-    complete = grow(make(tmp_path / "complete", []).path)
-    for path in (old.path / "histograms/1s").glob("io.*/00000[1-5].parquet"):
-        path.unlink()
+    old = aged(kept.path, tmp_path / "old", 1)
+    facts = read_facts(old.path)
+    facts.retention["bytes"] = None  # nothing more is deleted
+    facts.write(old.path)
+    grow(old.path, 2)
+    complete = grow(make(tmp_path / "complete", []).path, 2)
+    for number in (1, 2, 3, 4, 5, 8):
+        for path in (old.path / "histograms/1s").glob(f"io.*/{number:06}.parquet"):
+            path.unlink()
     facts = read_facts(old.path)
     assert facts.dropped is not None
     facts.dropped["maps_until_ns"] = facts.dropped["until_ns"]
     facts.write(old.path)
-    parts = {
-        part.name: part for part in explain(old, statistic, interval_ns=SECOND).coverage.parts()
-    }
-    assert list(parts) == ["roll-ups of 1s", "segment maps", "unsealed events"]
-    assert (parts["segment maps"].files, parts["unsealed events"].rows) == (1, 600)
+    command = ["query", str(old.path), statistic, "--interval", "1s", "--explain"]
+    assert run([*command, "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["tiers"] == ["roll-ups", "segment maps", "events"]
+    parts = {part["name"]: (part["files"], part["rows"]) for part in data["parts"]}
+    assert list(parts) == ["roll-ups of 1s", "segment maps", "sealed events", "unsealed events"]
+    assert parts["segment maps"][0] == 1
+    assert (parts["sealed events"], parts["unsealed events"]) == ((1, 600), (0, 600))
     one, other = (query(each, statistic, interval_ns=SECOND) for each in (old, complete))
     assert one.total == other.total
     if isinstance(one, HeatCounts) and isinstance(other, HeatCounts):
@@ -242,10 +373,7 @@ def test_a_map_that_can_not_be_read_costs_its_own_segment(
             data[len(data) // 2] ^= 1
             path.write_bytes(data)
     answer = query(recording, statistic, interval_ns=SECOND)
-    parts = {
-        part.name: part
-        for part in explain(recording, statistic, interval_ns=SECOND).coverage.parts()
-    }
+    parts = {part.name: part for part in explain(recording, statistic, interval_ns=SECOND).parts()}
     assert {name: part.files for name, part in parts.items()} == {
         "segment maps": 2,
         "sealed events": 1,
@@ -273,18 +401,19 @@ def test_a_plan_is_printed_as_text_and_json(
     command = ["query", str(old.path), "io.ops[process]", "--interval", "1s", "--explain"]
     assert run(command) == 0
     text = capsys.readouterr().out
-    assert text.startswith("io.ops[process]: answered by roll-ups\n")
+    assert text.startswith("io.ops[process]: answered by roll-ups and events\n")
     assert "reads sealed events from" in text
     assert "600 rows" in text
     assert run([*command, "--format", "json"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert (data["schema"], data["kind"], data["tier"]) == (1, "plan", "roll-ups")
+    assert (data["schema"], data["kind"]) == (1, "plan")
+    assert data["tiers"] == ["roll-ups", "events"]
     assert [each["name"] for each in data["parts"]] == [
         "roll-ups of 1s",
         "sealed events",
         "unsealed events",
     ]
-    assert data["not_needed"] == ["counters", "segment maps", "events"]
+    assert data["not_needed"] == []
 
 
 @pytest.mark.parametrize("other", [["--follow"], ["--who", "1ms..1s"], ["--format", "csv"]])

@@ -18,7 +18,7 @@ from support.waiting import PATIENCE
 
 SECOND = 10**9
 
-pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing, pytest.mark.exclusive]
+pytestmark = [pytest.mark.fio, pytest.mark.loops, pytest.mark.tracing]
 
 
 @pytest.fixture

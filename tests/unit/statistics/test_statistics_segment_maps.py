@@ -134,7 +134,7 @@ def test_remembered_sums_equal_those_of_all_events(seed: int, tmp_path: Path) ->
 def scan(path: Path, statistic: str, monkeypatch: pytest.MonkeyPatch, **asked: Any) -> Answer:
     """The executor's answer from events alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(segment_maps, "find_maps", lambda *_: "not asked")
+        patch.setattr(segment_maps.SegmentMaps, "frame", lambda *_: "not asked")
         return query(Recording(path), statistic, kept=False, **asked)
 
 
@@ -206,7 +206,7 @@ def test_any_mix_of_tiers_equals_a_scan_of_all_events(
             "interval_ns": chance.choice((SECOND, 3 * SECOND, 10 * SECOND)),
         }
         answer = query(recording, statistic, **asked)
-        used.update(part.name for part in explain(recording, statistic, **asked).coverage.parts())
+        used.update(part.name for part in explain(recording, statistic, **asked).parts())
         executed = scan(complete, statistic, monkeypatch, **asked)
         if isinstance(answer, HeatCounts) and isinstance(executed, HeatCounts):
             assert isinstance(answer.grid, LogLinear)

@@ -16,10 +16,12 @@ from hypothesis import strategies as some
 from iolab.errors import IolabError
 from iolab.recording.base.counts import HeatCounts
 from iolab.recording.read.recording import Recording
-from iolab.statistics.ask.query import Windows, heat, query
+from iolab.statistics.ask.query import heat, query
+from iolab.statistics.execute import execute
 from iolab.statistics.language.conditions import filters_of
 from iolab.statistics.question import Question
-from iolab.statistics.tiers.heat import heat_of
+from iolab.statistics.tiers.events import Events
+from iolab.statistics.tiers.segment_maps import SegmentMaps
 from support.statistics_data import Event, recording_of, trace_of
 
 SECOND = 10**9
@@ -104,8 +106,9 @@ def scanned(
         weight=weight,
         **rest,
     )
-    windows = Windows(recording, question)
-    return heat_of(windows.whole, windows.kept, question, None)[0]
+    counts = execute(question, [Events(recording.frozen())])
+    assert isinstance(counts, HeatCounts)
+    return counts
 
 
 @pytest.mark.slow
@@ -211,10 +214,8 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 def test_default_maps_say_what_a_scan_says(
     many: Recording, y: Any, where: Any, weight: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.statistics.tiers import heat as module
-
     expected = scanned(many, y, where, 2 * SECOND, weight)
-    monkeypatch.setattr(module, "_scanned", None)  # default maps alone may answer
+    monkeypatch.setattr(Events, "frame", None)  # default maps must have the frame
     found = heat(many, y, where=where, interval_ns=2 * SECOND, weight=weight)
     same(found, expected)
     middle = heat(
@@ -258,15 +259,13 @@ def test_default_maps_say_what_a_scan_says(
 def test_default_maps_leave_to_a_scan_what_they_can_not_say(
     many: Recording, rest: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.statistics.tiers import heat as module
-
     class ScannedError(Exception):
         pass
 
     def scan(*_: object) -> None:
         raise ScannedError
 
-    monkeypatch.setattr(module, "_scanned", scan)
+    monkeypatch.setattr(Events, "frame", scan)
     with pytest.raises(ScannedError):
         heat(many, "latency", **{"interval_ns": SECOND, **rest})
 
@@ -298,10 +297,8 @@ def test_a_missing_map_is_no_hindrance(many: Recording, tmp_path: Path) -> None:
 def test_series_of_default_maps_are_those_of_a_scan(
     many: Recording, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from iolab.statistics.tiers import segment_maps
-
     found = query(many, name, interval_ns=SECOND)
-    monkeypatch.setattr(segment_maps, "find_counts", lambda *_: "not asked")
+    monkeypatch.setattr(SegmentMaps, "frame", lambda *_: "not asked")
     expected = query(many, name, interval_ns=SECOND)
     assert found.total == expected.total
     assert getattr(found, "keys", None) == getattr(expected, "keys", None)

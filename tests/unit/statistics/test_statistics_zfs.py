@@ -61,7 +61,15 @@ def test_accesses_by_result_access_and_kind(tmp_path: Path) -> None:
     assert series(recording, "arc.accesses[result!=miss][access=prefetch]", (0, 2)).total == 46
     same(series(recording, "arc.hit_ratio", (0, 2)).values, [0.8, 0.8])
     following = {each.field for each in next_breakdowns(parse("arc.accesses[result]"), "miss")}
-    assert following == {"access", "kind"}
+    assert following == {"access", "kind", "outcome"}
+    outcomes = stack(recording, "arc.accesses[outcome]", (0, 2))
+    totals = dict(zip(outcomes.keys, outcomes.totals, strict=True))
+    assert sum(totals.values()) == 400
+    for result, access, kind in (("hit", "demand", "data"), ("miss", "prefetch", "metadata")):
+        of_parts = f"arc.accesses[result={result}][access={access}][kind={kind}]"
+        assert totals[f"{result} {access} {kind}"] == series(recording, of_parts, (0, 2)).total
+        of_outcome = f'arc.accesses[outcome="{result} {access} {kind}"]'
+        assert series(recording, of_outcome, (0, 2)).total == totals[f"{result} {access} {kind}"]
 
 
 def test_what_a_release_lacks_is_not_known(tmp_path: Path) -> None:

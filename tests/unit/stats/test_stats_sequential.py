@@ -12,6 +12,7 @@ from scipy import special, stats
 from iolab.stats.sequential import Design, Look, Spending, boundaries, plan_looks, spent
 from support.depth import depth
 from support.simulated_sequential import (
+    EXACT_MARGIN,
     EXACT_RULE,
     MARGIN,
     WORLDS,
@@ -155,7 +156,7 @@ def test_equal_arms_are_decided_early() -> None:
 def test_exact_tests_keep_their_level_over_the_looks() -> None:
     studies = depth(sample=150, full=1000)
     [pocock, _] = designs(16, is_exact=True)
-    counts, _ = outcomes(WORLDS[1], -MARGIN, pocock, studies, rule=EXACT_RULE)
+    counts, _ = outcomes(WORLDS[1], EXACT_MARGIN, pocock, studies, rule=EXACT_RULE)
     assert max(counts["pass"], counts["fail"]) / studies <= most(0.05, studies)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iolab.errors import UsageError
-from iolab.study.adapt import Changes, adapted, parse_only, parse_target
+from iolab.study.adapt import Changes, adapt, parse_only, parse_target
 from iolab.study.load import Study, load_study
 from iolab.study.plan import plan_runs
 from iolab.study.problems import StudyProblems
@@ -85,7 +85,7 @@ def test_a_study_without_variants_has_its_baseline_again(tmp_path: Path) -> None
 
 
 def target(data: dict[str, Any], **changes: str) -> Any:
-    return adapted(
+    return adapt(
         data, Changes(target={key.replace("__", "."): value for key, value in changes.items()})
     ).get("target")
 
@@ -214,10 +214,65 @@ def test_tables_of_any_shape_are_left_to_the_checks(data: Any) -> None:
     if not isinstance(data, dict):
         return
     try:
-        found = adapted(
+        found = adapt(
             data,
             Changes(repetitions=2, seed=1, runtime="1s", target={"a.b": "1", "c": ""}, again=True),
         )
     except UsageError:
         return
     assert isinstance(found, dict)
+
+
+REDUCED = """
+[reduced]
+repetitions = 1
+runtime = "1s"
+only = { numjobs = [4] }
+target = { path = "/mnt/x" }
+workload = { options.size = "2m", options.direct = true }
+"""
+
+
+def test_the_reduced_form_applies_and_flags_override_it(tmp_path: Path) -> None:
+    text = study_text(extra=REDUCED)
+    study = read(tmp_path, text, Changes(reduced=True))
+    workloads = [cell.resolved()["workload"] for cell in study.cells]
+    assert study.repetitions == 1
+    assert [dict(cell.factors) for cell in study.cells] == [{"numjobs": 4}] * 2
+    assert {work["runtime"] for work in workloads} == {1.0}
+    assert {(work["options"]["size"], work["options"]["direct"]) for work in workloads} == {
+        ("2m", True)
+    }
+    assert study.resolved()["changes"] == {"reduced": True}
+    other = read(
+        tmp_path,
+        text,
+        Changes(
+            reduced=True, repetitions=3, only={"numjobs": ("1",)}, workload={"options.size": "8m"}
+        ),
+    )
+    assert (other.repetitions, {cell.factors["numjobs"] for cell in other.cells}) == (3, {1})
+    assert {cell.resolved()["workload"]["options"]["size"] for cell in other.cells} == {"8m"}
+    assert {cell.resolved()["workload"]["runtime"] for cell in other.cells} == {1.0}
+
+
+def test_a_reduced_table_that_is_wrong_is_named_with_its_line(tmp_path: Path) -> None:
+    for wrong, name in (
+        ("only = 3", "reduced.only"),
+        ('repetitions = "x"', "reduced.repetitions"),
+        ("runtime = -1", "reduced.runtime"),
+        ("colour = 1", "reduced.colour"),
+        ("[rig]\ndisks = 1000", "rig.disks"),
+    ):
+        with pytest.raises(StudyProblems, match=name):
+            read(tmp_path, study_text(extra=f"[reduced]\n{wrong}\n"), Changes())
+    with pytest.raises(UsageError, match=r"no \[reduced\] table"):
+        read(tmp_path, study_text(), Changes(reduced=True))
+    with pytest.raises(UsageError, match="only a target of kind zpool has builds"):
+        read(tmp_path, study_text(), Changes(builds=("a", "b")))
+
+
+def test_builds_and_reduced_survive_as_data_and_as_arguments() -> None:
+    changes = Changes(builds=("old", "new"), reduced=True)
+    assert Changes.from_data(changes.as_data()) == changes
+    assert changes.arguments() == ["--build", "old", "--build", "new", "--reduced"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iolab.study.load import Study, load_study
 from iolab.study.order import cell_order, variant_order
 from iolab.study.plan import plan_runs
-from iolab.study.substitute import filled, mentions, overridden
+from iolab.study.substitute import fill, mentions, overridden
 from support.acting import study_text
 
 
@@ -129,7 +129,7 @@ def test_filling_keeps_types_and_unknown_names() -> None:
         "e": " {n} ",
         "f": "{flag}1",
     }
-    assert filled(table, {"n": 4, "flag": True}) == {
+    assert fill(table, {"n": 4, "flag": True}) == {
         "a": 4,
         "b": "x4y{m}",
         "c": [4, "{n}"],

@@ -10,7 +10,7 @@ import pytest
 from iolab.errors import StudyError
 from iolab.study.adapt import Changes
 from iolab.study.load import Study, load_study
-from iolab.study.trust import described, is_trusted, remember, require_trust, trust_file
+from iolab.study.trust import describe_commands, is_trusted, remember, require_trust, trust_file
 from support.acting import study_text
 
 HOOK = '[hooks.run]\nbefore = ["sync", "echo 3"]\n'
@@ -69,14 +69,14 @@ def test_the_state_directory_is_the_users() -> None:
 
 def test_what_is_shown_is_what_runs(tmp_path: Path) -> None:
     sly = study(tmp_path, '[hooks.run]\nbefore = "rm x\\u001b[2K\\rsync\\u202e"\n')
-    assert described(sly) == ["hooks.run.before: rm x\\x1b[2K\\rsync\\u202e"]
+    assert describe_commands(sly) == ["hooks.run.before: rm x\\x1b[2K\\rsync\\u202e"]
 
 
 def test_other_machines_need_trust_unless_the_user_names_them(tmp_path: Path) -> None:
     loads = '[load]\nhosts = ["local", "root@far", "rig:lab"]\n'
     with pytest.raises(StudyError, match="puts load on other hosts: root@far"):
         require_trust(study(tmp_path, loads), False)
-    assert described(study(tmp_path, loads)) == ["hosts: root@far"]
+    assert describe_commands(study(tmp_path, loads)) == ["hosts: root@far"]
     require_trust(study(tmp_path, '[load]\nhosts = ["local"]\n'), False)
     named = load_study(tmp_path / "s.toml", Changes(load={"hosts": '["root@mine"]'}))
     require_trust(named, False)

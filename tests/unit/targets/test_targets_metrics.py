@@ -135,7 +135,7 @@ def test_as_asked_or_nothing_asked_is_no_reason(
 @pytest.mark.parametrize(
     ("percent", "ratio", "level", "words"),
     [
-        (0, 6.2, Level.SUSPECT, "took 6.20 times less room"),
+        (0, 6.2, Level.SUSPECT, "used 6.20 times less space"),
         (50, 1.0, Level.OK, "does not compress"),
         (100, 1.0, Level.OK, "does not compress"),
         (66, 2.0, Level.OK, "whole blocks only"),

@@ -331,7 +331,7 @@ def test_a_host_of_one_build_loads_its_own_modules_anew(tmp_path: Path) -> None:
     target = make(zfs, tmp_path, module_parameters={"zfs_dirty_data_max": 1})
     target.open(1)
     zfs.pools["tank"] = ("/tank", [])
-    with pytest.raises(RunError, match="can't be loaded anew: pools are imported: tank"):
+    with pytest.raises(RunError, match="can't be reloaded: pools are imported: tank"):
         target.begin(context("1"))
     del zfs.pools["tank"]
     target.begin(context("2"))

@@ -15,7 +15,7 @@ from iolab.recording.base.counts import HeatCounts
 from iolab.recording.base.grids import Linear, LogLinear
 from iolab.workloads.picture_bitmap import of_text
 from iolab.workloads.picture_plan import Canvas, Map, Planned
-from iolab.workloads.picture_read import drawn_in, moved, read_back
+from iolab.workloads.picture_read import drawn_in, move_canvas, read_back
 
 INTERVAL = 10_000_000
 BITMAP = of_text("iolab").ruled()
@@ -86,13 +86,13 @@ def test_a_wrong_time_or_place_shows() -> None:
     counts = counted("offset", OFFSETS.plan(40))
     assert read_back(counts, OFFSETS, origin_ns=400_000_000).correlation > 0.99
     assert read_back(counts, OFFSETS, origin_ns=1_300_000_000).correlation < 0.9
-    assert read_back(counts, moved(OFFSETS, 8 << 20), origin_ns=400_000_000).correlation < 0.5
+    assert read_back(counts, move_canvas(OFFSETS, 8 << 20), origin_ns=400_000_000).correlation < 0.5
     assert (
         read_back(
             counted(
                 "offset", [Planned(each.at_ms, each.value + (8 << 20)) for each in OFFSETS.plan(40)]
             ),
-            moved(OFFSETS, 8 << 20),
+            move_canvas(OFFSETS, 8 << 20),
         ).correlation
         > 0.99
     )

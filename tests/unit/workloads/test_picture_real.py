@@ -14,7 +14,7 @@ from iolab.statistics.ask.query import heat
 from iolab.verdict import Level
 from iolab.workloads.picture_read import ReadBack, drawn_in, read_back
 
-pytestmark = [pytest.mark.fio, pytest.mark.exclusive, pytest.mark.figures]
+pytestmark = [pytest.mark.fio, pytest.mark.figures]
 
 FAIR = 0.7
 """Share and correlation that a picture has even where the machine is busy and starves fio; 0.95 and
@@ -74,6 +74,7 @@ def test_the_size_picture_is_read_back(fio: str, tmp_path: Path) -> None:
     assert found.share > FAIR
 
 
+@pytest.mark.exclusive
 def test_the_latency_picture_stands_out(fio: str, tmp_path: Path) -> None:
     """How much depends on what else the machine does; chance would give the share of the picture
     that is lit."""

@@ -45,6 +45,7 @@ def test_those_that_were_promised_are_there() -> None:
         "parallel-allocators-9112",
         "file-sets",
         "many-clients",
+        "limits",
         "disks-one-by-one",
     }
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -95,23 +94,44 @@ def test_steps_are_sizes_too() -> None:
     assert re.findall(r"^bs=(.*)$", rendered(load), re.MULTILINE) == ["4096", "8192"]
 
 
+SPELLINGS = [
+    (size, base)
+    for base in (None, 1000)
+    for size in ("4k", "4KiB", "4ki", "4kb", "4 k", "4 KiB", "4096", "1MiB")
+]
+
+
+def given(size: str, base: int | None) -> dict[str, str | int | float | bool]:
+    """Options of a job with this size."""
+    return {"bs": size, **({"kb_base": base} if base else {})}
+
+
+@pytest.fixture(scope="module")
+def block_size(
+    fio: str, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Mapping[str, object]], str]:
+    """The block size that fio prints for options. All of them are sections of one job file."""
+    wanted: list[Mapping[str, object]] = [{"bs": 4096}]
+    for size, base in SPELLINGS:
+        options = given(size, base)
+        wanted += [options, in_bytes(as_fio_reads(options)), in_bytes(as_meant(options))]
+    sections = [
+        f"[s{number}]\n" + "".join(f"{name}={value}\n" for name, value in options.items())
+        for number, options in enumerate(wanted)
+    ]
+    job = tmp_path_factory.mktemp("sizes") / "job"
+    job.write_text("[global]\nioengine=null\nsize=8m\nnumber_ios=1\n" + "".join(sections))
+    text = subprocess.run([fio, str(job)], capture_output=True, text=True, check=True).stdout
+    printed = dict(re.findall(r"^s(\d+): .*?bs=\(R\) (\S+)-", text, re.MULTILINE))
+    return lambda options: str(printed[str(wanted.index(options))])
+
+
 @pytest.mark.fio
-@pytest.mark.parametrize("base", [None, 1000])
-@pytest.mark.parametrize("size", ["4k", "4KiB", "4ki", "4kb", "4 k", "4 KiB", "4096", "1MiB"])
-def test_fio_reads_it_so(fio: str, tmp_path: Path, size: str, base: int | None) -> None:
-    given: dict[str, str | int | float | bool] = {"bs": size, **({"kb_base": base} if base else {})}
-
-    def read(options: Mapping[str, object]) -> str:
-        lines = "".join(f"{name}={value}\n" for name, value in options.items())
-        (tmp_path / "job").write_text(f"[a]\nioengine=null\nsize=8m\nnumber_ios=1\n{lines}")
-        said = subprocess.run(
-            [fio, str(tmp_path / "job")], capture_output=True, text=True, check=True
-        ).stdout
-        found = re.search(r"bs=\(R\) (\S+)-", said)
-        assert found is not None
-        return found[1]
-
-    kib = read({"bs": 4096})
-    assert read(in_bytes(as_fio_reads(given))) == read(given)
+@pytest.mark.parametrize(("size", "base"), SPELLINGS)
+def test_fio_reads_it_so(
+    block_size: Callable[[Mapping[str, object]], str], size: str, base: int | None
+) -> None:
+    options = given(size, base)
+    assert block_size(in_bytes(as_fio_reads(options))) == block_size(options)
     if size != "1MiB" and not (base and size in ("4k", "4kb", "4 k")):
-        assert read(in_bytes(as_meant(given))) == kib
+        assert block_size(in_bytes(as_meant(options))) == block_size({"bs": 4096})

@@ -14,7 +14,7 @@ export interface Held {
 	form: string;
 	/** When it began to move, in ms. */
 	moved: number;
-	/** When it was asked for, in ms. */
+	/** Time of its request, in ms. */
 	at: number;
 	/** The name under which the stream answers, "" until the service has accepted the statistic. */
 	name: Signal<string>;

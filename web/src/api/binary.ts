@@ -17,7 +17,7 @@ type Drawn = (DrawnMap | Layers) & { sizes: number[] };
 export function decodeHeat(buffer: ArrayBuffer): DrawnMap | Layers {
 	const view = new DataView(buffer);
 	if (buffer.byteLength < HEAD || text(buffer, 0, 4) !== MAGIC) throw damaged("no map");
-	if (view.getUint8(4) !== 1) throw damaged("a map in a newer form: load the page anew");
+	if (view.getUint8(4) !== 1) throw damaged("a map in a newer form: reload the page");
 	const wide = (view.getUint8(5) & WIDE) !== 0;
 	const [cells, buckets, length] = [view.getUint32(8, true), view.getUint32(12, true), view.getUint32(16, true)];
 	const first = HEAD + length + 16 * buckets;

@@ -111,7 +111,7 @@ export interface Heard {
 
 const CLOSED = 2;
 
-/** Follow a recording until what is returned is called. A stream that was refused, as by a service that begins anew, is opened again. */
+/** Follow a recording until what is returned is called. A stream that was refused, as by a service that restarts, is opened again. */
 export function follow(words: Words, heard: Heard): () => void {
 	let source: EventSource;
 	let probe = new AbortController();

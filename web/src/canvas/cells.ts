@@ -43,7 +43,7 @@ export function geometry(
 	return { first, joined, columns, starts: [...starts, top], edges };
 }
 
-/** Where a cell lies: its place among the counts, its columns of the map (`past` is not in it), and its values. */
+/** Position of a cell: its place among the counts, its columns of the map (`past` is not in it), and its values. */
 export interface Spot {
 	place: number;
 	column: number;

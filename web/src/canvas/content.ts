@@ -16,12 +16,12 @@ export interface Content {
 	readonly origin: number;
 	readonly interval: number;
 	readonly columns: number;
-	/** The span that is answered for, null where that is not known: beside it nothing is known yet. */
+	/** The span of the answer, null where that is not known: outside of it nothing is known yet. */
 	readonly answered: Readonly<[number, number]> | null;
 	/** Spans in which nothing was recorded: of two times that are compared, of one of them. */
 	readonly hatched: readonly Readonly<[number, number]>[];
 	readonly compared: boolean;
-	/** Spans without any I/O though some was due. */
+	/** Spans without any I/O though some was expected. */
 	readonly idle: readonly Readonly<[number, number]>[];
 	/** What was lost, by kind and column. */
 	readonly lost: readonly LossesOfKind[];
@@ -33,7 +33,7 @@ export interface Content {
 	settle(shown: Span, box: Box): boolean;
 	/** Marks on the vertical axis. */
 	ticks(): Tick[];
-	/** Paint all that lies in the frame, which may be wider than what is shown. `ratio`: pixels of the screen in one of the canvas. */
+	/** Paint all content of the frame, which may be wider than what is shown. `ratio`: pixels of the screen in one of the canvas. */
 	paint(context: CanvasRenderingContext2D, frame: Frame, ratio: number, shown: Span): void;
 	/** Paint what the colours mean, right of the plot. */
 	legend(context: CanvasRenderingContext2D, box: Box, colours: ThemeColours): void;

@@ -191,7 +191,7 @@ export function paintStrip(
 	context.strokeRect(box.left - 0.5, top - 0.5, box.width + 1, STRIP + 1);
 }
 
-/** The plot's border, and marks beside it. */
+/** The plot's border, and marks next to it. */
 export function paintValues(
 	context: CanvasRenderingContext2D,
 	{ box, colours }: Frame,

@@ -97,14 +97,14 @@ export function ceiling(most: number): number {
 	return step * power;
 }
 
-/** What a line or an area is drawn by: where columns lie in time, and where a value lies in the plot. */
+/** What a line or an area is drawn by: the times of columns, and the position of a value in the plot. */
 export interface Plot {
 	frame: Frame;
 	interval: number;
 	y: (value: number) => number;
 }
 
-/** Draw a layer's upper edge over the runs in which it is known, and what lies below it in its tint. `line`: the edge's colour. */
+/** Draw a layer's upper edge over the runs in which it is known, and the area below it in its tint. `line`: the edge's colour. */
 export function paintLayer(
 	context: CanvasRenderingContext2D,
 	{ frame: { box, span }, interval, y }: Plot,

@@ -14,7 +14,7 @@ export type Lost = readonly [kind: LossesOfKind["kind"], count: number];
 /** Whether something was lost in a column that is known: only then there is a strip. */
 export const anyLost = (lost: readonly LossesOfKind[]): boolean => lost.some(({ columns }) => columns.length > 0);
 
-/** Whatever was lost, added up by cell: 0 where nobody knows how many. */
+/** Whatever was lost, added up by cell: 0 where the number is unknown. */
 export function lostBars(lost: readonly LossesOfKind[], cells: Shape): Map<number, number> {
 	const found = new Map<number, number>();
 	for (const { columns } of lost)

@@ -18,7 +18,7 @@ export function joinedRows(edges: readonly number[], least: number): number[] {
 	return starts;
 }
 
-/** The last place in an ascending list whose value is not above `value`; -1 below the first. */
+/** The last place in an ascending list with a value not above `value`; -1 below the first. */
 export function placeOf(list: readonly number[], value: number): number {
 	let low = 0;
 	let high = list.length;

@@ -67,6 +67,34 @@ export interface Breakdown {
 }
 
 /**
+ * A run of a cell, and where it was recorded: from_ns and until_ns are of the recording, `graph`
+ * the statistic that shows most of it; null where it was not recorded.
+ */
+export interface CellRun {
+	run: string;
+	verdict: "OK" | "UNJUDGED" | "SUSPECT" | "INVALID";
+	value: number | null;
+	recording: string | null;
+	from_ns: number | null;
+	until_ns: number | null;
+	graph: string | null;
+}
+
+/**
+ * The runs of a cell in an entry of a history. study: its name where it is served, null where
+ * it is not; `problem`: why its runs can't be read, else empty.
+ */
+export interface CellRuns {
+	schema: 1;
+	entry: number;
+	metric: string;
+	unit: string;
+	study: string | null;
+	runs: CellRun[];
+	problem: string;
+}
+
+/**
  * A value over one range of time and over another one: mean and other_mean over what was
  * recorded of them; change: the first less the second; ratio: the first by the second, null where
  * that is 0. values, other_values: by column from the begin of each range.
@@ -201,6 +229,25 @@ export interface Extremes {
 	notes: string[];
 }
 
+/** A fact of the environment that differs; empty where it is not known. */
+export interface FactChange {
+	name: string;
+	before: string;
+	after: string;
+}
+
+/** A value of a field. */
+export interface FieldValue {
+	field: string;
+	value: string;
+}
+
+/** A folder of which not everything could be searched, and why. */
+export interface FolderProblem {
+	path: string;
+	problem: string;
+}
+
 /**
  * A graph as plain data.
  *
@@ -278,6 +325,73 @@ export interface Hierarchy {
 	total: number;
 	unnamed: number;
 	root: Node;
+}
+
+/**
+ * Series with their significant changes, by metric, those with changes first. shown: the
+ * metrics that were searched, over which q is; metrics: all that the history has. of: how many
+ * series were searched; left: those that are not listed.
+ */
+export interface HistoryAnswer {
+	schema: 1;
+	kind: "history";
+	name: string;
+	shown: string[];
+	metrics: HistoryMetric[];
+	entries: HistoryEntry[];
+	series: HistorySeries[];
+	of: number;
+	left: number;
+}
+
+/**
+ * An entry of a history. label: its revision, else the name of its directory. served: the name
+ * of its results where they are served, else null.
+ */
+export interface HistoryEntry {
+	number: number;
+	label: string;
+	results: string;
+	study: string;
+	revision: string;
+	tags: Record<string, string>;
+	measured_ns: number;
+	served: string | null;
+}
+
+/** A history; `problem`: why it can't be read, else empty. */
+export interface HistoryFacts {
+	name: string;
+	entries: number;
+	first_ns: number | null;
+	last_ns: number | null;
+	problem: string;
+}
+
+/** A metric of a history. */
+export interface HistoryMetric {
+	name: string;
+	title: string;
+	unit: string;
+	headline: boolean;
+}
+
+/**
+ * The values of a cell of a variant, in `unit`, by the numbers of their entries. cell: its name
+ * in questions about it.
+ */
+export interface HistorySeries {
+	metric: string;
+	unit: string;
+	better: string | null;
+	variant: string;
+	factors: Record<string, unknown>;
+	cell: string;
+	entries: number[];
+	values: number[];
+	runs: number[];
+	changes: MeanChange[];
+	noise_changes: NoiseRatio[];
 }
 
 /** Keep a statistic for so many minutes, made of what is being recorded. */
@@ -477,6 +591,23 @@ export interface Marks {
 	left: number;
 }
 
+/** A change of the mean with its 95 % interval, in `unit`. */
+export interface MeanChange {
+	p: number;
+	q: number;
+	before: number;
+	after: number;
+	revisions: string[];
+	earliest: number;
+	latest: number;
+	environment: FactChange[];
+	change: number;
+	low: number;
+	high: number;
+	unit: string;
+	improves: boolean | null;
+}
+
 /**
  * A directory or file with all that lies below it, the largest first. `own`: of its own name,
  * not of what lies below;
@@ -489,6 +620,78 @@ export interface Node {
 	others: number;
 	left: number;
 	children: Node[];
+}
+
+/** A change of the noise: standard deviation after divided by before, with its 95 % interval. */
+export interface NoiseRatio {
+	p: number;
+	q: number;
+	before: number;
+	after: number;
+	revisions: string[];
+	earliest: number;
+	latest: number;
+	environment: FactChange[];
+	ratio: number;
+	low: number;
+	high: number;
+}
+
+/**
+ * What differs most from the quiet time, the strongest first. from_ns, until_ns: the time that
+ * was searched. interval_ns: windows that were compared; compared: how many series.
+ */
+export interface Odd {
+	schema: 1;
+	recording: string;
+	quiet_from_ns: number;
+	quiet_until_ns: number;
+	from_ns: number;
+	until_ns: number;
+	interval_ns: number;
+	compared: number;
+	notes: string[];
+	oddities: Oddity[];
+}
+
+/**
+ * A change of a statistic: rate, latency, tail (p99 of latency), size, offset, queue (I/Os in
+ * flight) or value (of counters).
+ *
+ * before, since: percentiles of a map (latency and size: p50; tail: p99; offset: p5 and p95), else
+ * the mean, in `unit`; empty without I/Os. octaves: its scale-free size, log2. q: false-discovery
+ * rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
+ * odd I/Os lie.
+ */
+export interface OddChange {
+	quantity: "rate" | "latency" | "tail" | "size" | "offset" | "queue" | "value";
+	statistic: string;
+	unit: string;
+	before: number[];
+	since: number[];
+	octaves: number;
+	q: number;
+	share: number;
+	low: number | null;
+	high: number | null;
+}
+
+/**
+ * I/Os with one of `values` of a field (all I/Os where it is empty), with their changes, the
+ * strongest first. aliases: other values that mean the same I/Os. alone: whether nothing else is
+ * odd. lasting: whether it lasts until the end.
+ */
+export interface Oddity {
+	sentence: string;
+	field: string;
+	values: string[];
+	aliases: FieldValue[];
+	alone: boolean;
+	from_ns: number;
+	until_ns: number;
+	lasting: boolean;
+	score: number;
+	changes: OddChange[];
 }
 
 /** All keys together that are not named; `keys`: how many. */
@@ -584,6 +787,17 @@ export interface SavedFacts {
 export interface SavedWorksheets {
 	schema: 1;
 	worksheets: SavedFacts[];
+}
+
+/**
+ * One statement of the summary. `section` is the section that it is about. `under`: it
+ * continues the one before.
+ */
+export interface Sentence {
+	text: string;
+	tone: "better" | "worse" | "plain" | "caution";
+	section: string | null;
+	under: boolean;
 }
 
 /** A number over time. */
@@ -685,6 +899,19 @@ export interface StackAnswer {
 }
 
 /**
+ * Everything that is served: studies from the newest on, histories, and recordings that belong
+ * to no results. waiting: studies that are not read yet.
+ */
+export interface Start {
+	schema: 1;
+	studies: StudyFacts[];
+	waiting: number;
+	histories: HistoryFacts[];
+	recordings: RecordingFacts[];
+	problems: FolderProblem[];
+}
+
+/**
  * A statistic of the catalogue, as far as the recording can answer it: `source` is what
  * answers, `counted` says that these are counters, not events; `why_not` says why nothing does.
  * `covers`: what its numbers hold. `sources`: all that can answer where they are named, the one
@@ -710,6 +937,32 @@ export interface Statistics {
 	schema: 1;
 	recording: string;
 	statistics: StatisticFacts[];
+}
+
+/**
+ * A results directory.
+ *
+ * name: as served; title: of the study. measured_ns: realtime of its first run; of one that is not
+ * read yet when its directory changed, null where that is not known. levels: runs by verdict.
+ * sentences: the first ones of its report's cover. missing: what is missing of the study.
+ * recordings: those in it. histories: the histories that it is an entry of. `state`: "read",
+ * "waiting" until it is read, or "unreadable" with the reason in `problem`.
+ */
+export interface StudyFacts {
+	name: string;
+	title: string;
+	state: "read" | "waiting" | "unreadable";
+	origin: string;
+	measured_ns: number | null;
+	variants: string[];
+	baseline: string;
+	runs: number;
+	levels: Record<string, number>;
+	sentences: Sentence[];
+	missing: string[];
+	recordings: string[];
+	histories: string[];
+	problem: string;
 }
 
 /**

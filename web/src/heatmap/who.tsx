@@ -37,7 +37,7 @@ export function WhoView({ group, map, area }: { group: HeatMapGroup; map: HeatMa
 				</table>
 			))}
 			{found.dimensions.length === 0 && (
-				<p class="quiet">Nothing here tells these I/Os apart by operation, device or process.</p>
+				<p class="quiet">These I/Os do not differ in operation, device or process.</p>
 			)}
 		</div>
 	);

@@ -12,7 +12,7 @@ export interface Branch {
 	children: Branch[];
 }
 
-/** A branch as an icicle has it: its share of the width, and how deep it lies. */
+/** A branch as an icicle has it: its share of the width, and its depth. */
 export interface Slice {
 	branch: Branch;
 	from: number;

@@ -8,7 +8,7 @@ export const ALERT_NAME_WORDS = `${NAME_WORDS}; not "log"`;
 
 const SHORT: Record<string, string> = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
 
-/** Text of others as a page may have it: what is not printable, or turns text around, appears as `\x1b`; spaces alone as they are. */
+/** Text from elsewhere as a page may have it: what is not printable, or turns text around, appears as `\x1b`; spaces alone as they are. */
 export const visible = (text: string): string =>
 	text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu, (letter) => {
 		const code = letter.codePointAt(0) ?? 0;

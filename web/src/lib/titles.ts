@@ -6,6 +6,8 @@ const GROUPS: Record<string, string> = {
 	file: "Files",
 	nfs: "NFS server",
 	"nfs.client": "NFS mounts",
+	smb: "SMB server",
+	"smb.client": "SMB mounts",
 	app: "Application",
 	cpu: "CPU",
 	memory: "Memory",
@@ -24,6 +26,7 @@ const GROUPS: Record<string, string> = {
 const MEASURES: Record<string, string> = {
 	"io.ops": "I/O operations",
 	"file.ops": "system calls",
+	"smb.ops": "system calls",
 	"app.ops": "I/O operations",
 	"memory.bytes": "in use",
 	"fs.capacity": "used space",

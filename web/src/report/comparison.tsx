@@ -109,7 +109,7 @@ function SectionView({ section }: { section: Section }) {
 	);
 }
 
-/** A table, continued below where it has more column groups than fit beside each other. */
+/** A table, continued below where it has more column groups than fit side by side. */
 function Tables({ table, unit, hasDirection }: { table: Table; unit: string; hasDirection: boolean }) {
 	const parts: [TableGroup[], number][] = [];
 	let column = 0;

@@ -56,13 +56,13 @@ export function treeOf(parts: ProfileParts, widths: readonly number[]): Branch {
 	return root;
 }
 
-/** Widths of the difference of two profiles: the mean of both shares, so that what is gone is there as well. */
+/** Widths of the difference of two profiles: the mean of both shares, so that removed parts have a width as well. */
 export function meanShares(cell: ProfileCell, change: ProfileChange): number[] {
 	const [before, after] = [cell.profiles[change.before], cell.profiles[change.after]];
 	return cell.parts.name.map((_, part) => ((before?.shares[part] ?? 0) + (after?.shares[part] ?? 0)) / 2);
 }
 
-/** Parts whose name, as it is shown, has the words in it, whatever their case; none where there are no words. */
+/** Parts with a displayed name that contains the words, in any case; none where there are no words. */
 export function matching(parts: ProfileParts, words: string): Set<number> {
 	const wanted = words.trim().toLowerCase();
 	if (!wanted) return new Set();
@@ -72,7 +72,7 @@ export function matching(parts: ProfileParts, words: string): Set<number> {
 	return new Set(parts.name.flatMap((name, part) => (names.has(name) ? [part] : [])));
 }
 
-/** The share that lies in parts of a set, each stack counted once: of those within each other the outermost counts. */
+/** The share of the parts of a set, each stack counted once: of those within each other the outermost counts. */
 export function shareWithin(parts: ProfileParts, found: ReadonlySet<number>, shares: readonly number[]): number {
 	const covered = new Set<number>();
 	let sum = 0;

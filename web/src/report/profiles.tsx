@@ -225,7 +225,7 @@ function Functions({ change, before, after }: { change: ProfileChange; before: P
 	return (
 		<div class="table">
 			<table class="functions">
-				<caption>Functions whose own share differs most, wherever they were called from</caption>
+				<caption>Functions with the largest difference of the own share, wherever they were called from</caption>
 				<thead>
 					<tr>
 						<th scope="col">function</th>

@@ -25,7 +25,7 @@ from ..check import (
 from ..model import CONFOUNDED, NOT_ALTERNATING
 from .grids import grid
 from .json import plain
-from .words import change_number, change_unit, opening_lines, signed, signed_change
+from .words import change_number, change_unit, opening_lines, signed_change, signed_text
 
 MOST_CELLS = 20
 """Cells of a rule that text and Markdown list."""
@@ -143,7 +143,7 @@ def _interval(cell: CellOutcome, rule: RuleOutcome) -> str:
         return ""
     low, high = (change_number(end, rule) for end in (cell.low, cell.high))
     digits = 1 if max(abs(low), abs(high)) < 1000 else 0
-    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+    return f"[{signed_text(low, digits)}, {signed_text(high, digits)}]"
 
 
 def _count(cell: CellOutcome) -> str:

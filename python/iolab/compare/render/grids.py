@@ -21,24 +21,27 @@ def grid(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
     ]
 
 
-def beside(blocks: Sequence[list[str]], *, width: int = WIDTH, gap: str = "    ") -> list[str]:
+def join_blocks(blocks: Sequence[list[str]], *, width: int = WIDTH, gap: str = "    ") -> list[str]:
     """Blocks of lines from left to right, a new row of blocks (after an empty line) where the next
     would not fit."""
     lines: list[str] = []
-    shelf: list[list[str]] = []
+    row_of_blocks: list[list[str]] = []
     for block in blocks:
-        if shelf and sum(_width(other) + len(gap) for other in shelf) + _width(block) > width:
-            lines += [*_joined(shelf, gap), ""]
-            shelf = []
-        shelf.append(block)
-    return [*lines, *_joined(shelf, gap)]
+        if (
+            row_of_blocks
+            and sum(_width(other) + len(gap) for other in row_of_blocks) + _width(block) > width
+        ):
+            lines += [*_join(row_of_blocks, gap), ""]
+            row_of_blocks = []
+        row_of_blocks.append(block)
+    return [*lines, *_join(row_of_blocks, gap)]
 
 
 def _width(block: Sequence[str]) -> int:
     return max((len(line) for line in block), default=0)
 
 
-def _joined(blocks: Sequence[list[str]], gap: str) -> list[str]:
+def _join(blocks: Sequence[list[str]], gap: str) -> list[str]:
     height = max((len(block) for block in blocks), default=0)
     padded = [
         [line.ljust(_width(block)) for line in block]

@@ -79,7 +79,7 @@ def as_json(comparison: Comparison, precision: int | None = None) -> dict[str, A
 
 def _several(comparison: Comparison) -> dict[str, Any]:
     """Keys of a comparison of several results, in which there is something to state."""
-    found = {
+    document = {
         "differences": [
             {
                 "name": difference.name,
@@ -92,7 +92,7 @@ def _several(comparison: Comparison) -> dict[str, Any]:
             for cell in comparison.unmatched
         ],
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in document.items() if value}
 
 
 def _factors(comparison: Comparison, table: Key, row: Key, col: Key) -> dict[str, object]:

@@ -141,12 +141,12 @@ def _equal(curves: Curves, equal: EqualLoad) -> list[str]:
         if matched:
             body = [
                 [
-                    format_quantity(each.at, at),
-                    format_quantity(each.baseline, unit),
-                    format_quantity(each.variant, unit),
-                    *_change(each),
+                    format_quantity(match.at, at),
+                    format_quantity(match.baseline, unit),
+                    format_quantity(match.variant, unit),
+                    *_change(match),
                 ]
-                for each in matched
+                for match in matched
             ]
             lines += [
                 "",
@@ -170,7 +170,7 @@ def _json(curves: Curves) -> str:
     def result(value: Any) -> dict[str, Any]:
         return {"found": not hasattr(value, "reason"), **asdict(value)}
 
-    def matched(each: Matched) -> dict[str, Any]:
+    def match_document(each: Matched) -> dict[str, Any]:
         return {
             "at": each.at,
             "baseline": each.baseline,
@@ -216,8 +216,8 @@ def _json(curves: Curves) -> str:
             {
                 "variant": equal.variant,
                 "factors": dict(zip(curves.tables, equal.table, strict=True)),
-                "latency_at_throughput": [matched(each) for each in equal.latency_at],
-                "throughput_at_latency": [matched(each) for each in equal.throughput_at],
+                "latency_at_throughput": [match_document(match) for match in equal.latency_at],
+                "throughput_at_latency": [match_document(match) for match in equal.throughput_at],
             }
             for equal in curves.equal
         ],

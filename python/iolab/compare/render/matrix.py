@@ -13,7 +13,7 @@ from ...metrics import joint_title
 from ...untrusted_text import markdown
 from ..axes import axis_text
 from ..model import Cell, Comparison, Key
-from .grids import beside, grid
+from .grids import grid, join_blocks
 from .json import as_json
 from .words import cell_scale, closing_lines, key_text, mark, marks, opening_lines
 
@@ -95,13 +95,13 @@ def _text(first: Comparison, second: Comparison, field: Field) -> str:
             [variant, *grid([_heads(first, second), *_body(first, table, variant, field)])]
             for variant in first.variants
         ]
-        lines += beside(blocks)
+        lines += join_blocks(blocks)
     notes = _notes(first, second)
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
 def _notes(first: Comparison, second: Comparison) -> list[str]:
-    """What stands below: what holds for both once, what holds for one under its metric's name."""
+    """The lines below: what holds for both once, what holds for one under its metric's name."""
     of = {
         comparison.metric.name: [
             line
@@ -156,14 +156,14 @@ def _csv(first: Comparison, second: Comparison, field: Field) -> str:
     for cell in first.cells:
         pair = cell, second.cell(cell.table, cell.row, cell.col, cell.variant)
         values = [
-            "" if each is None or each.estimate.value is None else repr(each.estimate.value)
-            for each in pair
+            "" if side is None or side.estimate.value is None else repr(side.estimate.value)
+            for side in pair
         ]
         verdicts = [
             word
-            for each in pair
+            for side in pair
             for word in (
-                ("", "") if each is None else (each.estimate.level.value, " ".join(each.footnotes))
+                ("", "") if side is None else (side.estimate.level.value, " ".join(side.footnotes))
             )
         ]
         writer.writerow([*cell.table, *cell.row, *cell.col, cell.variant, *values, *verdicts])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..axes import axis_text
 from ..model import Cell, Comparison, Key, Summary
-from .grids import beside, grid
+from .grids import grid, join_blocks
 from .words import (
     change_text,
     closing_lines,
@@ -52,7 +52,7 @@ class TextRenderer:
                 lines += _columns(comparison, table, cols[0], precision)
             else:
                 lines += _matrices(comparison, table, cols, precision)
-        lines += _undecided(comparison)
+        lines += _undecided_lines(comparison)
         closing = closing_lines(comparison)
         return "\n".join([*lines, *([""] if closing else []), *closing]) + "\n"
 
@@ -72,10 +72,11 @@ def _value(comparison: Comparison, cell: Cell | None, precision: int | None) -> 
 
 
 def _columns(comparison: Comparison, table: Key, col: Key, precision: int | None) -> list[str]:
-    """A row per load: baseline, then for each other variant its value, change, interval and test."""
-    others = comparison.variants[1:]
+    """A row per load: baseline, then for each other variant its value, change, interval and
+    test."""
+    variants = comparison.variants[1:]
     heads = [" ".join(comparison.rows), comparison.baseline]
-    for variant in others:
+    for variant in variants:
         heads += [variant, "change", "interval", "test"]
     body = [heads]
     for row in _rows_of(comparison, table):
@@ -83,7 +84,7 @@ def _columns(comparison: Comparison, table: Key, col: Key, precision: int | None
             key_text(row),
             _value(comparison, comparison.cell(table, row, col, comparison.baseline), precision),
         ]
-        for variant in others:
+        for variant in variants:
             cell = comparison.cell(table, row, col, variant)
             change = None if cell is None else cell.change
             line += [
@@ -93,18 +94,18 @@ def _columns(comparison: Comparison, table: Key, col: Key, precision: int | None
                 test_text(change),
             ]
         body.append(line)
-    found = {
+    summary_of_variant = {
         summary.variant: summary
         for summary in comparison.summaries
         if summary.table == table and summary.col == col
     }
-    if found:
+    if summary_of_variant:
         line = [_mean_name(comparison), ""]
-        for variant in others:
-            change = found[variant].change if variant in found else None
+        for variant in variants:
+            change = summary_of_variant[variant].change if variant in summary_of_variant else None
             line += [
-                _cells_text(found.get(variant)),
-                change_text(change, comparison, precision) if variant in found else "",
+                _cells_text(summary_of_variant.get(variant)),
+                change_text(change, comparison, precision) if variant in summary_of_variant else "",
                 interval_text(change, comparison, precision),
                 "",
             ]
@@ -116,7 +117,7 @@ def _columns(comparison: Comparison, table: Key, col: Key, precision: int | None
 def _matrices(
     comparison: Comparison, table: Key, cols: list[Key], precision: int | None
 ) -> list[str]:
-    """A matrix of values per variant, beside each other while they fit, then one of changes per
+    """A matrix of values per variant, side by side while they fit, then one of changes per
     variant."""
     heads = [
         f"{' '.join(comparison.rows)} \\ {' '.join(comparison.cols)}",
@@ -136,22 +137,22 @@ def _matrices(
             for row in rows
         ]
         values.append([variant, *grid([heads, *body])])
-    lines = beside(values)
+    lines = join_blocks(values)
     for variant in comparison.variants[1:]:
         body = []
         for row in rows:
             cells = [comparison.cell(table, row, col, variant) for col in cols]
             body.append([key_text(row), *(_change(cell, comparison, precision) for cell in cells)])
-        found = {
+        summary_of_col = {
             summary.col: summary
             for summary in comparison.summaries
             if summary.table == table and summary.variant == variant
         }
-        if found:
+        if summary_of_col:
             body.append(
                 [
                     _mean_name(comparison),
-                    *(_summary(found.get(col), comparison, precision) for col in cols),
+                    *(_summary(summary_of_col.get(col), comparison, precision) for col in cols),
                 ]
             )
         lines += ["", f"change, {variant} against {comparison.baseline}", *grid([heads, *body])]
@@ -196,9 +197,9 @@ def _mean_name(comparison: Comparison) -> str:
     return "geomean" if comparison.metric.change == "ratio" else "mean"
 
 
-def _undecided(comparison: Comparison, most: int = 12) -> list[str]:
+def _undecided_lines(comparison: Comparison, most: int = 12) -> list[str]:
     """A line per undecided cell that has an interval: the change excluded, the blocks needed."""
-    told = [
+    texts = [
         (cell, undecided_text(cell.change, comparison))
         for cell in comparison.cells
         if cell.change is not None
@@ -206,14 +207,14 @@ def _undecided(comparison: Comparison, most: int = 12) -> list[str]:
         and cell.change.low is not None
         and cell.change.reason is None
     ]
-    if not told:
+    if not texts:
         return []
     lines = ["", "~ not significant:"]
     names = (*comparison.tables, *comparison.rows, *comparison.cols)
-    for cell, words in told[:most]:
+    for cell, words in texts[:most]:
         place = axis_text(names, (*cell.table, *cell.row, *cell.col))
         which = cell.variant if len(comparison.variants) > 2 or not place else ""
         lines.append(f"  {' '.join(part for part in (place, which) if part)}: {words}")
-    if len(told) > most:
-        lines.append(f"  and {len(told) - most} more (--format json has them all)")
+    if len(texts) > most:
+        lines.append(f"  and {len(texts) - most} more (--format json has them all)")
     return lines

@@ -39,11 +39,11 @@ class Scale:
         """A value without its unit; an em dash for none."""
         if value is None:
             return "—"
-        shown = value / self.scale
-        return format_number(shown) if self.precision is None else f"{shown:.{self.precision}f}"
+        scaled = value / self.scale
+        return format_number(scaled) if self.precision is None else f"{scaled:.{self.precision}f}"
 
     def brief(self, value: float) -> str:
-        """A value for a crowded cell: 45, not 45.00, unless a precision was asked for."""
+        """A value for a crowded cell: 45, not 45.00, unless a precision was requested."""
         return short(value / self.scale, 4) if self.precision is None else self.value(value)
 
 
@@ -66,20 +66,20 @@ def cell_scale(comparison: Comparison, precision: int | None) -> Scale:
     """As `scale_for`; for bytes the next smaller unit where that gives two to four digits: 1641
     MiB/s, not 1.603 GiB/s.
 
-    Nobody reads 1.603 GiB as 1641 MiB, as one does 4.2 ms as 4200 µs.
+    1.603 GiB is not written as 1641 MiB, but 4.2 ms may be written as 4200 µs.
     """
-    chosen = scale_for(comparison, precision)
+    scale = scale_for(comparison, precision)
     values = [cell.estimate.value for cell in comparison.cells if cell.estimate.value]
     if (
         comparison.shown_unit is None
         and comparison.metric.unit in ("B", "B/s")
         and values
-        and min(values) / chosen.scale < 10
+        and min(values) / scale.scale < 10
     ):
-        smaller, step = readable_unit([0.999 * chosen.scale], comparison.metric.unit)
-        if step < chosen.scale and max(values) / step < 10_000:
+        smaller, step = readable_unit([0.999 * scale.scale], comparison.metric.unit)
+        if step < scale.scale and max(values) / step < 10_000:
             return Scale(smaller, step, precision)
-    return chosen
+    return scale
 
 
 def change_text(change: Change | None, comparison: Comparison, precision: int | None = None) -> str:
@@ -117,10 +117,10 @@ def signed_change(value: float, comparison: OfMetric, precision: int | None) -> 
     """`+12.3 %`, `-3.1 points`, `+2 s`."""
     number = change_number(value, comparison)
     digits = precision if precision is not None else (1 if abs(number) < 1000 else 0)
-    return f"{signed(number, digits)} {change_unit(comparison)}".rstrip()
+    return f"{signed_text(number, digits)} {change_unit(comparison)}".rstrip()
 
 
-def signed(number: float, digits: int) -> str:
+def signed_text(number: float, digits: int) -> str:
     """A number that bears its sign, grouped as `format_number` does from 10 000 on; what rounds to
     zero bears none."""
     text = f"{number:+.{digits}f}"
@@ -150,7 +150,7 @@ def _ends_text(change: Change, comparison: Comparison, precision: int | None) ->
         return factors
     low, high = (change_number(end, comparison) for end in (change.low, change.high))
     digits = precision if precision is not None else (1 if max(abs(low), abs(high)) < 1000 else 0)
-    return f"[{signed(low, digits)}, {signed(high, digits)}]"
+    return f"[{signed_text(low, digits)}, {signed_text(high, digits)}]"
 
 
 def factors_text(change: Change, comparison: Comparison) -> str:
@@ -210,13 +210,13 @@ def undecided_text(change: Change, comparison: Comparison) -> str:
 
 
 def _tells(size: float, comparison: Comparison) -> bool:
-    """Whether saying a change of this size tells anything: a ratio beyond tenfold stands for two
+    """Whether saying a change of this size is useful: a ratio beyond tenfold comes from two
     blocks and much noise."""
     return comparison.metric.change != "ratio" or size <= 10
 
 
 def key_text(key: Key) -> str:
-    """`4 hdd`, for rows and columns whose axis is named above."""
+    """`4 hdd`, for rows and columns with the axis named above."""
     return " ".join(level_text(level) for level in key)
 
 
@@ -278,7 +278,7 @@ def _unmatched_lines(comparison: Comparison, most: int = 12) -> list[str]:
 
 
 def closing_lines(comparison: Comparison) -> list[str]:
-    """Footnotes, noise floor, method and warnings, a line each: what stands under the tables in
+    """Footnotes, noise floor, method and warnings, a line each: the lines under the tables in
     every text format."""
     lines = [f"{sign} {comparison.footnotes[code]}" for code, sign in marks(comparison).items()]
     if comparison.noise_floor is not None:
@@ -302,8 +302,10 @@ def closing_lines(comparison: Comparison) -> list[str]:
         )
     if comparison.detectable is not None:
         size = format_number(change_number(comparison.detectable, comparison), 2)
-        told = _tells(comparison.detectable, comparison)
-        said = f"about {size} {change_unit(comparison)}".rstrip() if told else "more than tenfold"
+        statement = _tells(comparison.detectable, comparison)
+        said = (
+            f"about {size} {change_unit(comparison)}".rstrip() if statement else "more than tenfold"
+        )
         lines.append(f"minimum detectable change: {said} (80 % power)")
     lines += _unmatched_lines(comparison)
     lines += [f"note: {warning.text}" for warning in comparison.warnings]

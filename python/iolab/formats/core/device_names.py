@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which of the block devices that are listed together stand for themselves, told by their names
+"""Which of the block devices that are listed together are counted, by their names
 alone.
 
 Counters of a whole machine list an I/O several times: for the partition, its disk, and everything
@@ -27,7 +27,7 @@ _DISK = re.compile(
 PARTITION = "partitions of a disk that is listed"
 STACKED = "made of other devices"
 NO_DISK = "memory or removable media"
-UNKNOWN = "no name of a disk that is known, such as one that iostat -N gives to the device mapper's"
+UNKNOWN = "not the name of a known disk, such as a name that iostat -N gives to the device mapper's"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class DeviceChoice:
 
 
 def choose_devices(names: Iterable[str], *, are_kernel_names: bool = True) -> DeviceChoice:
-    """The devices that stand for themselves.
+    """The devices that are counted.
 
     Partitions leave where their disk is listed. Of the others the lowest layer that is listed
     counts: disks; without any, what is made of other devices (device mapper, md, loop, bcache,
@@ -51,18 +51,18 @@ def choose_devices(names: Iterable[str], *, are_kernel_names: bool = True) -> De
         are_kernel_names: whether a name of no known kind is that of a disk. Tools may print names
         that somebody gave to the
             device mapper's devices: where that may be so and known disks are listed, it counts as
-            made of others.
+            made of other devices.
     """
     listed = list(dict.fromkeys(names))
-    held = set(listed)
+    mentioned = set(listed)
     left_out = {
         name: PARTITION
         for name in listed
-        if (match := _PARTITION.fullmatch(name)) and match[1] in held
+        if (match := _PARTITION.fullmatch(name)) and match[1] in mentioned
     }
-    whole = [name for name in listed if name not in left_out]
+    without_parts = [name for name in listed if name not in left_out]
     layers: dict[str, list[str]] = {"": [], UNKNOWN: [], STACKED: [], NO_DISK: []}
-    for name in whole:
+    for name in without_parts:
         layers[_layer(name, are_kernel_names)].append(name)
     counted = next((members for members in layers.values() if members), [])
     left_out |= {

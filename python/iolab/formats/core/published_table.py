@@ -20,7 +20,7 @@ KNOWN = (*REQUIRED, "repetition")
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """One line: value in base units beside the one printed.
+    """One line: value in base units next to the printed value.
 
     Attributes:
         line: its number in the file, for errors and links.
@@ -90,7 +90,7 @@ def read_published_table(data: bytes, where: str) -> PublishedTable:
     ]
     if not records:
         raise FormatError("has a header but no values", where=where)
-    levels = {name: _typed([record[name] for _, record in records]) for name in factors}
+    levels = {name: _convert_column([record[name] for _, record in records]) for name in factors}
     values = tuple(
         _value(line, record, {name: levels[name][place] for name in factors}, where)
         for place, (line, record) in enumerate(records)
@@ -115,7 +115,7 @@ def _check_header(header: list[str], where: str) -> None:
         )
 
 
-def _typed(texts: list[str]) -> list[Any]:
+def _convert_column(texts: list[str]) -> list[Any]:
     for kind in (int, float):
         try:
             return [kind(text) for text in texts]
@@ -150,16 +150,16 @@ def _value(
             hint="units such as 1/s, us, MiB/s, %, s",
         )
     try:
-        given = unit(record["unit"])
+        unit_of_record = unit(record["unit"])
     except IolabError as error:
         raise FormatError(error.message, where=place, hint=error.hint) from None
-    known = find(record["metric"])
-    base = BASE[given.dimension]
-    if known is not None and known.unit != base:
+    metric = find(record["metric"])
+    base = BASE[unit_of_record.dimension]
+    if metric is not None and metric.unit != base:
         raise FormatError(
             f"'{record['metric']}' can't be in {record['unit']}",
             where=place,
-            hint=f"it is stored in {known.unit or 'plain numbers'}",
+            hint=f"it is stored in {metric.unit or 'plain numbers'}",
         )
     return PublishedValue(
         line,
@@ -167,7 +167,7 @@ def _value(
         factors,
         repetition,
         record["metric"],
-        printed * given.scale,
+        printed * unit_of_record.scale,
         base,
         printed,
         record["unit"],
@@ -175,13 +175,13 @@ def _value(
 
 
 def _refuse_twice(values: tuple[PublishedValue, ...], where: str) -> None:
-    seen: dict[tuple[Any, ...], int] = {}
+    line_of_key: dict[tuple[Any, ...], int] = {}
     for value in values:
         key = (value.variant, tuple(value.factors.values()), value.repetition, value.metric)
-        if key in seen:
+        if key in line_of_key:
             raise FormatError(
-                f"gives {value.metric} of the same cell as line {seen[key]}",
+                f"gives {value.metric} of the same cell as line {line_of_key[key]}",
                 where=f"{where}:{value.line}",
                 hint="number repetitions in a column 'repetition'",
             )
-        seen[key] = value.line
+        line_of_key[key] = value.line

@@ -81,10 +81,10 @@ class FioJob:
         job_runtime: seconds that its threads ran, summed over them; None where the file doesn't say
         (fio before 3.8 or so). deepest: lowest depth of the deepest class of `iodepth_level` that
         was reached (1, 2, 4, ... 64): no thread had twice as many
-            I/Os in flight; 64 stands for any depth from there. None where absent.
+            I/Os in flight; 64 means this depth or more. None where absent.
         asked_depth: iodepth of a thread by `latency_depth`; None where absent, or where fio
         searched for a depth (latency_target). is_steady: whether the steady state that
-        `steadystate` asks for was reached, which ends the load; False where none was asked for.
+        `steadystate` requests was reached, which ends the load; False where none was requested.
         process: which of several fio processes that ran at once; 0 for the results of one process.
     """
 
@@ -162,14 +162,14 @@ class DeviceSamples:
     @cached_property
     def means(self) -> dict[str, float]:
         """Mean of each column over the samples that are known; a column without any is left out."""
-        found = {}
+        means_by_metric = {}
         for name, mean in zip(self.columns, _means(list(self.columns.values())), strict=True):
             values = self.columns[name]
-            if math.isnan(mean) and len(known := values[~np.isnan(values)]):
-                mean = float(known.mean())
+            if math.isnan(mean) and len(finite := values[~np.isnan(values)]):
+                mean = float(finite.mean())
             if not math.isnan(mean):
-                found[name] = mean
-        return found
+                means_by_metric[name] = mean
+        return means_by_metric
 
     @cached_property
     def waited(self) -> tuple[float, float] | None:
@@ -189,8 +189,11 @@ class DeviceSamples:
             if math.isfinite(total):
                 spent, done = spent + total, done + float(rate.sum())
             else:
-                known = np.isfinite(latency) & np.isfinite(rate)
-                spent, done = spent + float(product[known].sum()), done + float(rate[known].sum())
+                is_known = np.isfinite(latency) & np.isfinite(rate)
+                spent, done = (
+                    spent + float(product[is_known].sum()),
+                    done + float(rate[is_known].sum()),
+                )
         return spent, done
 
 
@@ -204,7 +207,7 @@ def _means(columns: Sequence[Floats]) -> list[float]:
 
 @dataclass(frozen=True)
 class DeviceTable:
-    """All devices of one file; none where it is of a kind that tells of no device, which
+    """All devices of one file; none if the kind of file describes no device, which
     `assumptions` name.
 
     Attributes:
@@ -224,11 +227,11 @@ class HostTable:
     """Readings of what a whole host did, an interval each.
 
     Attributes:
-        kind: whose they are: `cpu`, `memory`, `vmstat`, `pressure`.
+        kind: what they describe: `cpu`, `memory`, `vmstat`, `pressure`.
         interval: seconds between readings, the median.
         time_ns: realtime at the end of each interval, shape (n,).
-        columns: name to one value per interval, shape (n,), such as `cpu.busy`; one that this
-        kernel doesn't tell is missing. units: name to base unit. source_fields: name to the
+        columns: name to one value per interval, shape (n,), such as `cpu.busy`; a column that this
+        kernel does not report is missing. units: name to base unit. source_fields: name to the
         kernel's own words and their unit, `("Dirty", "kB")`. damaged: lines that could not be read,
         as (line number, reason).
     """

@@ -26,7 +26,7 @@ class Bandwidth:
     unit: str
 
 
-def _counted(value: Any) -> float | None:
+def _count_or_none(value: Any) -> float | None:
     """A number that a counter or rate can be: from 0 to 2^63; anything else is damage and taken as
     absent."""
     number = finite(value)
@@ -34,30 +34,31 @@ def _counted(value: Any) -> float | None:
 
 
 def read_directions(job: Mapping[str, Any], assume: set[str]) -> dict[str, FioDirection]:
-    """Operations of a job that did at least one I/O. What had to be assumed is added to `assume`."""
-    found = {}
+    """Operations of a job that did at least one I/O. What had to be assumed is added to
+    `assume`."""
+    directions = {}
     for operation in OPERATIONS:
         value = job.get(operation)
         if isinstance(value, dict):
             direction = _direction(value, assume)
             if direction is not None:
-                found[operation] = direction
+                directions[operation] = direction
     sync = job.get("sync")
     if isinstance(sync, dict):
-        runtime = max((direction.runtime for direction in found.values()), default=0.0)
+        runtime = max((direction.runtime for direction in directions.values()), default=0.0)
         direction = _sync(sync, runtime)
         if direction is not None:
-            found["sync"] = direction
-    return found
+            directions["sync"] = direction
+    return directions
 
 
 def _direction(value: Mapping[str, Any], assume: set[str]) -> FioDirection | None:
-    runtime = (_counted(value.get("runtime")) or 0.0) / 1000
+    runtime = (_count_or_none(value.get("runtime")) or 0.0) / 1000
     size_bytes, in_kibibytes = _size(value, runtime)
     if in_kibibytes and size_bytes:
         assume.add("io_bytes is in KiB (fio before 2.99)")
-    iops = _counted(value.get("iops"))
-    total = _counted(value.get("total_ios")) or 0
+    iops = _count_or_none(value.get("iops"))
+    total = _count_or_none(value.get("total_ios")) or 0
     if total == 0:
         total = round((iops or 0.0) * runtime)
         if total:
@@ -78,8 +79,8 @@ def _direction(value: Mapping[str, Any], assume: set[str]) -> FioDirection | Non
         bw_field=bandwidth.field,
         bw_source=bandwidth.source,
         bw_unit=bandwidth.unit,
-        short_ios=int(_counted(value.get("short_ios")) or 0),
-        drop_ios=int(_counted(value.get("drop_ios")) or 0),
+        short_ios=int(_count_or_none(value.get("short_ios")) or 0),
+        drop_ios=int(_count_or_none(value.get("drop_ios")) or 0),
         latencies=read_latencies(value),
     )
 
@@ -87,25 +88,25 @@ def _direction(value: Mapping[str, Any], assume: set[str]) -> FioDirection | Non
 def _size(value: Mapping[str, Any], runtime: float) -> tuple[int, bool]:
     """Bytes moved, and whether `io_bytes` was in KiB.
 
-    Up to fio 2.21 `io_bytes` held KiB; then it became bytes, with `io_kbytes` beside it (fio issue
-    378). Where that does not stand beside, `bw` tells, which has always been KiB/s.
+    Up to fio 2.21 `io_bytes` held KiB; then it became bytes, with a separate `io_kbytes` (fio issue
+    378). Without `io_kbytes`, `bw` decides: its unit has always been KiB/s.
     """
-    given = _counted(value.get("io_bytes"))
-    kibibytes = _counted(value.get("io_kbytes"))
-    if given is None:
+    size_bytes = _count_or_none(value.get("io_bytes"))
+    kibibytes = _count_or_none(value.get("io_kbytes"))
+    if size_bytes is None:
         return int(kibibytes * 1024) if kibibytes is not None else 0, False
     if kibibytes is not None:
-        return int(given), False
-    expected = (_counted(value.get("bw")) or 0.0) * runtime
-    if expected > 0 and given / expected > 32:
-        return int(given), False
-    return int(given) * 1024, True
+        return int(size_bytes), False
+    expected = (_count_or_none(value.get("bw")) or 0.0) * runtime
+    if expected > 0 and size_bytes / expected > 32:
+        return int(size_bytes), False
+    return int(size_bytes) * 1024, True
 
 
 def _bandwidth(
     value: Mapping[str, Any], size_bytes: int, in_kibibytes: bool, runtime: float
 ) -> Bandwidth:
-    exact = _counted(value.get("bw_bytes"))
+    exact = _count_or_none(value.get("bw_bytes"))
     if exact is not None:
         return Bandwidth(exact, "bw_bytes", exact, "B/s")
     if runtime > 0 and size_bytes > 0:
@@ -116,7 +117,7 @@ def _bandwidth(
             rate / 1024 if in_kibibytes else rate,
             "KiB/s" if in_kibibytes else "B/s",
         )
-    coarse = _counted(value.get("bw")) or 0.0
+    coarse = _count_or_none(value.get("bw")) or 0.0
     return Bandwidth(coarse * 1024, "bw", coarse, "KiB/s")
 
 
@@ -124,7 +125,7 @@ def _sync(value: Mapping[str, Any], runtime: float) -> FioDirection | None:
     """fsync and its kin: fio counts and times them, but gives no rate; it is their number over the
     job's runtime."""
     latencies = read_latencies(value)
-    total = _counted(value.get("total_ios")) or 0
+    total = _count_or_none(value.get("total_ios")) or 0
     # after a ramp fio 3.33 writes 0 here beside a filled latency, whose count is right
     if total == 0:
         total = next((latency.count for latency in latencies.values() if latency.count), 0)

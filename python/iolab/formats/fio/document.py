@@ -74,7 +74,7 @@ def read_documents(data: bytes, where: str) -> Documents:
                 text = text[:begin] + rest
                 continue
             if not documents:
-                raise _damaged(error, text, where) from None
+                raise _damage_error(error, text, where) from None
             assumptions.append(
                 f"document {len(documents) + 1} is cut off: the one before it counts"
             )
@@ -92,7 +92,7 @@ def _start_of(text: str) -> str:
     return line if len(line) <= 60 else f"{line[:60]}..."
 
 
-def _damaged(error: Exception, text: str, where: str) -> FormatError:
+def _damage_error(error: Exception, text: str, where: str) -> FormatError:
     if not isinstance(error, json.JSONDecodeError):
         return FormatError(
             "the JSON is damaged: nested too deeply, or a number of absurd length", where=where

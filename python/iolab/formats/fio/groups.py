@@ -3,8 +3,8 @@
 wait_for, startdelay, new_group).
 
 fio numbers its groups: `stonewall` begins a group that waits for all jobs before it, `new_group`
-one that runs beside them, and both look alike in the result unless it has start times (fio 3.36 and
-later), echoes the option, or says how long fio ran in all.
+a group that runs at the same time, and both look alike in the result unless it has start times (fio
+3.36 and later), echoes the option, or says how long fio ran in all.
 """
 
 from __future__ import annotations
@@ -91,16 +91,18 @@ def groups_of(output: FioOutput) -> tuple[FioGroup, ...]:
     assume: dict[str, None] = {}
     parts: dict[tuple[int, int], list[FioJob]] = {}
     for own in _by_host(output.jobs):
-        seen: dict[int, int] = {}
+        last_ordinal: dict[int, int] = {}
         for together in _clusters(own, assume):
             number = min(job.group or 0 for job in together)
-            ordinal = seen[number] = seen.get(number, -1) + 1
+            ordinal = last_ordinal[number] = last_ordinal.get(number, -1) + 1
             parts.setdefault((number, ordinal), []).extend(together)
     groups = [
-        FioGroup(index, _name(jobs), tuple(jobs), _shared(jobs), _window(jobs), tuple(assume))
+        FioGroup(
+            index, _name(jobs), tuple(jobs), _common_options(jobs), _window(jobs), tuple(assume)
+        )
         for index, jobs in enumerate(parts.values())
     ]
-    return tuple(_numbered(groups))
+    return tuple(_number_names(groups))
 
 
 def _by_host(jobs: Sequence[FioJob]) -> Iterable[Sequence[FioJob]]:
@@ -117,17 +119,25 @@ def _clusters(jobs: Sequence[FioJob], assume: dict[str, None]) -> list[list[FioJ
     ):
         return [list(jobs)]
     spans = sorted(_spans(jobs, assume), key=lambda span: span.start)
-    found: list[list[_Span]] = []
+    clusters: list[list[_Span]] = []
     for span in spans:
         home = next(
-            (one for one in reversed(found) if any(span.overlaps(other) for other in one)), None
+            (
+                cluster
+                for cluster in reversed(clusters)
+                if any(span.overlaps(other) for other in cluster)
+            ),
+            None,
         )
         if home is None:
-            found.append([span])
+            clusters.append([span])
         else:
             home.append(span)
     place = {id(job): position for position, job in enumerate(jobs)}
-    return [sorted((span.job for span in one), key=lambda job: place[id(job)]) for one in found]
+    return [
+        sorted((span.job for span in cluster), key=lambda job: place[id(job)])
+        for cluster in clusters
+    ]
 
 
 def _waits(job: FioJob) -> bool:
@@ -139,7 +149,9 @@ def _spans(jobs: Sequence[FioJob], assume: dict[str, None]) -> list[_Span]:
     if all(start is not None for start in starts):
         first = min(start for start in starts if start is not None)
         return [
-            _Span(job, (job.start_ns - first) / 1e9, (job.start_ns - first) / 1e9 + lasted(job))
+            _Span(
+                job, (job.start_ns - first) / 1e9, (job.start_ns - first) / 1e9 + duration_of(job)
+            )
             for job in jobs
             if job.start_ns is not None
         ]
@@ -176,13 +188,13 @@ def _model(jobs: Sequence[FioJob], *, apart: bool) -> list[_Span]:
         # fio counts a delay from its own start, not from the end of what the job waits for
         delay = _seconds(job, "startdelay") or _seconds(job, "start_delay")
         start = max(begin, delay, ends.get(job.options.get("wait_for", ""), begin))
-        span = _Span(job, start, start + lasted(job))
+        span = _Span(job, start, start + duration_of(job))
         spans.append(span)
         ends[job.name] = max(ends.get(job.name, 0.0), span.end)
     return spans
 
 
-def lasted(job: FioJob) -> float:
+def duration_of(job: FioJob) -> float:
     """Seconds from a job's start to its end: its longest operation, and the ramp where the echo
     names one."""
     return max(
@@ -215,7 +227,7 @@ def _window(jobs: Sequence[FioJob]) -> tuple[int, int] | None:
         if start is not None
     ]
     ends = [
-        start + round(lasted(job) * 1e9)
+        start + round(duration_of(job) * 1e9)
         for start, job in zip(starts, jobs, strict=True)
         if start is not None
     ]
@@ -227,23 +239,25 @@ def _name(jobs: Sequence[FioJob]) -> str:
     return "+".join(names) if len(names) <= _MOST_NAMES else f"{names[0]}+{len(names) - 1} more"
 
 
-def _numbered(groups: Sequence[FioGroup]) -> list[FioGroup]:
+def _number_names(groups: Sequence[FioGroup]) -> list[FioGroup]:
     """The groups with names that are unique in the file."""
     names = [group.name for group in groups]
-    taken = set(names)
-    found = []
+    names_in_use = set(names)
+    renamed = []
     for group in groups:
         name = group.name
         if names.count(name) > 1:
             name = next(
-                each for number in count(1) if (each := f"{group.name}-{number}") not in taken
+                candidate
+                for number in count(1)
+                if (candidate := f"{group.name}-{number}") not in names_in_use
             )
-            taken.add(name)
-        found.append(replace(group, name=name))
-    return found
+            names_in_use.add(name)
+        renamed.append(replace(group, name=name))
+    return renamed
 
 
-def _shared(jobs: Sequence[FioJob]) -> dict[str, str]:
+def _common_options(jobs: Sequence[FioJob]) -> dict[str, str]:
     first = jobs[0].options
     if all(other.options == first for other in jobs[1:]):
         return dict(first)
@@ -261,5 +275,5 @@ def window_of(output: FioOutput, groups: Sequence[FioGroup]) -> tuple[int, int] 
         return None
     if groups[0].window is not None or output.end_ns is None:
         return groups[0].window
-    seconds = max(lasted(job) for job in groups[0].jobs)
+    seconds = max(duration_of(job) for job in groups[0].jobs)
     return (output.end_ns - round(seconds * 1e9), output.end_ns) if seconds > 0 else None

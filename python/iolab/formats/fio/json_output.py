@@ -23,15 +23,15 @@ class FioJson:
     """JSON that fio wrote with `--output-format=json` or `json+`, alone or as the client of
     servers.
 
-    Jobs without group_reporting stay apart; `fio_pool.pool_jobs` makes one of them. A file whose
+    Jobs without group_reporting stay separate; `fio_pool.pool_jobs` merges them. A file in which
     `jobs` is empty (no job came as far as reporting) has no jobs here either.
     """
 
     name = "fio-json"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at fio's own keys after a brace that begins a line, as scripts name the keys too; None
-        for nothing but text, which fio may write before its JSON."""
+        """Yes at fio's own keys after a brace that begins a line, as scripts name the keys too;
+        None for nothing but text, which fio may write before its JSON."""
         text = head.replace(b"\0", b"")
         brace = _BRACE.search(text.removeprefix(b"\xef\xbb\xbf"))
         if brace is not None and _KEY.search(text, brace.start()):
@@ -90,10 +90,10 @@ class _Hosts:
 
     def __init__(self, value: Any, entries: list[dict[str, Any]]) -> None:
         self._by_host: dict[str, dict[str, str]] = {}
-        listed = [_options(one) for one in value] if isinstance(value, list) else []
+        listed = [_options(entry) for entry in value] if isinstance(value, list) else []
         if isinstance(value, dict):
             self.common = _options(value)
-        elif listed and all(one == listed[0] for one in listed):
+        elif listed and all(options == listed[0] for options in listed):
             self.common = listed[0]
         else:
             self.common = {}
@@ -144,7 +144,9 @@ def _deepest(levels: Any) -> int | None:
         str(name).removeprefix(">=") for name, share in levels.items() if (finite(share) or 0) > 0
     ]
     reached = [
-        int(each) for each in digits if each.isascii() and each.isdecimal() and len(each) < 9
+        int(number)
+        for number in digits
+        if number.isascii() and number.isdecimal() and len(number) < 9
     ]
     return max(reached, default=None)
 
@@ -158,7 +160,9 @@ def _end_ns(document: Mapping[str, Any]) -> int | None:
 
 
 def _options(value: Any) -> dict[str, str]:
-    return {str(key): str(given) for key, given in value.items()} if isinstance(value, dict) else {}
+    return (
+        {str(key): str(option) for key, option in value.items()} if isinstance(value, dict) else {}
+    )
 
 
 def _text(value: Any) -> str | None:

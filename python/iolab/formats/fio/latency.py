@@ -21,14 +21,14 @@ def read_latencies(direction: Mapping[str, Any]) -> dict[str, Latency]:
     fio 2.99 renamed them to `lat_ns`... and went from microseconds to nanoseconds (HOWTO, JSON
     output).
     """
-    found = {}
+    latencies = {}
     for kind in KINDS:
         for name, scale in ((f"{kind}_ns", 1e-9), (kind, 1e-6)):
             latency = _latency(direction.get(name), name, scale)
             if latency is not None:
-                found[kind] = latency
+                latencies[kind] = latency
                 break
-    return found
+    return latencies
 
 
 def _latency(value: Any, name: str, scale: float) -> Latency | None:
@@ -63,12 +63,12 @@ def _percentiles(value: Any, scale: float) -> dict[float, float]:
     not a percentile."""
     if not isinstance(value, dict):
         return {}
-    found = {}
-    for key, given in value.items():
-        percent, latency = _number_of(key), finite(given)
+    percentiles = {}
+    for key, amount in value.items():
+        percent, latency = _number_of(key), finite(amount)
         if percent is not None and 0 < percent <= 100 and latency is not None:
-            found[percent] = latency * scale
-    return found
+            percentiles[percent] = latency * scale
+    return percentiles
 
 
 def _bins(value: Any, scale: float) -> dict[int, int]:
@@ -81,9 +81,9 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
     """
     if not isinstance(value, dict):
         return {}
-    given = value.get(_GEOMETRY)
-    bits = given if isinstance(given, int) and 1 <= given <= 16 else None
-    found: dict[int, int] = {}
+    geometry = value.get(_GEOMETRY)
+    bits = geometry if isinstance(geometry, int) and 1 <= geometry <= 16 else None
+    counts_by_bin: dict[int, int] = {}
     if bits is None and scale == 1e-9:
         # a healthy file of today, which is nearly every one: no key needs converting, and none
         # clashes
@@ -97,10 +97,10 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
             and max(map(len, value)) < 19
             and "".join(value).isdecimal()
         ):
-            found = dict(zip(map(int, value), counts, strict=True))
-            if len(found) == len(value):
-                return found
-            found = {}
+            counts_by_bin = dict(zip(map(int, value), counts, strict=True))
+            if len(counts_by_bin) == len(value):
+                return counts_by_bin
+            counts_by_bin = {}
     for key, count in value.items():
         if not key.isdecimal() or not isinstance(count, int) or count <= 0 or len(key) > 20:
             continue
@@ -108,8 +108,8 @@ def _bins(value: Any, scale: float) -> dict[int, int]:
         middle = place if bits is None else _middle(place, bits)
         nanoseconds = round(middle * scale * 1e9)
         if max(nanoseconds, count) < 2**63:  # more than the grid holds is damage
-            found[nanoseconds] = found.get(nanoseconds, 0) + count
-    return found
+            counts_by_bin[nanoseconds] = counts_by_bin.get(nanoseconds, 0) + count
+    return counts_by_bin
 
 
 def _middle(index: int, bits: int) -> float:

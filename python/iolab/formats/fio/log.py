@@ -4,7 +4,7 @@ Formats").
 
 Columns, by version: time in milliseconds, value, operation, block size; then the offset with
 `log_offset` (2.2), the command's priority (3.19; hexadecimal with `log_prio`, 3.29), the issue time
-with `log_issue_time` (3.38). With `log_window_value=both` (3.37) the window's maximum stands after
+with `log_issue_time` (3.38). With `log_window_value=both` (3.37) the window's maximum follows
 its mean.
 """
 
@@ -35,7 +35,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the columns are; None for one that the file lacks."""
+    """Where the columns are; None for a column that the file lacks."""
 
     operation: int
     block_size: int
@@ -55,8 +55,8 @@ class FioLog:
         is something else."""
         if not head.strip():
             return None
-        whole = head[: head.rfind(b"\n") + 1]
-        if looks_binary(head) or not _BINARY_ROWS.match(whole):
+        complete_lines = head[: head.rfind(b"\n") + 1]
+        if looks_binary(head) or not _BINARY_ROWS.match(complete_lines):
             return False
         return True if _NAME.search(file_name) else None
 
@@ -80,13 +80,13 @@ class FioLog:
             offset_bytes=None
             if layout.offset is None
             else np.ascontiguousarray(rows[:, layout.offset]),
-            averaged=_averaged(block_size),
+            averaged=_is_averaged(block_size),
             has_priority=layout.has_priority,
             damaged=damaged,
         )
 
 
-def _averaged(block_size: Rows) -> bool | None:
+def _is_averaged(block_size: Rows) -> bool | None:
     """A window's row has block size 0, a single I/O's its own; fio(1) says so of log_avg_msec."""
     if not block_size.any():
         return True
@@ -116,7 +116,7 @@ def _careful(text: str, where: str) -> tuple[Rows, _Layout, tuple[tuple[int, str
     damaged: list[tuple[int, str]] = []
     if lines[-1].strip():
         damaged.append((len(lines), "cut off: no line end"))
-    found: list[tuple[int, list[int]]] = []
+    rows_by_line: list[tuple[int, list[int]]] = []
     for number, line in enumerate(lines[:-1], 1):
         if _ROW.fullmatch(line):
             values = [
@@ -128,33 +128,33 @@ def _careful(text: str, where: str) -> tuple[Rows, _Layout, tuple[tuple[int, str
                 all(-(2**63) <= value < 2**63 for value in values)
                 and len(values) == line.count(",") + 1
             ):
-                found.append((number, values))
+                rows_by_line.append((number, values))
                 continue
         if line.strip():
             damaged.append((number, "not a row of numbers"))
-    if not found:
+    if not rows_by_line:
         raise FormatError(
             "no row of a fio log in the file",
             where=where,
             hint="rows are 'time, value, operation, ...'",
         )
-    widths = [len(values) for _, values in found]
+    widths = [len(values) for _, values in rows_by_line]
     width = max(set(widths), key=widths.count)
     damaged += [
         (number, f"{len(values)} columns instead of {width}")
-        for number, values in found
+        for number, values in rows_by_line
         if len(values) != width
     ]
-    found = [(number, values) for number, values in found if len(values) == width]
-    rows = np.array([values for _, values in found], dtype=np.int64)
-    hexadecimal = any("0x" in lines[number - 1] for number, _ in found)
+    rows_by_line = [(number, values) for number, values in rows_by_line if len(values) == width]
+    rows = np.array([values for _, values in rows_by_line], dtype=np.int64)
+    hexadecimal = any("0x" in lines[number - 1] for number, _ in rows_by_line)
     layout = _layout(rows, hexadecimal=hexadecimal)
     if layout is None:
         raise FormatError("no fio log: its third column is not an operation", where=where)
     good = _sensible(rows, layout)
     damaged += [
         (number, "operation or time out of range")
-        for (number, _), fine in zip(found, good, strict=True)
+        for (number, _), fine in zip(rows_by_line, good, strict=True)
         if not fine
     ]
     if not good.any():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fio prints beside its results: notes and progress as always, its normal output, and messages
-that mean trouble."""
+"""What fio prints in addition to its results: notes and progress as always, its normal output, and
+messages that mean trouble."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ lines of several formats at once."""
 _REPORT = re.compile(
     r".*: \(groupid=-?\d+, jobs=\d+\): err= 0\b.*|Run status group \d+ .*|Disk stats .*"
 )
-"""Lines after which fio's normal report goes on indented; that of a job with an error is none of
-them."""
+"""Lines after which fio's normal report continues indented; the line of a job with an error is not
+one of them."""
 
 _NORMAL = re.compile(rb"^\S.*: \(groupid=-?\d+, jobs=\d+\): err=", re.MULTILINE)
 _NORMAL_BEGINS = re.compile(rb"^\S.*: \(g=\d+\): rw=.*, ioengine=.*$", re.MULTILINE)
@@ -57,7 +57,8 @@ def trouble_in(text: str) -> str | None:
 
 
 def is_normal_output(head: bytes) -> bool:
-    """Whether a file that begins so has fio's normal output and no result that can be read in full."""
+    """Whether a file that begins so has fio's normal output and no result that can be read in
+    full."""
     if _RESULT.search(head):
         return False
     return _NORMAL.search(head) is not None or _NORMAL_BEGINS.search(head) is not None

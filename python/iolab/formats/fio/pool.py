@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several jobs of one fio run as the one that group_reporting would have made of them.
+"""Several jobs of one fio run as the single job that group_reporting would have written.
 
 Rates are summed job by job, so that a straggler's longer runtime doesn't thin out the others' I/Os
 (fio divides the sum of I/Os by the longest runtime). Percentiles can't be averaged: they come from
@@ -61,7 +61,7 @@ def pool_jobs(jobs: Iterable[FioJob]) -> FioJob:
     operations = dict.fromkeys(operation for job in listed for operation in job.directions)
     starts = [job.start_ns for job in listed if job.start_ns is not None]
     return FioJob(
-        name=_shared([job.name for job in listed])
+        name=_common_value([job.name for job in listed])
         or "+".join(dict.fromkeys(job.name for job in listed)),
         error=next((job.error for job in listed if job.error), 0),
         options=_shared_options([job.options for job in listed]),
@@ -72,12 +72,16 @@ def pool_jobs(jobs: Iterable[FioJob]) -> FioJob:
             for operation in operations
         },
         total_errors=sum(job.total_errors for job in listed),
-        user_cpu=_weighted([job.user_cpu for job in listed], [_runtime(job) for job in listed]),
-        system_cpu=_weighted([job.system_cpu for job in listed], [_runtime(job) for job in listed]),
+        user_cpu=_weighted_mean(
+            [job.user_cpu for job in listed], [_runtime(job) for job in listed]
+        ),
+        system_cpu=_weighted_mean(
+            [job.system_cpu for job in listed], [_runtime(job) for job in listed]
+        ),
         elapsed=max((job.elapsed for job in listed if job.elapsed is not None), default=None),
         start_ns=min(starts, default=None),
-        hostname=_shared([job.hostname for job in listed]),
-        group=_shared([job.group for job in listed]),
+        hostname=_common_value([job.hostname for job in listed]),
+        group=_common_value([job.group for job in listed]),
     )
 
 
@@ -158,15 +162,17 @@ def pool_latencies(latencies: Sequence[tuple[Latency, int]]) -> Latency:
 def percentiles_of_bins(bins: Mapping[int, int], percents: Iterable[float]) -> dict[float, float]:
     """Per cent to seconds, from bins in nanoseconds; each is the bin that holds the I/O of that
     rank, as fio prints it."""
-    asked = [percent for percent in percents if 0 <= percent <= 100]
+    valid_percents = [percent for percent in percents if 0 <= percent <= 100]
     indices, counts = _core.take_over_fio_bins(sorted(bins.items()))
-    tops = _core.quantiles(indices, counts, [percent / 100 for percent in asked], _core.fio_bits())
+    tops = _core.quantiles(
+        indices, counts, [percent / 100 for percent in valid_percents], _core.fio_bits()
+    )
     keys = sorted(bins)
     # the core answers with the end of a bucket; fio names a bucket by the value inside it that keys
     # its bin
     return {
         percent: keys[bisect_right(keys, top) - 1] * 1e-9
-        for percent, top in zip(asked, tops, strict=True)
+        for percent, top in zip(valid_percents, tops, strict=True)
         if top is not None
     }
 
@@ -214,14 +220,14 @@ def _runtime(job: FioJob) -> float:
     return max((direction.runtime for direction in job.directions.values()), default=0.0)
 
 
-def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
+def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     total = sum(weights)
     if total <= 0:
         return sum(values) / len(values)
     return sum(value * weight for value, weight in zip(values, weights, strict=True)) / total
 
 
-def _shared(values: Sequence[_T]) -> _T | None:
+def _common_value(values: Sequence[_T]) -> _T | None:
     return values[0] if all(value == values[0] for value in values) else None
 
 

@@ -76,9 +76,12 @@ def per_second(tables: Iterable[FioLogTable], kind: Literal["bw", "iops"]) -> Pe
             continue
         total = np.zeros(int(last - origin) + 2)
         for rows in spans:
-            chosen = rows.operation == number
+            is_operation = rows.operation == number
             _spread(
-                total, rows.start[chosen] - origin, rows.end[chosen] - origin, rows.amount[chosen]
+                total,
+                rows.start[is_operation] - origin,
+                rows.end[is_operation] - origin,
+                rows.amount[is_operation],
             )
         rates[OPERATION_NAMES[number]] = total[:seconds]
     return PerSecond(origin, np.arange(seconds, dtype=np.float64), rates)
@@ -90,7 +93,7 @@ def rates_between(
     """Mean rate of all jobs together between two times of the logs' own clock, operation to B/s or
     1/s.
 
-    Rows count as in `per_second`. An end that lies in a last window that some job has no row of
+    Rows count as in `per_second`. An end in a last window for which a job has no row
     moves to before it.
     """
     spans = [_Rows.of(table, kind) for table in tables if len(table.time)]
@@ -154,13 +157,13 @@ def latency_per_second(logs: Sequence[tuple[FioLogTable, FioLogTable | None]]) -
             continue
         waited, ios = np.zeros((2, int(last - origin) + 2))
         for rows, weights in spans:
-            chosen = rows.operation == number
+            is_operation = rows.operation == number
             start, end, amount = (
-                rows.start[chosen] - origin,
-                rows.end[chosen] - origin,
-                rows.amount[chosen],
+                rows.start[is_operation] - origin,
+                rows.end[is_operation] - origin,
+                rows.amount[is_operation],
             )
-            counted = weights[chosen] * np.where(end > start, end - start, 1.0)
+            counted = weights[is_operation] * np.where(end > start, end - start, 1.0)
             _spread(waited, start, end, amount * counted)
             _spread(ios, start, end, counted)
         means[OPERATION_NAMES[number]] = np.divide(
@@ -170,19 +173,20 @@ def latency_per_second(logs: Sequence[tuple[FioLogTable, FioLogTable | None]]) -
 
 
 def _weights(table: FioLogTable, rates: FioLogTable | None) -> Floats:
-    """I/Os per second of the job around each row of a log of latencies, 1 where that isn't known."""
+    """I/Os per second of the job around each row of a log of latencies, 1 where that isn't
+    known."""
     weights = np.ones(len(table.time))
     if rates is None or table.averaged is False or rates.averaged is False:
         return weights
     for number in np.unique(table.operation):
-        here, there = (
+        latency_rows, rate_rows = (
             np.flatnonzero(table.operation == number),
             np.flatnonzero(rates.operation == number),
         )
-        jobs, others = _jobs(here, table.time), _jobs(there, rates.time)
-        if len(jobs) != len(others):
+        jobs, rate_jobs = _jobs(latency_rows, table.time), _jobs(rate_rows, rates.time)
+        if len(jobs) != len(rate_jobs):
             continue
-        for rows, of_rates in zip(jobs, others, strict=True):
+        for rows, of_rates in zip(jobs, rate_jobs, strict=True):
             times = rates.time[of_rates]
             after = np.clip(np.searchsorted(times, table.time[rows]), 1, max(len(times) - 1, 1))
             before = after - 1
@@ -210,7 +214,8 @@ def overlaps(table: FioLogTable, begin: float, end: float) -> Floats:
 
 @dataclass(frozen=True)
 class _Rows:
-    """What was done (bytes or I/Os) between two times, per row; of latencies the values themselves."""
+    """What was done (bytes or I/Os) between two times, per row; of latencies the values
+    themselves."""
 
     start: Floats
     end: Floats
@@ -229,8 +234,8 @@ class _Rows:
             return cls(table.time, table.time, amount, table.operation)
         start = np.empty_like(table.time)
         for number in np.unique(table.operation):
-            chosen = table.operation == number
-            start[chosen] = _window_starts(table.time[chosen])
+            is_operation = table.operation == number
+            start[is_operation] = _window_starts(table.time[is_operation])
         length = 1.0 if kind == "lat" else table.time - start
         return cls(start, table.time, table.value * scale * length, table.operation)
 
@@ -239,7 +244,7 @@ def _common_end(spans: Sequence[_Rows], last: float) -> float:
     """Until when all jobs that ran to the end have rows: a job that lacks its last window is no job
     that slowed down.
 
-    A job whose rows end longer before is one that ended earlier, and takes nothing away.
+    A job with rows that end earlier ended itself earlier, and reduces nothing.
     """
     reach = 1.5 * max(1.0, *(float(np.max(rows.end - rows.start)) for rows in spans))
     return min(end for rows in spans if (end := float(rows.end.max())) >= last - reach)
@@ -273,6 +278,6 @@ def _spread(total: Floats, start: Floats, end: Floats, amount: Floats) -> None:
         return
     second = np.floor(start).astype(np.int64)
     for step in range(int(np.max(np.ceil(end) - second))):
-        here = second + step
-        share = np.clip(np.minimum(end, here + 1) - np.maximum(start, here), 0, None) / length
-        np.add.at(total, np.clip(here, 0, len(total) - 1), share * amount)
+        current = second + step
+        share = np.clip(np.minimum(end, current + 1) - np.maximum(start, current), 0, None) / length
+        np.add.at(total, np.clip(current, 0, len(total) - 1), share * amount)

@@ -3,7 +3,7 @@
 output").
 
 One line per job, or per group with group_reporting; all latencies in microseconds, sizes in KiB,
-rates cut to whole numbers. Fields stand by position; where the blocks of the operations end is seen
+rates cut to whole numbers. Fields have fixed positions; the end of each operation's block is found
 from the first per cent sign.
 """
 
@@ -87,8 +87,8 @@ class FioTerse:
         if any(
             latency.percentiles
             for job in kept
-            for one in job.directions.values()
-            for latency in one.latencies.values()
+            for direction in job.directions.values()
+            for latency in direction.latencies.values()
         ):
             assumptions.append(_WHICH_PERCENTILES)
         if reports > 1:
@@ -202,12 +202,12 @@ def _latency(kind: str, fields: Sequence[str], percentiles: dict[float, float]) 
 
 
 def _percentiles(fields: Sequence[str]) -> dict[float, float]:
-    found = {}
+    percentiles = {}
     for field in fields:
         percent, _, value = field.partition("%=")
         if _finite(percent) > 0:  # "0%=0" pads the list to twenty
-            found[_finite(percent)] = _finite(value) * 1e-6
-    return found
+            percentiles[_finite(percent)] = _finite(value) * 1e-6
+    return percentiles
 
 
 def _total_errors(rest: list[str]) -> int:
@@ -252,7 +252,7 @@ def _last_report(jobs: Sequence[FioJob]) -> tuple[list[FioJob], int]:
 def _grows(reports: Sequence[Sequence[FioJob]]) -> bool:
     """Whether every report has the same jobs, each of them further on than in the report before."""
     names = [[(job.name, job.group) for job in report] for report in reports]
-    if any(one != names[0] for one in names):
+    if any(name != names[0] for name in names):
         return False
     if not all(
         _continues(old, new)

@@ -95,20 +95,22 @@ class HostLog:
 
     def summaries(self, table: HostTable) -> Iterator[Summary]:
         """A value of each metric that the table's readings know something of."""
-        for each in self.metrics:
-            values = known(table.columns.get(each.column))
-            if each.summary is not None and len(values):
-                field, unit = table.source_fields[each.column]
-                value = float(_SUMMARIES[each.summary](values))
+        for item in self.metrics:
+            values = finite_values(table.columns.get(item.column))
+            if item.summary is not None and len(values):
+                field, unit = table.source_fields[item.column]
+                value = float(_SUMMARIES[item.summary](values))
                 yield Summary(
-                    each.metric.name, value, each.metric.unit, f"{each.summary} of {field}", unit
+                    item.metric.name, value, item.metric.unit, f"{item.summary} of {field}", unit
                 )
 
     def curves(self, table: HostTable) -> Iterator[Curve]:
         """A curve of each metric that is drawn."""
-        for each in self.metrics:
-            if each.is_drawn and each.column in table.columns:
-                yield Curve(each.metric.name, table.units[each.column], table.columns[each.column])
+        for field in self.metrics:
+            if field.is_drawn and field.column in table.columns:
+                yield Curve(
+                    field.metric.name, table.units[field.column], table.columns[field.column]
+                )
 
 
 class CounterSet(HostLog, ABC):
@@ -157,6 +159,6 @@ class CounterSet(HostLog, ABC):
         return {}
 
 
-def known(values: Floats | None) -> Floats:
+def finite_values(values: Floats | None) -> Floats:
     """The finite values; empty where there are none."""
     return np.empty(0) if values is None else values[np.isfinite(values)]

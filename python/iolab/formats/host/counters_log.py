@@ -3,7 +3,7 @@
 lines, again and again.
 
 A stamp is `@ <realtime ns> <monotonic ns>`. What a line means is the kind's own affair; what the
-end of the file cuts off (kill -9) is told from what stands there the same way for all of them.
+end of the file cuts off (kill -9) is detected in the same way for all kinds.
 """
 
 from __future__ import annotations
@@ -90,28 +90,28 @@ def _readings(text: str, parse: Parse, what: str, end: str | None) -> tuple[list
     for number, line in enumerate(lines[1:-1], 2):
         if line.startswith("@"):
             fields = line.split()
-            stamp = [int(one) for one in fields[1:] if one.isdecimal() and len(one) <= 19]
+            stamp = [int(value) for value in fields[1:] if value.isdecimal() and len(value) <= 19]
             if len(stamp) == 2 == len(fields) - 1 and max(stamp) < 2**63:
                 readings.append(Reading(number, stamp[0], stamp[1]))
                 continue
         elif readings and line == end:
             ended = len(readings)
             continue
-        elif readings and (found := parse(line)) is not None:
-            readings[-1].counters[found[0]] = found[1]
+        elif readings and (counter := parse(line)) is not None:
+            readings[-1].counters[counter[0]] = counter[1]
             continue
         if line.strip():
             damaged.append((number, f"neither a reading's time nor {what}"))
-    whole = (
+    complete_readings = (
         _without_torn_end(readings, damaged)
         if end is None
         else _without_unended(readings, ended, damaged)
     )
-    return _in_order(whole, damaged), damaged
+    return _in_order(complete_readings, damaged), damaged
 
 
 def _without_torn_end(readings: list[Reading], damaged: Damage) -> list[Reading]:
-    """The readings without a last one that lacks names which the one before has."""
+    """The readings without a last reading that lacks names of the previous reading."""
     if not readings:
         return readings
     last = readings[-1]
@@ -123,7 +123,7 @@ def _without_torn_end(readings: list[Reading], damaged: Damage) -> list[Reading]
 
 
 def _without_unended(readings: list[Reading], ended: int, damaged: Damage) -> list[Reading]:
-    """The readings without a last one that its end is missing of."""
+    """The readings without a last reading that has no end."""
     if ended < len(readings):
         damaged.append((readings[-1].line, "the last reading is cut off and left out"))
         return readings[:-1]

@@ -43,7 +43,7 @@ class CpuCounters(CounterSet):
     Columns are shares of the time of all CPUs, and of the busiest one.
 
     `cpu.busy` is what was neither idle nor idle while an I/O was outstanding (iowait); time that a
-    hypervisor gave to others (steal) counts as busy, for nobody here could use it.
+    hypervisor gave to other machines (steal) counts as busy, since this host could not use it.
     """
 
     name = "cpu"
@@ -69,13 +69,13 @@ class CpuCounters(CounterSet):
     def lines(self, files: Files) -> list[str]:
         """The chosen lines; of `intr` the total alone, for the rest is a number per interrupt line,
         thousands on a server."""
-        found = []
+        result_lines = []
         for line in files.read_text(_PROC).splitlines(keepends=True):
             if line.startswith(_CHOSEN):
-                found.append(line)
+                result_lines.append(line)
             elif line.startswith("intr "):
-                found.append(" ".join(line.split(None, 2)[:2]) + "\n")
-        return found
+                result_lines.append(" ".join(line.split(None, 2)[:2]) + "\n")
+        return result_lines
 
     def parse(self, line: str) -> tuple[str, list[int]] | None:
         """A CPU's ticks, or another counter's value."""
@@ -105,15 +105,19 @@ class CpuCounters(CounterSet):
                 Column(f"cpu.{name}", share[:, places].sum(axis=1), "1", f"cpu: {words}", "ticks")
                 for name, places, words in parts
             ]
-        each = [
+        busy_times = [
             busy
             for name in _cpus(readings)
-            if (one := _shares(readings, name)) is not None and len(busy := _busy(one))
+            if (shares := _shares(readings, name)) is not None and len(busy := _busy(shares))
         ]
-        if each:
+        if busy_times:
             columns.append(
                 Column(
-                    "cpu.busiest", np.fmax.reduce(each), "1", "busiest of cpu0, cpu1...", "ticks"
+                    "cpu.busiest",
+                    np.fmax.reduce(busy_times),
+                    "1",
+                    "busiest of cpu0, cpu1...",
+                    "ticks",
                 )
             )
         columns += [

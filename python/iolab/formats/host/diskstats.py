@@ -79,9 +79,9 @@ class DiskstatsLog:
 
 def _counters(line: str) -> tuple[str, list[int]] | None:
     fields = line.split()
-    if len(fields) < 14 or not all(one.isdecimal() and len(one) <= 20 for one in fields[3:]):
+    if len(fields) < 14 or not all(field.isdecimal() and len(field) <= 20 for field in fields[3:]):
         return None
-    return fields[2], [int(one) for one in fields[3:]]
+    return fields[2], [int(field) for field in fields[3:]]
 
 
 def _counters_of(device: str, readings: list[Reading]) -> Floats:

@@ -32,14 +32,18 @@ def host_table(
 ) -> HostTable:
     """The table of those columns that the kernel had (`values` not None)."""
     steps, times = times_of(readings)
-    known = [column for column in columns if column.values is not None]
+    known_columns = [column for column in columns if column.values is not None]
     return HostTable(
         kind=kind,
         interval=float(np.median(steps)) if len(steps) else 1.0,
         time_ns=times,
-        columns={column.name: column.values for column in known if column.values is not None},
-        units={column.name: column.unit for column in known},
-        source_fields={column.name: (column.source, column.source_unit) for column in known},
+        columns={
+            column.name: column.values for column in known_columns if column.values is not None
+        },
+        units={column.name: column.unit for column in known_columns},
+        source_fields={
+            column.name: (column.source, column.source_unit) for column in known_columns
+        },
         damaged=tuple(damaged),
     )
 
@@ -54,10 +58,12 @@ def gauge(readings: Sequence[Reading], name: str, scale: float = 1.0) -> Floats 
 def rate(readings: Sequence[Reading], *names: str, scale: float = 1.0) -> Floats | None:
     """What counters of these names grew by per second, summed; nan where one went back; None where
     no reading has any."""
-    known = [name for name in names if any(name in reading.counters for reading in readings)]
-    if not known:
+    present_names = [
+        name for name in names if any(name in reading.counters for reading in readings)
+    ]
+    if not present_names:
         return None
-    change = np.diff(np.hstack([numbers_of(name, readings, 1) for name in known]), axis=0)
+    change = np.diff(np.hstack([numbers_of(name, readings, 1) for name in present_names]), axis=0)
     change[change < 0] = np.nan
     summed: Floats = change.sum(axis=1) * scale / times_of(readings)[0]
     return summed
@@ -66,7 +72,7 @@ def rate(readings: Sequence[Reading], *names: str, scale: float = 1.0) -> Floats
 def whole_numbers(fields: Sequence[str]) -> list[int] | None:
     """The fields as counters; None where one is none, or there is none at all."""
     if not fields or not all(
-        one.isascii() and one.isdecimal() and len(one) <= _LONGEST for one in fields
+        field.isascii() and field.isdecimal() and len(field) <= _LONGEST for field in fields
     ):
         return None
-    return [int(one) for one in fields]
+    return [int(field) for field in fields]

@@ -18,7 +18,8 @@ KIB, SECTOR, MIB = 1024.0, 512.0, 1048576.0
 
 @dataclass(frozen=True)
 class Column:
-    """A file's column: canonical name, factor to base units, and the unit in which the file has it."""
+    """A file's column: canonical name, factor to base units, and the unit in which the file has
+    it."""
 
     canonical: str
     scale: float
@@ -71,18 +72,18 @@ ILLUMOS: Mapping[str, Column] = {
 sums and worked out apart."""
 
 _SIZES = (("avgrq-sz", "rw", SECTOR), ("rareq-sz", "r", KIB), ("wareq-sz", "w", KIB))
-"""Columns of mean request sizes, whose I/Os they are means of, and their unit in bytes."""
+"""Columns of mean request sizes, the I/Os that they average, and their unit in bytes."""
 
 _PREFIXES = {"kB": KIB, "MB": MIB, "sec": SECTOR}
 
 
 def true_bandwidths(fields: Sequence[str], values: Floats) -> list[str] | None:
     """The names with their bandwidths' true unit: `rMB/s` for an `rkB/s` that the request sizes
-    beside it contradict.
+    contradict.
 
-    A row without header doesn't say whether -k, -m or sectors were asked for, and sysstat's JSON
-    named the wrong unit until 12.2.1; but bandwidth over I/Os is the request size, whose unit never
-    depended on options.
+    A row without header doesn't say whether -k, -m or sectors were requested, and sysstat's JSON
+    named the wrong unit until 12.2.1; but bandwidth over I/Os is the request size, and its unit
+    never depended on options.
 
     Args:
         fields: names in order, bandwidths as `rkB/s`, `wkB/s`, `dkB/s`.
@@ -93,7 +94,7 @@ def true_bandwidths(fields: Sequence[str], values: Floats) -> list[str] | None:
     place = {name: index for index, name in enumerate(fields)}
     for size_name, letters, size_unit in _SIZES:
         if size_name not in place or any(
-            f"{one}/s" not in place or f"{one}kB/s" not in place for one in letters
+            f"{letter}/s" not in place or f"{letter}kB/s" not in place for letter in letters
         ):
             continue
         iops, bandwidth = (

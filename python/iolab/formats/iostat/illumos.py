@@ -2,7 +2,7 @@
 """`iostat -x` and `iostat -xn` of illumos and Solaris (iostat(8)), and `iostat -x` of FreeBSD:
 "extended device statistics".
 
-With -n two times per I/O stand apart, waiting for the device (wsvc_t) and within it (asvc_t), and
+With -n two times per I/O are separate: waiting for the device (wsvc_t) and within it (asvc_t), and
 the device's name is last. Queue and latency here hold both, as sysstat's do.
 """
 
@@ -72,9 +72,9 @@ class IostatIllumos:
             words = [word for word in _SPLIT.split(line) if word]
             if _HEADER.match(line):
                 name_first = words[0] == "device"
-                found = words[1:] if name_first else words[:-1]
-                fields = fields or found
-                inside = found == fields
+                values = words[1:] if name_first else words[:-1]
+                fields = fields or values
+                inside = values == fields
                 if inside:
                     readings.append(Reading(stamp))
                 else:
@@ -98,7 +98,7 @@ class IostatIllumos:
         names = _add_sums(readings, fields)
         if fields and not any(name.endswith("/s") for name in fields):
             return left_out(
-                f"columns {', '.join(fields)} (iostat -I counts since boot, and tells no rates)"
+                f"columns {', '.join(fields)} (iostat -I counts since boot and has no rates)"
             )
         return build_table(readings, names, _COLUMNS, where=where, damaged=damaged)
 
@@ -129,8 +129,8 @@ def _add_sums(readings: list[Reading], fields: list[str]) -> list[str]:
 def _is_cut_off(text: str, readings: list[Reading]) -> bool:
     """Whether the last report lacks a device that the one before has, or its last line has no end.
 
-    illumos prints no line after a report, and with names last a cut name can't be told from a whole
-    one.
+    illumos prints no line after a report, and with names last a cut name looks like a complete
+    name.
     """
     if len(readings) < 2:
         return bool(readings) and not readings[-1].rows

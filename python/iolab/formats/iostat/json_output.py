@@ -34,7 +34,7 @@ class IostatJson:
     name = "iostat-json"
 
     def detect(self, head: bytes, file_name: str) -> bool | None:
-        """Yes at sysstat's own key beside a list of reports; None while only the opening brace is
+        """Yes at sysstat's own key with a list of reports; None while only the opening brace is
         seen."""
         text = head.replace(b"\0", b"").lstrip(b"\xff\xfe\xef\xbb\xbf \t\r\n")
         if text.startswith(b"{") and b'"sysstat"' in text[:200]:
@@ -78,14 +78,14 @@ class IostatJson:
             for disk in _disks(report):
                 values = [disk.get(name) for name in fields]
                 reading.rows[disk["disk_device"]] = [
-                    float(one) if _is_number(one) else math.nan for one in values
+                    float(number) if _is_number(number) else math.nan for number in values
                 ]
             readings.append(reading)
         every = [row for reading in readings for row in reading.rows.values()]
         names = (true_bandwidths(fields, np.array(every)) if every else None) or fields
         if names != fields:
             assumptions.append(
-                "bandwidth is in another unit than its name says, as the request sizes beside it show"
+                "bandwidth is in another unit than its name says, as the request sizes show"
             )
         return build_table(
             readings, names, SYSSTAT, where=where, damaged=damaged, assumptions=assumptions

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is called iostat and tells of no device, or in a way that isn't read: named, so that nobody
-takes it for nothing."""
+"""Output of other programs called iostat, which describes no device or cannot be read. It is named,
+so that no file is ignored silently."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)?%?")
 
 def left_out(what: str) -> DeviceTable:
     """A table without devices, which says what the file is instead."""
-    return DeviceTable(
-        devices={}, assumptions=(f"left out, as it tells of no device that can be read: {what}",)
-    )
+    return DeviceTable(devices={}, assumptions=(f"left out, no readable device: {what}",))
 
 
 def other_kind(text: str) -> str:

@@ -27,7 +27,7 @@ class Reading:
     """One report: its time stamp as printed, and each device's values in the order of the file's
     fields.
 
-    A device whose row was damaged has nan: it is unknown, and not idle.
+    A device with a damaged row has nan: it is unknown, and not idle.
     """
 
     stamp: str = ""
@@ -45,8 +45,8 @@ def build_table(
 ) -> DeviceTable:
     """The table of all reports but the first, which without -y is the mean since boot.
 
-    A device that a report leaves out was idle then: 0, said in `assumptions`; one whose row is
-    damaged is nan.
+    A device that a report leaves out was idle then: 0, said in `assumptions`; a device with a
+    damaged row is nan.
 
     Args:
         fields: the file's column names, without the device's.
@@ -106,21 +106,31 @@ def device_samples(
     later); it is 0 without I/O, as iostat prints it. `interval`: None where the file doesn't say
     it.
     """
-    known = [(place, name, columns[name]) for place, name in enumerate(fields) if name in columns]
-    found = {column.canonical: values[:, place] * column.scale for place, _, column in known}
-    sources = {column.canonical: (name, column.unit) for _, name, column in known}
+    known_columns = [
+        (place, name, columns[name]) for place, name in enumerate(fields) if name in columns
+    ]
+    values_by_column = {
+        column.canonical: values[:, place] * column.scale for place, _, column in known_columns
+    }
+    sources = {column.canonical: (name, column.unit) for _, name, column in known_columns}
     if (
-        "await" not in found
-        and {"read.await", "write.await", "read.iops", "write.iops"} <= found.keys()
+        "await" not in values_by_column
+        and {"read.await", "write.await", "read.iops", "write.iops"} <= values_by_column.keys()
     ):
-        total = found["read.iops"] + found["write.iops"]
+        total = values_by_column["read.iops"] + values_by_column["write.iops"]
         spent = (
-            found["read.iops"] * found["read.await"] + found["write.iops"] * found["write.await"]
+            values_by_column["read.iops"] * values_by_column["read.await"]
+            + values_by_column["write.iops"] * values_by_column["write.await"]
         )
-        found["await"] = np.divide(
+        values_by_column["await"] = np.divide(
             spent, total, out=np.where(np.isnan(total), np.nan, 0.0), where=total > 0
         )
         sources["await"] = ("r_await, w_await", "ms")
     return DeviceSamples(
-        device, 1.0 if interval is None else interval, found, sources, time_ns, interval is not None
+        device,
+        1.0 if interval is None else interval,
+        values_by_column,
+        sources,
+        time_ns,
+        interval is not None,
     )

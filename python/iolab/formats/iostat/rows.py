@@ -47,7 +47,7 @@ BASIC = {
     6: ["tps", "kB_read/s", "kB_wrtn/s", "kB_read", "kB_wrtn"],
     8: ["tps", "kB_read/s", "kB_wrtn/s", "kB_dscd/s", "kB_read", "kB_wrtn", "kB_dscd"],
 }
-"""The same without -x. Too little to tell a file by, so that they are only looked for in one that
+"""The same without -x. Too few to identify a file, so that they are only tried in a file that
 is called iostat."""
 
 _SHORT = ["tps", "kB/s", "rqm/s", "await", "aqu-sz", "areq-sz", "%util"]
@@ -83,19 +83,19 @@ def _width(line: str, layouts: Iterable[int]) -> int | None:
 def read_rows(text: str, where: str) -> DeviceTable:
     """The table of a file of rows without headers.
 
-    All rows count: which of them is the mean since boot, if any, can't be told, and whoever cut the
-    headers off wrote the interval nowhere.
+    All rows count: which of them is the mean since boot, if any, is unknown, and so is the
+    interval.
 
     Raises FormatError when no row has a known number of fields.
     """
     if "," in text:
         text = _COMMA.sub(".", text)
-    found = _one_device(text)
+    rows = _one_device(text)
     damaged: list[tuple[int, str]] = []
-    if found is None:
+    if rows is None:
         width, series, damaged = _line_by_line(text, where)
     else:
-        width, series = found
+        width, series = rows
     names, meaning = _names_of(width, text)
     true_names = true_bandwidths(names, np.concatenate(list(series.values())))
     assumptions = [f"no header: {width} fields are the columns of {meaning}", NO_INTERVAL, NO_BOOT]

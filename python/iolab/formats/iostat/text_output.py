@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of sysstat's iostat, of every version: columns by their names, and rows whose header someone
-cut off."""
+"""Text of sysstat's iostat, of every version: columns by their names, and rows without header, if a
+user removed it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class IostatText:
 
 @dataclass(frozen=True)
 class _Section:
-    """A header: its columns' names without the device's, where that stands, and where its columns
+    """A header: its columns' names without the device's, its position, and where its columns
     begin in a row.
 
     A report has one section, but with -x and --human (or --pretty) one per operation.
@@ -151,15 +151,15 @@ def _layout_of(lines: list[str]) -> list[_Section]:
     """The sections of a report: all headers of the file until the first comes again."""
     layout: list[_Section] = []
     for line in lines[:-1]:  # a header without line end is cut off
-        found = _section_of(line) if _HEADER.match(line) else None
-        if found is None or not found.fields:
+        section = _section_of(line) if _HEADER.match(line) else None
+        if section is None or not section.fields:
             continue
         if layout and (
-            found.fields == layout[0].fields or layout[0].fields[:1] == found.fields[:1]
+            section.fields == layout[0].fields or layout[0].fields[:1] == section.fields[:1]
         ):
             break
-        if _find(found, layout) is None:
-            layout.append(replace(found, start=sum(len(section.fields) for section in layout)))
+        if _find(section, layout) is None:
+            layout.append(replace(section, start=sum(len(section.fields) for section in layout)))
     return layout
 
 
@@ -174,7 +174,7 @@ def _is_known(header: str) -> bool:
 
 
 def _find(section: _Section, layout: list[_Section]) -> _Section | None:
-    return next((one for one in layout if one.fields == section.fields), None)
+    return next((candidate for candidate in layout if candidate.fields == section.fields), None)
 
 
 def _row(words: list[str], section: _Section) -> tuple[str, list[float] | None]:
@@ -182,12 +182,12 @@ def _row(words: list[str], section: _Section) -> tuple[str, list[float] | None]:
     device = words[-1] if section.name_last else words[0]
     if len(words) != len(section.fields) + 1:
         return device, None
-    given = words[:-1] if section.name_last else words[1:]
+    texts = words[:-1] if section.name_last else words[1:]
     try:
-        values = [float(word) for word in given]
+        values = [float(text) for text in texts]
     except ValueError:
         try:
-            values = [_number(word, name) for word, name in zip(given, section.fields, strict=True)]
+            values = [_number(text, name) for text, name in zip(texts, section.fields, strict=True)]
         except (ValueError, KeyError):
             return device, None
     return device, values if all(map(math.isfinite, values)) else None
@@ -213,8 +213,8 @@ def _is_cut_off(
     that it should have.
 
     A whole report ends with an empty line, but shells and editors take trailing lines away, so that
-    one without may be whole. A column has as many decimals everywhere, which tells whether the very
-    last number is whole.
+    a report without it may be complete. A column has the same number of decimals everywhere, which
+    shows whether the last number is whole.
     """
     report = readings[-1]
     if text.endswith("\n\n") and len(layout) == 1:

@@ -17,7 +17,7 @@ _ENOUGH = 20
 
 
 class Folded:
-    """Stacks with their counts; one that stands in several lines is added up."""
+    """Stacks with their counts; the counts of a stack in several lines are added."""
 
     name = "folded"
 
@@ -27,11 +27,11 @@ class Folded:
         if looks_binary(head):
             return False
         lines = head.decode("utf-8", "replace").split("\n")
-        whole = [line.strip() for line in lines[:-1] if line.strip()][:_ENOUGH]
-        if not whole:
+        folded_lines = [line.strip() for line in lines[:-1] if line.strip()][:_ENOUGH]
+        if not folded_lines:
             return None if len(lines) == 1 and len(head) < 65536 else False
-        stacks = [line for line in whole if _LINE.fullmatch(line)]
-        return 2 * len(stacks) > len(whole) and any(";" in line for line in stacks)
+        stacks = [line for line in folded_lines if _LINE.fullmatch(line)]
+        return 2 * len(stacks) > len(folded_lines) and any(";" in line for line in stacks)
 
     def read(self, data: bytes, where: str) -> StackTable:
         """All lines that can be read; FormatError where none can."""

@@ -6,7 +6,7 @@ an empty line behind.
             ffffffff821ef691 do_syscall_64 ([kernel.kallsyms])
                       938c8 [unknown] (/usr/bin/fio)
 
-Further columns of a sample's line (CPU, time, period) may stand there or not. Kernels' frames are
+Further columns of a sample's line (CPU, time, period) may be present or not. Kernels' frames are
 known by where they are from, or by an address in the upper half. A frame without a name is called
 by its file, `[fio]`, and such frames that follow each other are one: without frame pointers perf
 finds addresses there that are none.
@@ -68,7 +68,7 @@ def fold(lines: Iterable[str], where: str) -> StackTable:
     """Stacks of lines that come one by one, so that a long text need not be in memory; FormatError
     where there is no sample.
 
-    A line that is neither sample nor frame costs the sample it lies in. A last sample without the
+    A line that is neither sample nor frame invalidates its sample. A last sample without the
     empty line behind it was cut.
     """
     folding = _Folding()

@@ -3,9 +3,10 @@
 name, a tab, `<2^i> ns type count`; `end`.
 
 The kernel counts in its bucket 2^i what took more than 2^(i-1) and at most 2^i ns; on the grid,
-whose buckets hold their lower end and not their upper one, that is taken as [2^(i-1), 2^i): only
-waits of exactly a power of two are told a bucket too low. Buckets above the last that isn't 0 are
-not told: they are 0.
+with buckets that include their lower and exclude their upper end, that is taken as [2^(i-1), 2^i): only
+waits of exactly a power of two are counted a bucket too low. Buckets above the last that isn't 0
+are
+not written: they are 0.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ class DmuTxAssignLog(HostLog):
 
 def _parse(line: str) -> tuple[str, list[int]] | None:
     pool, tab, rest = line.partition("\t")
-    found = named_counter(rest) if tab and pool else None
-    match = _BUCKET.fullmatch(found[0]) if found is not None else None
-    if found is None or match is None or found[1][0] < 0:
+    counter = named_counter(rest) if tab and pool else None
+    match = _BUCKET.fullmatch(counter[0]) if counter is not None else None
+    if counter is None or match is None or counter[1][0] < 0:
         return None
     nanoseconds = int(match[1])
     power = nanoseconds and nanoseconds & (nanoseconds - 1) == 0 and nanoseconds.bit_length() <= 64
-    return (f"{pool}\t{nanoseconds.bit_length() - 1}", found[1]) if power else None
+    return (f"{pool}\t{nanoseconds.bit_length() - 1}", counter[1]) if power else None
 
 
 def _p99(table: HistogramTable) -> Floats:
@@ -87,9 +88,9 @@ def _p99(table: HistogramTable) -> Floats:
         np.array([grid_bounds(int(index), 0)[1] + 1 for index in counts.indices], dtype=np.float64)
         / 1e9
     )
-    found = np.full(len(rows), np.nan)
+    upper_bounds = np.full(len(rows), np.nan)
     for place, row in enumerate(rows):
         total = int(row.sum())
         if total:
-            found[place] = upper[int(np.searchsorted(np.cumsum(row), _TAIL * total))]
-    return found
+            upper_bounds[place] = upper[int(np.searchsorted(np.cumsum(row), _TAIL * total))]
+    return upper_bounds

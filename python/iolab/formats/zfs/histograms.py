@@ -16,7 +16,7 @@ from ..host.counters_log import Damage, Reading, times_of
 from ..host.host_columns import Column, host_table
 
 BITS = 0
-"""A power of two per bucket is all that OpenZFS tells."""
+"""A power of two per bucket is all that OpenZFS reports."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class HistogramTable(HostTable):
         quantity: what is on the grid: `latency` (ns) or `size` (bytes).
         ends_ns: realtime at the end of the histograms' intervals, shape (intervals,), where
         `time_ns` may be cut to a window. An interval in which a counter went back (the pool was
-        imported anew) is nan in `columns`, and has no counts.
+        imported again) is nan in `columns`, and has no counts.
     """
 
     quantity: str = "latency"
@@ -46,11 +46,11 @@ class HistogramTable(HostTable):
     def total(self, owner: str, name: str) -> dict[int, int]:
         """Index on the grid to count, over the intervals of `time_ns`; KeyError for what is not
         there."""
-        found = self.histograms[owner, name]
-        summed = found.counts[np.isin(self.ends_ns, self.time_ns)].sum(axis=0)
+        counts = self.histograms[owner, name]
+        summed = counts.counts[np.isin(self.ends_ns, self.time_ns)].sum(axis=0)
         return {
             int(index): int(count)
-            for index, count in zip(found.indices, summed, strict=True)
+            for index, count in zip(counts.indices, summed, strict=True)
             if count
         }
 
@@ -74,10 +74,10 @@ def histogram_table(
     steps, times = times_of(readings)
     columns, histograms = [], {}
     for (owner, name), counts in grown.items():
-        found, known = _differences(counts)
-        histograms[owner, name] = _on_grid(found)
+        rows, is_known = _differences(counts)
+        histograms[owner, name] = _on_grid(rows)
         totals: Floats = np.where(
-            known, np.array([sum(row) for row in found], dtype=np.float64), np.nan
+            is_known, np.array([sum(row) for row in rows], dtype=np.float64), np.nan
         )
         columns.append(
             Column(
@@ -91,7 +91,7 @@ def histogram_table(
 def _differences(grown: Grown) -> tuple[list[list[int]], NDArray[np.bool_]]:
     """Counts per interval by n, in whole numbers however large; which intervals are known."""
     width = 1 + max((n for row in grown if row is not None for n in row), default=-1)
-    found, known = [], np.ones(max(len(grown) - 1, 0), dtype=np.bool_)
+    rows, is_known = [], np.ones(max(len(grown) - 1, 0), dtype=np.bool_)
     for place in range(len(grown) - 1):
         before, after = grown[place], grown[place + 1]
         row = (
@@ -99,15 +99,15 @@ def _differences(grown: Grown) -> tuple[list[list[int]], NDArray[np.bool_]]:
             if before is not None and after is not None
             else [-1]
         )
-        known[place] = min(row, default=0) >= 0
-        found.append(row if known[place] else [0] * width)
-    return found, known
+        is_known[place] = min(row, default=0) >= 0
+        rows.append(row if is_known[place] else [0] * width)
+    return rows, is_known
 
 
 def _on_grid(rows: Sequence[Sequence[int]]) -> Counts:
-    taken = [dict(zip(*take_over_log2(list(row)), strict=True)) for row in rows]
-    indices = sorted({index for row in taken for index in row})
+    grid_rows = [dict(zip(*take_over_log2(list(row)), strict=True)) for row in rows]
+    indices = sorted({index for row in grid_rows for index in row})
     counts = np.array(
-        [[row.get(index, 0) for index in indices] for row in taken], dtype=np.uint64
+        [[row.get(index, 0) for index in indices] for row in grid_rows], dtype=np.uint64
     ).reshape(len(rows), len(indices))
     return Counts(np.array(indices, dtype=np.uint32), counts)

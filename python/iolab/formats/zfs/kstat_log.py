@@ -2,8 +2,8 @@
 """Counters of the whole of OpenZFS, from /proc/spl/kstat/zfs: `arcstats.log`, `zil.log`,
 `dmu_tx.log`; lines `name type value` of a kstat.
 
-Names come and go with releases: a quantity whose names are not there is missing, never 0. `iohits`
-(2.2 and later) are hits of a buffer whose read was under way; before, they counted as hits.
+Names come and go with releases: a quantity without its names is missing, never 0. `iohits`
+(2.2 and later) are hits of a buffer that is still being read; before, they counted as hits.
 """
 
 from __future__ import annotations
@@ -114,11 +114,11 @@ class ArcstatsCounters(_KstatCounters):
         hits, misses = table.columns.get("arc.hits"), table.columns.get("arc.misses")
         if hits is not None and misses is not None:
             both = np.isfinite(hits) & np.isfinite(misses)
-            asked = float((hits[both] + misses[both]).sum())
-            if asked > 0:
+            requests = float((hits[both] + misses[both]).sum())
+            if requests > 0:
                 yield Summary(
                     "zfs.arc.hit_ratio",
-                    float(hits[both].sum()) / asked,
+                    float(hits[both].sum()) / requests,
                     "1",
                     "hits / (hits + misses)",
                 )
@@ -139,13 +139,13 @@ class ArcstatsCounters(_KstatCounters):
         return {"zfs.arc.size": now["size"]} if "size" in now else {}
 
     def columns(self, readings: Sequence[Reading]) -> Sequence[Column]:
-        """`arc.hit_ratio` is nan in an interval in which nobody asked."""
-        found = []
+        """`arc.hit_ratio` is nan in an interval without requests."""
+        columns_of_pools = []
         for name, prefix in (("arc", ""), *((f"arc.{name}", f"{field}_") for name, field in _WAYS)):
             counters = [f"{prefix}{what}" for what in ("hits", "iohits", "misses")]
             hits, under_way, misses = (rate(readings, counter) for counter in counters)
             served = hits if hits is None or under_way is None else hits + under_way
-            found += [
+            columns_of_pools += [
                 Column(
                     f"{name}.hits",
                     served,
@@ -175,19 +175,19 @@ class ArcstatsCounters(_KstatCounters):
             "read.bw": ("l2_read_bytes", "B/s"),
             "write.bw": ("l2_write_bytes", "B/s"),
         }
-        found += [
+        columns_of_pools += [
             Column(f"arc.{name}", gauge(readings, field), "B", field, "B")
             for name, field in sizes.items()
         ]
-        found += [
+        columns_of_pools += [
             Column(f"l2arc.{name}", gauge(readings, field), "B", field, "B")
             for name, field in l2_sizes.items()
         ]
-        found += [
+        columns_of_pools += [
             Column(f"l2arc.{name}", rate(readings, field), unit, field)
             for name, (field, unit) in l2_rates.items()
         ]
-        found.append(
+        columns_of_pools.append(
             Column(
                 "arc.throttled",
                 rate(readings, "memory_throttle_count"),
@@ -195,7 +195,7 @@ class ArcstatsCounters(_KstatCounters):
                 "memory_throttle_count",
             )
         )
-        return found
+        return columns_of_pools
 
 
 class ZilCounters(_KstatCounters):
@@ -284,6 +284,8 @@ class DmuTxCounters(_KstatCounters):
 def _share(hits: Floats | None, misses: Floats | None) -> Floats | None:
     if hits is None or misses is None:
         return None
-    asked = hits + misses
-    share: Floats = np.divide(hits, asked, out=np.full_like(asked, np.nan), where=asked > 0)
+    requests = hits + misses
+    share: Floats = np.divide(
+        hits, requests, out=np.full_like(requests, np.nan), where=requests > 0
+    )
     return share

@@ -28,14 +28,15 @@ class ObjsetLog(HostLog):
     """Calls and bytes per second of each data set, `objset.write.bw[tank/home]`, and of all,
     `objset.write.bw`.
 
-    A data set that came or went is nan in the intervals at whose ends it was not there, and not in
+    A data set that came or went is nan in the intervals where it is missing at an end, and not in
     the sum there.
     """
 
     name = "objset"
 
     def read(self, data: bytes, where: str) -> HostTable:
-        """One value per interval between two readings; FormatError as `counters_log.read_log` says."""
+        """One value per interval between two readings; FormatError as `counters_log.read_log`
+        says."""
         readings, damaged = read_log(
             self.name, data, where, _parse, "a data set's counter", end="end"
         )
@@ -44,15 +45,15 @@ class ObjsetLog(HostLog):
         )
         columns = []
         for column, (field, unit) in _RATES.items():
-            each = {
+            rates = {
                 name: values
                 for name in names
                 if (values := rate(readings, f"{name}\t{field}")) is not None
             }
-            columns += _all(column, each.values(), unit, field) if each else []
+            columns += _all(column, rates.values(), unit, field) if rates else []
             columns += [
                 Column(f"objset.{column}[{name}]", values, unit, f"{field} of {name}")
-                for name, values in each.items()
+                for name, values in rates.items()
             ]
         return host_table(self.name, readings, columns, damaged)
 
@@ -65,5 +66,5 @@ def _all(column: str, each: Iterable[Floats], unit: str, field: str) -> list[Col
 
 def _parse(line: str) -> tuple[str, list[int]] | None:
     owner, tab, rest = line.partition("\t")
-    found = named_counter(rest) if tab and owner else None
-    return None if found is None else (f"{owner}\t{found[0]}", found[1])
+    counter = named_counter(rest) if tab and owner else None
+    return None if counter is None else (f"{owner}\t{counter[0]}", counter[1])

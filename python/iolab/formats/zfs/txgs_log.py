@@ -35,7 +35,7 @@ class TxgTable(HostTable):
     they were seen so; shapes (n,).
 
     Attributes:
-        pool, txg: whose they are. seen_ns: realtime of the first reading in which they were
+        pool, txg: identify the group. seen_ns: realtime of the first reading in which they were
         committed, at most an interval later. dirty_bytes, written_bytes: of the group. open_time,
         quiesce_time, wait_time, sync_time: seconds in each state. lost: groups that came and went
         between two readings.
@@ -126,7 +126,7 @@ class TxgsLog(HostLog):
         readings, damaged = read_log(
             self.name, data, where, _parse, "a transaction group", end="end"
         )
-        groups, lost = _committed(readings)
+        groups, lost = _read_groups(readings)
         steps = np.diff([reading.monotonic_ns for reading in readings]) / 1e9
         counts = (
             np.bincount([group.reading - 1 for group in groups], minlength=len(steps))
@@ -223,14 +223,14 @@ def _parse(line: str) -> tuple[str, list[int]] | None:
     )
 
 
-def _committed(readings: Sequence[Reading]) -> tuple[list[_Group], int]:
+def _read_groups(readings: Sequence[Reading]) -> tuple[list[_Group], int]:
     """Groups that were not committed in the first reading and are in a later one, with their last
     numbers; how many are missing.
 
-    A group's bytes may be told a little after its state, so its line of the next reading, where
-    there is one, is the one that counts.
+    A group's bytes may be written a little after its state, so its line of the next reading, where
+    there is one, counts.
     """
-    found: dict[tuple[str, int, int], _Group] = {}
+    groups: dict[tuple[str, int, int], _Group] = {}
     newest: dict[str, int] = {}
     lost = 0
     for place, reading in enumerate(readings):
@@ -238,18 +238,18 @@ def _committed(readings: Sequence[Reading]) -> tuple[list[_Group], int]:
         for name, numbers in reading.counters.items():
             pool, _, txg = name.rpartition("\t")
             rows.setdefault(pool, {})[int(txg)] = numbers
-        for pool, groups in rows.items():
+        for pool, row_of_txg in rows.items():
             before = newest.get(pool)
-            if before is not None and before <= max(groups):  # else imported anew
-                lost += max(0, min(groups) - before - 1)
-            newest[pool] = max(groups)
-            for number, values in groups.items():
+            if before is not None and before <= max(row_of_txg):  # else the pool was imported again
+                lost += max(0, min(row_of_txg) - before - 1)
+            newest[pool] = max(row_of_txg)
+            for number, values in row_of_txg.items():
                 key = (pool, number, values[0])
-                if key in found:
-                    found[key].numbers = values
+                if key in groups:
+                    groups[key].numbers = values
                 elif values[1] == _COMMITTED:
-                    found[key] = _Group(pool, number, place, values)
-    return [group for group in found.values() if group.reading > 0], lost
+                    groups[key] = _Group(pool, number, place, values)
+    return [group for group in groups.values() if group.reading > 0], lost
 
 
 def _most(groups: Sequence[_Group], place: int, intervals: int) -> Floats:

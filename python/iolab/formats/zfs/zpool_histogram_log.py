@@ -54,7 +54,7 @@ class _ZpoolHistogramLog(HostLog):
         return histogram_table(self.name, self.quantity, readings, self._grown(readings), damaged)
 
     def bucket(self, label: int) -> int | None:
-        """The n of [2^n, 2^(n+1)) that a label stands for; None where it stands for none."""
+        """The n of [2^n, 2^(n+1)) of a label; None if it has none."""
         raise NotImplementedError
 
     def _grown(

@@ -83,7 +83,7 @@ class ZpoolIostatLog(HostLog):
             )
         damaged: Damage = [(len(lines), "cut off: no line end")] if lines[-1] else []
         reports, start = _reports(lines[1:-1], damaged)
-        reports = _whole(reports, damaged, torn=bool(lines[-1]))
+        reports = _complete_reports(reports, damaged, torn=bool(lines[-1]))
         if not reports:
             raise FormatError("no whole report in the log", where=where)
         return _table(self.name, reports, start, damaged)
@@ -154,16 +154,16 @@ def _reports(lines: Sequence[str], damaged: Damage) -> tuple[list[_Report], int 
 def _row(fields: Sequence[str]) -> list[float] | None:
     if len(fields) <= _FEWEST or not fields[0]:
         return None
-    found = []
-    for one in fields[1:]:
-        if one != "-" and not (one.isascii() and one.isdecimal() and len(one) <= 20):
+    values = []
+    for text in fields[1:]:
+        if text != "-" and not (text.isascii() and text.isdecimal() and len(text) <= 20):
             return None
-        found.append(np.nan if one == "-" else float(one))
-    return found
+        values.append(np.nan if text == "-" else float(text))
+    return values
 
 
-def _whole(reports: list[_Report], damaged: Damage, *, torn: bool) -> list[_Report]:
-    """Reports with rows, without a last one that lacks rows which the one before has."""
+def _complete_reports(reports: list[_Report], damaged: Damage, *, torn: bool) -> list[_Report]:
+    """Reports with rows, without a last report that lacks rows of the previous report."""
     kept = [report for report in reports if report.rows]
     if kept and kept[-1] is reports[-1]:
         before = kept[-2].rows.keys() if len(kept) > 1 else set()

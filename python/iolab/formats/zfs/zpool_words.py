@@ -38,7 +38,7 @@ FEWEST_LATENCIES, FEWEST_SIZES = 9, 10
 
 
 class Owners:
-    """Whose a row is: `pool` or the vdev's own name; with the pool's name in front where several
+    """Owner of a row: `pool` or the vdev's own name; with the pool's name in front where several
     pools are watched.
 
     A pool's name isn't part of it else, for every pool that iolab makes has another, and runs are
@@ -54,7 +54,7 @@ class Owners:
         self._pools[pool] = None
 
     def of(self, name: str) -> str:
-        """The owner of the row of that name; a pool's row stands before those of its vdevs."""
+        """The owner of the row of that name; a pool's row precedes those of its vdevs."""
         if name in self._pools:
             self._pool = name
             return name if len(self._pools) > 1 else "pool"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a host is: the one way in which the runner touches a machine, so that a fake or a remote one
-can stand in."""
+can replace it."""
 
 from __future__ import annotations
 
@@ -67,11 +67,12 @@ class KernelLog(Protocol):
     """The kernel's messages from now on."""
 
     def new(self) -> list[str]:
-        """Lines that came since the last call (or since it was opened), as dmesg writes them: `warn  [ 4033.860585] text`."""
+        """Lines that came since the last call (or since it was opened), as dmesg writes them: `warn
+        [ 4033.860585] text`."""
         ...
 
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
+        """Release it. Safe to call twice."""
         ...
 
 
@@ -112,8 +113,8 @@ class Host(Protocol):
         ...
 
     def end_leftover(self, pid: int, started: int, mark: str, grace: float = 10.0) -> list[int]:
-        """End what is left of a process group that a killed iolab had started in this boot; the
-        processes that were ended.
+        """End the remaining processes of a process group that a killed iolab had started in this
+        boot; the processes that were ended.
 
         The leader is known by its pid and start time (see `Process.started`). Others of its group
         count only where they carry `mark`, a `NAME=value` that stood in the `environment` they were
@@ -160,11 +161,11 @@ class Host(Protocol):
         ...
 
     def make_scratch(self, parent: str, prefix: str) -> str:
-        """Make a fresh directory under `parent` with a name nobody else has; returns its path."""
+        """Make a fresh directory under `parent` with a unique name; returns its path."""
         ...
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory with everything in it; nothing happens where it is gone already."""
+        """Remove a directory with everything in it; nothing happens where it does not exist."""
         ...
 
 

@@ -28,8 +28,8 @@ class Kmsg:
 
     def new(self) -> list[str]:
         """Lines since the last call."""
-        found: list[str] = []
-        while self._file >= 0 and len(found) < _MOST:
+        new_lines: list[str] = []
+        while self._file >= 0 and len(new_lines) < _MOST:
             try:
                 record = os.read(self._file, _RECORD)
             except BlockingIOError:
@@ -38,13 +38,15 @@ class Kmsg:
                 if (
                     error.errno == errno.EPIPE
                 ):  # the ring went round; the next read goes on with the oldest record there is
-                    found.append("iolab: messages were lost: the kernel's ring buffer went round")
+                    new_lines.append(
+                        "iolab: messages were lost: the kernel's ring buffer went round"
+                    )
                     continue
                 break
             if not record:
                 break
-            found.append(line_of(record))
-        return found
+            new_lines.append(line_of(record))
+        return new_lines
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _LOOK = 0.02
-"""Seconds between looks at whether they are gone."""
+"""Seconds between looks at whether they ended."""
 
 
 def start_ticks(pid: int) -> int | None:
@@ -30,8 +30,8 @@ def end_group(leader: int, started: int, mark: str, grace: float) -> list[int]:
 
 def end_marked(marks: Sequence[str], grace: float) -> list[int]:
     """End every process that carries all marks; see `Host.end_marked`."""
-    wanted = {mark.encode() for mark in well_formed(marks)}
-    return _end(lambda pid, group: wanted <= _environ(pid), grace)
+    wanted_words = {mark.encode() for mark in well_formed(marks)}
+    return _end(lambda pid, group: wanted_words <= _environ(pid), grace)
 
 
 def state(pid: int) -> str:
@@ -57,7 +57,7 @@ def well_formed(marks: Sequence[str]) -> set[str]:
     if not marks or not all(
         name and value for name, _, value in (mark.partition("=") for mark in marks)
     ):
-        raise ValueError(f"processes can't be told by {list(marks)}")
+        raise ValueError(f"processes can't be identified by {list(marks)}")
     return set(marks)
 
 
@@ -68,40 +68,40 @@ def _end(ours: Callable[[int, int], bool], grace: float) -> list[int]:
     that a pid that is used again meanwhile isn't hit. It is looked again after each signal: what
     they forked before it reached them is theirs too.
     """
-    found: dict[int, int] = {}
+    signalled: dict[int, int] = {}
     try:
         for number in (signal.SIGTERM, signal.SIGKILL):
             deadline = time.monotonic() + grace
-            fresh = {**found, **_hold(ours, found)}
+            fresh = {**signalled, **_hold(ours, signalled)}
             while fresh:
-                found.update(fresh)
+                signalled.update(fresh)
                 for handle in fresh.values():
                     with contextlib.suppress(ProcessLookupError):
                         signal.pidfd_send_signal(handle, number)
                 while (
-                    any(_alive(pid, handle) for pid, handle in found.items())
+                    any(_alive(pid, handle) for pid, handle in signalled.items())
                     and time.monotonic() < deadline
                 ):
                     time.sleep(_LOOK)
-                fresh = _hold(ours, found) if time.monotonic() < deadline else {}
-        return sorted(found)
+                fresh = _hold(ours, signalled) if time.monotonic() < deadline else {}
+        return sorted(signalled)
     finally:
-        for handle in found.values():
+        for handle in signalled.values():
             os.close(handle)
 
 
 def _hold(ours: Callable[[int, int], bool], known: Container[int]) -> dict[int, int]:
     """Live processes that are ours and not known yet, with their pidfds."""
-    found: dict[int, int] = {}
+    handles: dict[int, int] = {}
     for pid in [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()]:
         fields = _stat(pid)
         if fields is None or fields[0] in "ZX" or pid in known or not ours(pid, int(fields[2])):
             continue
         with contextlib.suppress(OSError):
-            found[pid] = os.pidfd_open(pid)
+            handles[pid] = os.pidfd_open(pid)
             if not ours(pid, int(fields[2])):
-                os.close(found.pop(pid))
-    return found
+                os.close(handles.pop(pid))
+    return handles
 
 
 def _is_ours(pid: int, leader: int, started: int, mark: str) -> bool:

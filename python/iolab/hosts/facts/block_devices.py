@@ -42,27 +42,27 @@ def block_devices(host: Host) -> dict[str, dict[str, str | int]]:
         names = host.list_directory("/sys/block")
     except OSError:
         return {}
-    found = {
+    facts_by_name = {
         name: block_device_facts(host, name)
         for name in names
         if not name.startswith(("ram", "zram"))
     }
-    return {name: facts for name, facts in found.items() if facts.get("size_bytes")}
+    return {name: facts for name, facts in facts_by_name.items() if facts.get("size_bytes")}
 
 
 def block_device_facts(host: Host, device: str) -> dict[str, str | int]:
-    """What the kernel tells of one device; what it doesn't tell is missing."""
+    """Facts of one device as the kernel reports them; other facts are missing."""
     base = f"/sys/class/block/{device}"
-    found: dict[str, str | int] = {}
+    facts: dict[str, str | int] = {}
     for key, paths in _TEXTS.items():
         text = next((text for path in paths if (text := text_or_none(host, f"{base}/{path}"))), "")
         if text:
-            found[key] = chosen(text) if key == "scheduler" else " ".join(text.split())
+            facts[key] = chosen(text) if key == "scheduler" else " ".join(text.split())
     for key, (path, scale) in _NUMBERS.items():
         number = text_or_none(host, f"{base}/{path}")
         if number and number.isdecimal():
-            found[key] = int(number) * scale
-    return found
+            facts[key] = int(number) * scale
+    return facts
 
 
 def settings(facts: dict[str, Any], device: str) -> dict[str, str]:

@@ -41,7 +41,7 @@ def _controller(host: Host, names: str, address: str, code: str) -> dict[str, An
         (text_or_none(host, f"{base}/{name}") or "").removeprefix("0x")
         for name in ("vendor", "device")
     ]
-    known: dict[str, Any] = {
+    controller: dict[str, Any] = {
         "address": address,
         "kind": _KINDS.get(code[:6], f"class {code}"),
         "ids": ":".join(ids),
@@ -51,12 +51,12 @@ def _controller(host: Host, names: str, address: str, code: str) -> dict[str, An
     if folder.endswith(
         "/drivers"
     ):  # without a driver it is the missing file in the device's own directory, itself behind a link
-        known["driver"] = driver
+        controller["driver"] = driver
     for key in ("numa_node", "current_link_speed", "current_link_width"):
         value = text_or_none(host, f"{base}/{key}")
         if value and value not in ("-1", "Unknown"):
-            known[key] = value
-    return known
+            controller[key] = value
+    return controller
 
 
 def _name_list(host: Host) -> str:
@@ -73,5 +73,5 @@ def _name(names: str, vendor: str, device: str) -> str | None:
     )
     if block is None:
         return None
-    found = re.search(rf"^\t{re.escape(device)}  (.*)$", block[2], re.MULTILINE)
-    return f"{block[1].strip()} {found[1].strip() if found else device}"
+    match = re.search(rf"^\t{re.escape(device)}  (.*)$", block[2], re.MULTILINE)
+    return f"{block[1].strip()} {match[1].strip() if match else device}"

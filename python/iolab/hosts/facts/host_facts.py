@@ -37,41 +37,43 @@ _TURBO = ((f"{_CPU}/intel_pstate/no_turbo", "0"), (f"{_CPU}/cpufreq/boost", "1")
 
 def host_facts(host: Host) -> Facts:
     """Facts of the machine; what a kernel doesn't tell is left out, never guessed."""
-    found = Facts(facts={"host": host.name})
+    facts = Facts(facts={"host": host.name})
     elsewhere = getattr(host, "connection_facts", None)
     if elsewhere is not None:
-        found.facts.update(elsewhere())
+        facts.facts.update(elsewhere())
     kernel = text_or_none(host, "/proc/sys/kernel/osrelease")
     if kernel:
-        found.fingerprint["kernel"] = found.facts["kernel"] = kernel
+        facts.fingerprint["kernel"] = facts.facts["kernel"] = kernel
     build = text_or_none(host, "/proc/sys/kernel/version")
     if build:
-        found.facts["kernel_build"] = build
+        facts.facts["kernel_build"] = build
     boot = boot_id(host)
     if boot:
-        found.facts["boot_id"] = boot
-    _cpu(host, found)
-    _frequency(host, found)
-    _memory(host, found)
+        facts.facts["boot_id"] = boot
+    _cpu(host, facts)
+    _frequency(host, facts)
+    _memory(host, facts)
     release = re.search(
         r'^PRETTY_NAME="?([^"\n]*)', text_or_none(host, "/etc/os-release") or "", re.MULTILINE
     )
     if release:
-        found.facts["distribution"] = release[1]
-    found.facts["storage_controllers"] = storage_controllers(host)
-    found.facts["block_devices"] = block_devices(host)
-    return found
+        facts.facts["distribution"] = release[1]
+    facts.facts["storage_controllers"] = storage_controllers(host)
+    facts.facts["block_devices"] = block_devices(host)
+    return facts
 
 
 def temperatures(host: Host) -> dict[str, float]:
     """Degrees Celsius by thermal zone, where the kernel knows any."""
-    found = {}
-    for zone in _listed(host, "/sys/class/thermal", r"thermal_zone\d+"):
+    celsius = {}
+    for zone in _list_files(host, "/sys/class/thermal", r"thermal_zone\d+"):
         base = f"/sys/class/thermal/{zone}"
         value = text_or_none(host, f"{base}/temp")
         if value and value.lstrip("-").isdecimal():
-            found[f"{zone} {text_or_none(host, f'{base}/type') or ''}".strip()] = int(value) / 1000
-    return found
+            celsius[f"{zone} {text_or_none(host, f'{base}/type') or ''}".strip()] = (
+                int(value) / 1000
+            )
+    return celsius
 
 
 def boot_id(host: Host) -> str | None:
@@ -96,7 +98,7 @@ def _frequency(host: Host, found: Facts) -> None:
     nominal frequency."""
     governors = {
         text
-        for cpu in _listed(host, _CPU, r"cpu\d+")
+        for cpu in _list_files(host, _CPU, r"cpu\d+")
         if (text := text_or_none(host, f"{_CPU}/{cpu}/cpufreq/scaling_governor"))
     }
     if governors:
@@ -118,7 +120,7 @@ def _memory(host: Host, found: Facts) -> None:
         # Rounded: the kernel's own share varies a little from boot to boot.
         found.fingerprint["memory"] = f"{size / 2**30:.0f} GiB"
     nodes = {}
-    for node in _listed(host, "/sys/devices/system/node", r"node\d+"):
+    for node in _list_files(host, "/sys/devices/system/node", r"node\d+"):
         base = f"/sys/devices/system/node/{node}"
         total = re.search(r"MemTotal:\s+(\d+) kB", text_or_none(host, f"{base}/meminfo") or "")
         nodes[node] = {
@@ -129,7 +131,7 @@ def _memory(host: Host, found: Facts) -> None:
         found.facts["numa_nodes"] = nodes
 
 
-def _listed(host: Host, directory: str, pattern: str) -> list[str]:
+def _list_files(host: Host, directory: str, pattern: str) -> list[str]:
     try:
         return [name for name in host.list_directory(directory) if re.fullmatch(pattern, name)]
     except OSError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host that exists in memory, for tests: hours of study pass at once, and every way of failing
-can be asked for.
+can be simulated.
 
 It is registered nowhere, so that no study can name it.
 """
@@ -29,8 +29,8 @@ class FakeProgram:
         output: what `run` reads from it, by arguments.
         work: called at its end with its arguments and directory, to write what it would leave
         there. stubborn: whether it survives SIGTERM. hung: whether it waits in the kernel, which
-        nothing ends. prints: what stands on its standard output after so many seconds.
-        fails: tells the exit code by arguments, in place of `exit_code`.
+        nothing ends. prints: its standard output after so many seconds.
+        fails: the exit code by arguments, instead of `exit_code`.
     """
 
     seconds: float = 1.0
@@ -51,8 +51,8 @@ class FakeKernelLog:
 
     def new(self) -> list[str]:
         """Those that came since the last call."""
-        found, self._seen = self._messages[self._seen :], len(self._messages)
-        return found
+        new_lines, self._seen = self._messages[self._seen :], len(self._messages)
+        return new_lines
 
     def close(self) -> None:
         """Nothing."""
@@ -138,17 +138,17 @@ class FakeHost:
         return [pid]
 
     def end_marked(self, marks: Sequence[str], grace: float = 10.0) -> list[int]:
-        """End those whose environment holds all marks."""
-        wanted = well_formed(marks)
-        found = [
+        """End the processes with all marks in their environment."""
+        expected_words = well_formed(marks)
+        pids = [
             pid
             for pid, words in self.unrecorded.items()
-            if wanted <= {f"{name}={value}" for name, value in words.items()}
+            if expected_words <= {f"{name}={value}" for name, value in words.items()}
         ]
-        for pid in found:
+        for pid in pids:
             del self.unrecorded[pid]
-        self.ended += found
-        return found
+        self.ended += pids
+        return pids
 
     def kernel_log(self) -> FakeKernelLog | None:
         """What tests append to `messages`."""
@@ -255,8 +255,8 @@ class FakeProcess:
     def wait(self, seconds: float) -> int | None:
         """Let time pass up to the program's end."""
         if self._exit_code is None:
-            left = self._due - self._host.clock.monotonic()
-            self._host.clock.sleep(min(max(seconds, 0.0), max(left, 0.0)))
+            remaining = self._due - self._host.clock.monotonic()
+            self._host.clock.sleep(min(max(seconds, 0.0), max(remaining, 0.0)))
             self._print()
             if self._host.clock.monotonic() >= self._due:
                 if self._program.work is not None:

@@ -27,7 +27,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 _KILLED = 3.0
-"""Seconds within which a command that gets SIGKILL is gone, unless it waits in the kernel."""
+"""Seconds within which a command that gets SIGKILL ends, unless it waits in the kernel."""
 _ANSWER = 30.0
 """Seconds within which a file system makes a directory, however busy it is."""
 _REMOVE = 600.0
@@ -74,13 +74,13 @@ class LocalHost:
             out, err = self._output(popen, timeout)
         except subprocess.TimeoutExpired as late_after:
             late = f"'{command[0]}' did not end within {late_after.timeout:g} s"
-            if not _killed(popen):
+            if not _kill(popen):
                 raise HungError(
                     f"{late}: it waits in the kernel", where=self.name, hint=FROZEN
                 ) from None
             raise RunError(late, where=self.name) from None
         except BaseException:
-            _killed(popen)
+            _kill(popen)
             raise
         return Completed(
             tuple(command),
@@ -94,9 +94,9 @@ class LocalHost:
         kernel and the user wants to stop."""
         begin = time.monotonic()
         while True:
-            left = begin + timeout - time.monotonic()
+            remaining = begin + timeout - time.monotonic()
             try:
-                return popen.communicate(timeout=max(0.0, min(left, _STOP_LOOK)))
+                return popen.communicate(timeout=max(0.0, min(remaining, _STOP_LOOK)))
             except subprocess.TimeoutExpired:
                 passed = time.monotonic() - begin
                 if passed >= timeout:
@@ -171,11 +171,12 @@ class LocalHost:
 
     def free_bytes(self, path: str) -> int:
         """Bytes free for ordinary users: root's reserve isn't counted (statvfs(3), f_bavail)."""
-        found = os.statvfs(path)
-        return found.f_bavail * found.f_frsize
+        statistics = os.statvfs(path)
+        return statistics.f_bavail * statistics.f_frsize
 
     def make_directory(self, path: str) -> None:
-        """Make a directory that must not exist yet. HungError where its file system doesn't answer."""
+        """Make a directory that must not exist yet. HungError where its file system doesn't
+        answer."""
         if not self._done_beside(["mkdir", "--", path], _ANSWER):
             Path(path).mkdir()  # for its error
 
@@ -184,7 +185,8 @@ class LocalHost:
         return tempfile.mkdtemp(prefix=prefix, dir=parent)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory with everything in it. HungError where its file system doesn't answer."""
+        """Remove a directory with everything in it. HungError where its file system doesn't
+        answer."""
         if not Path(path).is_symlink() and self._done_beside(["rm", "-rf", "--", path], _REMOVE):
             return
         if Path(path).exists():
@@ -237,7 +239,8 @@ class LocalProcess:
     def end(
         self, grace: float = 5.0, first: signal.Signals = signal.SIGTERM, patience: float = 30.0
     ) -> int | None:
-        """End the whole group: by `first`, then SIGKILL for whatever is left after `grace` seconds."""
+        """End the whole group: by `first`, then SIGKILL for whatever is left after `grace`
+        seconds."""
         if self._popen.returncode is None:
             self._signal(first)
             if self.wait(grace) is None:
@@ -263,7 +266,7 @@ class LocalProcess:
             self._pidfd, self._poller = -1, None
 
 
-def _killed(popen: subprocess.Popen[bytes]) -> bool:
+def _kill(popen: subprocess.Popen[bytes]) -> bool:
     """Kill a command; whether it went."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(popen.pid, signal.SIGKILL)
@@ -279,7 +282,8 @@ def _killed(popen: subprocess.Popen[bytes]) -> bool:
 
 
 def _exit_code(code: int) -> int:
-    """Shells' convention for a death by signal, which fio's documentation and scripts use as well."""
+    """Shells' convention for a death by signal, which fio's documentation and scripts use as
+    well."""
     return 128 - code if code < 0 else code
 
 

@@ -22,7 +22,7 @@ _FORMS = (
 
 def host_named(text: str) -> Host:
     """The host that a text names, not yet connected to; UsageError where it names none."""
-    kind, values = _parsed(text)
+    kind, values = _parse_url(text)
     plugin = registry.load("host", kind)
     return cast(Host, plugin(cast(type[Options], plugin.options).model_validate(values)))
 
@@ -40,7 +40,7 @@ def _from_json(text: str) -> tuple[str, dict[str, Any]]:
     return kind, values
 
 
-def _parsed(text: str) -> tuple[str, dict[str, Any]]:
+def _parse_url(text: str) -> tuple[str, dict[str, Any]]:
     if text.startswith("{"):
         return _from_json(text)
     if text == "local":

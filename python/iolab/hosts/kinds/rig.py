@@ -31,7 +31,7 @@ class RigState:
         rig: the recipe's name; name: the machine's. pid, started: of qemu; see
         `hosts.base.Process`. port: of ssh on 127.0.0.1. accelerator: `kvm` or `tcg`. begun_ns: when
         it was started, realtime. disks, disk_bytes, disk_iops, disk_bytes_per_s: of its data disks;
-        None for no limit. fast_disks: those beside them that have none. memory_bytes, cpus: its
+        None for no limit. fast_disks: further disks without a limit. memory_bytes, cpus: its
         own.
         version: of the image it was started from.
     """
@@ -85,7 +85,7 @@ class RigHost(SshHost):
         self.words = self.name
 
     def connection_facts(self) -> dict[str, Any]:
-        """What ssh tells, and the machine itself: its disks' limits, and whether its CPU is
+        """Facts of ssh, and the machine itself: its disks' limits, and whether its CPU is
         emulated."""
         state = running_machine(self._machine)
         kept = {
@@ -93,9 +93,9 @@ class RigHost(SshHost):
             for key, value in state.as_data().items()
             if key not in ("pid", "started", "port", "running", "begun_ns")
         }
-        found = super().connection_facts()
-        found["connection"]["kind"] = "rig"
-        return {**found, "rig": kept}
+        facts = super().connection_facts()
+        facts["connection"]["kind"] = "rig"
+        return {**facts, "rig": kept}
 
     def destination(self) -> Destination:
         state = running_machine(self._machine)
@@ -138,23 +138,23 @@ def machine_home(rig: str, name: str) -> Path:
 def machines() -> list[RigState]:
     """Every machine that was started and not taken down, those that ended by themselves too, by
     name."""
-    found = []
+    machine_list = []
     for path in sorted(cache_home().glob(f"*/{MACHINES}/*/{STATE_FILE}")):
         try:
-            found.append(RigState(**json.loads(path.read_text("utf-8"))))
+            machine_list.append(RigState(**json.loads(path.read_text("utf-8"))))
         except (OSError, ValueError, TypeError):
             continue  # half written by a kill, or of another iolab: `rig down` removes it by its directory
-    return found
+    return machine_list
 
 
 def running_machine(name: str) -> RigState:
     """The running machine of that name; RunError with the way to have one."""
-    known = machines()
-    state = next((one for one in known if one.name == name), None)
+    running_machines = machines()
+    state = next((machine for machine in running_machines if machine.name == name), None)
     if state is None:
-        there = ", ".join(one.name for one in known if one.running)
+        names = ", ".join(machine.name for machine in running_machines if machine.running)
         raise RunError(
-            f"no rig '{name}' is up" + (f"; there are: {there}" if there else ""),
+            f"no rig '{name}' is up" + (f"; there are: {names}" if names else ""),
             where=f"rig:{name}",
             hint=f"start it: iolab rig up {name} --disks 8",
         )
@@ -162,6 +162,6 @@ def running_machine(name: str) -> RigState:
         raise RunError(
             "has ended unexpectedly",
             where=f"rig:{name}",
-            hint=f"{machine_home(state.rig, name) / 'console.log'} may say why; 'iolab rig up' starts it anew",
+            hint=f"{machine_home(state.rig, name) / 'console.log'} may say why; 'iolab rig up' starts it again",
         )
     return state

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One ssh connection with a far end of iolab's own: requests go out, answers come back, and a loss
-is told as one."""
+is reported as such."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OLDEST_PYTHON = (3, 9)
 """Of the far side: earlier ones lack pidfd (os.pidfd_open)."""
 CONNECT_SECONDS = 15
 PATIENCE = 60.0
-"""Seconds beyond what a request may take by itself after which the far side counts as lost."""
+"""Seconds beyond what a request may take, after which the far side counts as lost."""
 _MODULES = ("base.orphans", "base.kmsg", "ssh.remote_agent")
 """Modules that make up the far end, in the order in which they import each other."""
 _READY = "iolab-far-ready"
@@ -114,7 +114,7 @@ class Destination:
 
 
 class HostLost(RunError):
-    """The connection to a host ended by itself."""
+    """The connection to a host ended unexpectedly."""
 
 
 class Channel:
@@ -155,7 +155,7 @@ class Channel:
             self._hand_over(word)
             self.far: dict[str, Any] = self.call("hello")[0]
         except HostLost:
-            raise self._refused() from None
+            raise self._connection_error() from None
         if tuple(map(int, str(self.far["python"]).split(".")[:2])) < OLDEST_PYTHON:
             self.close()
             raise RunError(
@@ -165,7 +165,8 @@ class Channel:
             )
 
     def command(self, *words: str) -> list[str]:
-        """The argument list that runs a command over this very connection, in a session of its own."""
+        """The argument list that runs a command over this very connection, in a session of its
+        own."""
         return [
             *self._to.arguments(self._control),
             "-o",
@@ -178,7 +179,7 @@ class Channel:
     def call(
         self, do: str, data: bytes = b"", *, allow: float = 0.0, **values: Any
     ) -> tuple[Any, bytes]:
-        """Ask for something that takes at most `allow` seconds by itself: the answer and its raw
+        """Send a request that takes at most `allow` seconds: the answer and its raw
         bytes.
 
         Raises OSError as the far side's system did, ValueError for what else went wrong there,
@@ -221,10 +222,10 @@ class Channel:
                 self._ssh.stdout.close()
 
     def _hand_over(self, word: str) -> None:
-        here = Path(__file__).parent.parent
+        package = Path(__file__).parent.parent
         text = json.dumps(
             [
-                [name, (here / f"{name.replace('.', '/')}.py").read_text("utf-8")]
+                [name, (package / f"{name.replace('.', '/')}.py").read_text("utf-8")]
                 for name in _MODULES
             ]
         ).encode()
@@ -233,7 +234,7 @@ class Channel:
         while self._line(deadline).strip() != f"{_READY} {word}".encode():
             pass  # what a shell's start-up files print
 
-    def _refused(self) -> RunError:
+    def _connection_error(self) -> RunError:
         """ssh's own words, with what helps."""
         self.close()
         words = self._words()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The far side's clock, told from here: sources and marks of a run bear the times of the host that
-it runs on."""
+"""The clock of the remote host, measured from here: sources and marks of a run bear the times of
+the host that it runs on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT_SECONDS = 30.0
 
 
 def measure(channel: Channel, rounds: int = _ROUNDS) -> Offset:
-    """Ask the far clock several times; an answer lies somewhere within its round trip (Cristian's
+    """Ask the far clock several times; an answer falls within its round trip (Cristian's
     method)."""
     best: tuple[int, int] | None = None
     for _ in range(rounds):
@@ -51,16 +51,16 @@ class HostClock:
             time.sleep(seconds)
 
     def offset(self) -> Offset:
-        """The latest measurement; the first is made when it is asked for."""
+        """The latest measurement; the first is made on the first call."""
         if self._offset is None:
             self._offset = self._measured()
         return self._offset
 
     def renew(self) -> None:
-        """Measure anew, as over a new connection."""
+        """Measure again, as over a new connection."""
         self._offset = self._measured()
 
     def refresh(self) -> None:
-        """Measure anew where the latest is old."""
+        """Measure again where the latest is old."""
         if self._offset is None or time.monotonic() - self._offset.taken > _KEPT_SECONDS:
             self._offset = self._measured()

@@ -41,7 +41,7 @@ long."""
 
 
 class SshOptions(Options):
-    """Where to connect to, and how; what is left out is ssh's own choice."""
+    """Where to connect to, and how; ssh's own configuration decides the rest."""
 
     address: Annotated[str, Field(description="HOST, USER@HOST, or a name of ~/.ssh/config")] = (
         "localhost"
@@ -90,8 +90,8 @@ class SshHost:
 
     def which(self, program: str) -> str | None:
         """Full path of a program there, or None."""
-        found = self.call("which", program=program)[0]
-        return None if found is None else str(found)
+        path = self.call("which", program=program)[0]
+        return None if path is None else str(path)
 
     def run(self, command: Sequence[str], *, timeout: float = 30.0) -> Completed:
         """Run a short command there to its end. A path of a file that is open here,
@@ -133,7 +133,9 @@ class SshHost:
         """
         self.clock.refresh()
         process = SshProcess(self, self.channel(), self._generation, cwd, stdout, stderr)
-        self._open = [one for one in self._open if not one.over] + [process]
+        self._open = [open_process for open_process in self._open if not open_process.over] + [
+            process
+        ]
         process.begin(command, dict(environment or {}), folders)
         return process
 
@@ -215,7 +217,7 @@ class SshHost:
         return there(local)
 
     def connection_facts(self) -> dict[str, Any]:
-        """How it is reached, and how its clock stands to this machine's."""
+        """How it is reached, and the offset of its clock from this machine's."""
         far, offset = self.channel().far, self.clock.offset()
         return {
             "connection": {
@@ -232,8 +234,8 @@ class SshHost:
         }
 
     def session(self, *words: str) -> list[str]:
-        """Argument list of a further session over the same connection, whose standard input and
-        output are its own."""
+        """Argument list of a further session over the same connection, with its own standard input
+        and output."""
         return self.channel().command(*words)
 
     def keep_program(self, name: str, content: bytes) -> str:
@@ -258,7 +260,7 @@ class SshHost:
         return self._channel is not None and not self._channel.lost
 
     def reach(self) -> None:
-        """Connect anew where the connection is gone, which is not known before something is asked;
+        """Connect again where the connection was lost, which only a request detects;
         RunError where it can't be reached."""
         if self._channel is not None and self.connected:
             with contextlib.suppress(HostLost):
@@ -295,7 +297,7 @@ class SshHost:
             return self._channel
         if self._failure is not None and time.monotonic() - self._failed < _BETWEEN_TRIES:
             raise self._failure
-        again = self._channel is not None
+        is_reopened = self._channel is not None
         try:
             to = self.destination()
             if self._directory is None:
@@ -308,7 +310,7 @@ class SshHost:
             raise
         self._failure = None
         self._generation += 1
-        if again:
+        if is_reopened:
             self._end_lost()
         return self._channel
 
@@ -329,8 +331,13 @@ class SshHost:
 
     def release(self, process: SshProcess) -> None:
         """Remove the mirrors of directories that a process used and no other one uses."""
-        self._open = [one for one in self._open if one is not process]
-        used = {place for one in self._open if not one.over for place in one.places}
+        self._open = [open_process for open_process in self._open if open_process is not process]
+        used = {
+            place
+            for open_process in self._open
+            if not open_process.over
+            for place in open_process.places
+        }
         for place in process.places - used:
             self.call("remove", path=work_place(place), allow=60)
             self.call("prune", base=mirror_root(), path=work_root())
@@ -354,7 +361,7 @@ class SshHost:
 
     def _end_lost(self) -> None:
         """Programs of the connection that was lost: the far end ends them, unless it can't tell yet
-        that we had gone."""
+        that the connection is lost."""
         for process in self._open:
             if process.lost or not process.over:
                 with contextlib.suppress(RunError, OSError, ValueError):
@@ -394,9 +401,9 @@ class SshKernelLog:
 
     def open(self) -> bool:
         """Begin now; whether they may be read."""
-        found = bool(self._host.call("log_open")[0])
+        is_open = bool(self._host.call("log_open")[0])
         self._generation = self._host.generation
-        return found
+        return is_open
 
     def new(self) -> list[str]:
         """Lines since the last call; none while the host is lost."""
@@ -408,7 +415,7 @@ class SshKernelLog:
             return []
 
     def close(self) -> None:
-        """Let go of it."""
+        """Release it."""
         if self._generation == self._host.generation:
             with contextlib.suppress(RunError, OSError, ValueError):
                 self._host.call("log_close")

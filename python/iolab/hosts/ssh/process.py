@@ -17,7 +17,7 @@ from .channel import Channel, HostLost
 from .remote_paths import mirror_root, work_place
 
 RUN_DIRECTORY = "IOLAB_RUN_DIR"
-"""Variable that tells a study's commands where to leave files: its value is a directory of this
+"""Variable with the place where a study's commands leave files: its value is a directory of this
 machine, so it has a mirror too."""
 _MARK = "IOLAB_CONNECTION"
 _CHUNK = 1 << 20
@@ -43,7 +43,7 @@ class SshProcess:
 
     Attributes:
         over: whether it ended, or is lost; lost: whether its connection went before it was known to
-        have ended. mark: `NAME=value` that stands in its environment and in no other's but its
+        have ended. mark: `NAME=value` that is in its environment and in no other but its
         children's.
     """
 
@@ -84,7 +84,7 @@ class SshProcess:
                 self._make(file.parent)
                 file.write_bytes(b"")
             self._send(command)
-            found = self._channel.call(
+            reply = self._channel.call(
                 "start",
                 command=list(command),
                 cwd=work_place(self._cwd),
@@ -101,7 +101,7 @@ class SshProcess:
             raise RunError(
                 f"'{command[0]}' can't be started: {error}", where=self._host.name
             ) from None
-        self.pid, self.started = found["pid"], found["started"]
+        self.pid, self.started = reply["pid"], reply["started"]
 
     def wait(self, seconds: float) -> int | None:
         """Let at most `seconds` pass; the exit code once it ended and what it left has come back.
@@ -179,7 +179,7 @@ class SshProcess:
                 offset += len(data)
 
     def _mirror(self, directory: Path) -> None:
-        """A directory whose new files come back."""
+        """A directory; its new files are copied back."""
         if directory not in self._directories:
             self._make(directory)
             self._directories.append(directory)
@@ -190,7 +190,7 @@ class SshProcess:
         self._channel.call("make_own", base=mirror_root(), path=work_place(directory), passing=True)
 
     def _send(self, command: Sequence[str]) -> None:
-        for name in _named(command, self._cwd):
+        for name in _files_in_command(command, self._cwd):
             file = self._cwd / name
             content = file.read_bytes()
             far = f"{work_place(self._cwd)}/{name}"
@@ -212,7 +212,7 @@ class SshProcess:
 
     @property
     def places(self) -> set[Path]:
-        """Directories of this machine whose mirrors it uses."""
+        """Directories of this machine with a mirror that it uses."""
         return {*self._directories, *(file.parent for file in self._words)}
 
 
@@ -231,10 +231,10 @@ def inside(directory: Path, name: str) -> Path:
     return place
 
 
-def _named(command: Sequence[str], cwd: Path) -> Iterator[str]:
+def _files_in_command(command: Sequence[str], cwd: Path) -> Iterator[str]:
     """Relative paths of the files in a directory that a command names, as a word or within a text
     for the shell."""
-    seen = set()
+    names = set()
     for word in command:
         for part in (word, *_WORD.findall(word)):
             name = part.removeprefix("./")
@@ -244,10 +244,10 @@ def _named(command: Sequence[str], cwd: Path) -> Iterator[str]:
                 or name.startswith("/")
                 or "\0" in name
                 or ".." in PurePosixPath(name).parts
-                or name in seen
+                or name in names
             ):
                 continue
-            seen.add(name)
+            names.add(name)
             with contextlib.suppress(OSError):
                 if (cwd / name).is_file() and (cwd / name).stat().st_size <= _LARGEST_SENT:
                     yield name

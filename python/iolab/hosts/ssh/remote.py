@@ -38,12 +38,12 @@ class Elsewhere(Host, Protocol):
         ...
 
     def reach(self) -> None:
-        """Connect anew where the connection is gone, which is not known before something is asked;
+        """Connect again where the connection was lost, which only a request detects;
         RunError where it can't be reached."""
         ...
 
     def connection_facts(self) -> dict[str, Any]:
-        """How it is reached, and how its clock stands to this machine's."""
+        """How it is reached, and the offset of its clock from this machine's."""
         ...
 
     def keep_program(self, name: str, content: bytes) -> str:
@@ -52,8 +52,8 @@ class Elsewhere(Host, Protocol):
         ...
 
     def session(self, *words: str) -> list[str]:
-        """Argument list of a further session over the same connection, whose standard input and
-        output are its own."""
+        """Argument list of a further session over the same connection, with its own standard input
+        and output."""
         ...
 
     def close(self) -> None:

@@ -38,9 +38,9 @@ LEASE = 60.0
 """Seconds without a word from the other side after which running programs are ended: it asks at
 least every second while one runs."""
 GRACE = 10.0
-"""Seconds between SIGTERM and SIGKILL for programs whose owner has gone."""
+"""Seconds between SIGTERM and SIGKILL for programs without an owner."""
 KILLED = 3.0
-"""Seconds within which a command that gets SIGKILL is gone, unless it waits in the kernel."""
+"""Seconds within which a command that gets SIGKILL ends, unless it waits in the kernel."""
 ANSWER = 30.0
 """Seconds within which a file system makes a directory, however busy it is."""
 REMOVE = 600.0
@@ -89,10 +89,10 @@ class FarEnd:
         payload = b""
         try:
             method: Callable[..., Any] = getattr(self, "do_" + request["do"])
-            found = method(data, **request["with"]) if data else method(**request["with"])
-            if isinstance(found, bytes):
-                payload, found = found, None
-            answer: dict[str, Any] = {"ok": found}
+            result = method(data, **request["with"]) if data else method(**request["with"])
+            if isinstance(result, bytes):
+                payload, result = result, None
+            answer: dict[str, Any] = {"ok": result}
         except OSError as error:
             answer = {
                 "os": [
@@ -137,8 +137,8 @@ class FarEnd:
         timeout: float,
         carried: list[int] | None = None,
     ) -> dict[str, Any]:
-        """Run a command to its end. `carried`: places in it that stand for files in memory, whose
-        content is `data`."""
+        """Run a command to its end. `carried`: places in it that mean files in memory, with
+        content `data`."""
         file = -1
         if carried:
             file = os.memfd_create("carried")
@@ -200,10 +200,10 @@ class FarEnd:
             raise ValueError(f"no process {pid} was started here")
         deadline = time.monotonic() + seconds
         while popen.poll() is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return None
-            ready, _, _ = select.select([self._source, self._woken], [], [], left)
+            ready, _, _ = select.select([self._source, self._woken], [], [], remaining)
             self._drain()
             if self._source in ready:
                 self._fill()  # nothing is asked while an answer is due: only a hang-up comes here
@@ -253,7 +253,7 @@ class FarEnd:
         return [] if self._log is None else self._log.new()
 
     def do_log_close(self) -> None:
-        """Let go of the kernel's messages."""
+        """Close the kernel's messages."""
         if self._log is not None:
             self._log.close()
             self._log = None
@@ -276,8 +276,8 @@ class FarEnd:
 
     def do_free(self, *, path: str) -> int:
         """Bytes free for ordinary users."""
-        found = os.statvfs(path)
-        return found.f_bavail * found.f_frsize
+        statistics = os.statvfs(path)
+        return statistics.f_bavail * statistics.f_frsize
 
     def do_make(self, *, path: str) -> None:
         """Make one directory."""
@@ -288,13 +288,13 @@ class FarEnd:
         """Make a directory below `base` with all that leads to it; `base` itself must be ours alone
         (it may lie where all may write).
 
-        One that is `passing` goes, with what is in it, when the connection does.
+        A `passing` directory is removed with its content when the connection ends.
         """
         root = Path(base)
         with contextlib.suppress(FileExistsError):
             root.mkdir(mode=0o700)
-        found = root.lstat()
-        if found.st_uid != os.getuid() or not os.path.isdir(base) or root.is_symlink():  # noqa: PTH112
+        status = root.lstat()
+        if status.st_uid != os.getuid() or not os.path.isdir(base) or root.is_symlink():  # noqa: PTH112
             raise PermissionError(1, "belongs to somebody else", base)
         Path(path).mkdir(parents=True, exist_ok=True)
         if passing:
@@ -305,7 +305,7 @@ class FarEnd:
         return tempfile.mkdtemp(prefix=prefix, dir=parent)
 
     def do_remove(self, *, path: str) -> None:
-        """Remove a tree; nothing happens where it is gone."""
+        """Remove a tree; nothing happens where it does not exist."""
         self._passing.pop(path, None)
         if not Path(path).is_symlink() and self._succeeds(["rm", "-rf", "--", path], REMOVE):
             return
@@ -329,10 +329,10 @@ class FarEnd:
         without a word go now."""
         programs = Path(base) / "programs"
         self.do_make_own(base=base, path=str(programs), passing=False)
-        for left in programs.iterdir():
-            pid, _, ticks = left.name.partition("-")
+        for entry in programs.iterdir():
+            pid, _, ticks = entry.name.partition("-")
             if pid.isdecimal() and str(start_ticks(int(pid))) != ticks:
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(entry, ignore_errors=True)
         place = programs / f"{os.getpid()}-{start_ticks(os.getpid())}"
         self.do_make_own(base=base, path=str(place), passing=True)
         path = place / name
@@ -351,21 +351,21 @@ class FarEnd:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
         try:
             _write_all(file, data)
-            found = os.fstat(file)
+            status = os.fstat(file)
         finally:
             os.close(file)
-        return [found.st_size, found.st_mtime_ns]
+        return [status.st_size, status.st_mtime_ns]
 
     def do_survey(self, *, path: str) -> list[list[Any]]:
         """Every regular file below a directory: path from there, size, modification time."""
-        found: list[list[Any]] = []
+        entries: list[list[Any]] = []
         for root, _, names in os.walk(path):
             for name in names:
-                whole = os.path.join(root, name)  # noqa: PTH118
-                info = os.lstat(whole)
+                place = os.path.join(root, name)  # noqa: PTH118
+                info = os.lstat(place)
                 if (info.st_mode & 0o170000) == 0o100000:
-                    found.append([os.path.relpath(whole, path), info.st_size, info.st_mtime_ns])
-        return sorted(found)
+                    entries.append([os.path.relpath(place, path), info.st_size, info.st_mtime_ns])
+        return sorted(entries)
 
     def do_get(self, *, path: str, offset: int, size: int) -> bytes:
         """Part of a file."""
@@ -375,12 +375,12 @@ class FarEnd:
 
     def _succeeds(self, command: list[str], timeout: float) -> bool:
         try:
-            found = self.do_run(command=command, timeout=timeout)
+            result = self.do_run(command=command, timeout=timeout)
         except OSError:
             return False
-        if found.get("hung"):
+        if result.get("hung"):
             raise Hung(f"'{command[0]}' did not end within {timeout:g} s: it waits in the kernel")
-        return found.get("exit_code") == 0
+        return result.get("exit_code") == 0
 
     # the two ends of the connection
 

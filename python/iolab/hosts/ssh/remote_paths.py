@@ -3,8 +3,8 @@
 directory there.
 
 `/home/me/results/x/scratch` is `/var/tmp/iolab-<this machine>-<user>/at/home/me/results/x/scratch`
-over there. So paths can be told apart and turned round without a table, also by a later iolab that
-clears up after a killed one.
+over there. So paths can be distinguished and converted back without a table, also by a later iolab
+that clears up after a killed one.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def work_root() -> str:
 
 
 def work_place(local: Path) -> str:
-    """Where programs there work that here would in a directory: beside all others, so that one can
-    be surveyed and removed by itself."""
+    """Where programs there work that here would in a directory: separate from all others, so that
+    it can be surveyed and removed alone."""
     return f"{work_root()}/{hashlib.sha256(os.fsencode(local.absolute())).hexdigest()[:16]}"
 
 

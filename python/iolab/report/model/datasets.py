@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts packed for the page: a specification whose data are names of shared datasets, stored by
+"""Charts packed for the page: a specification with names of shared datasets as its data, stored by
 column."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Datasets:
         spec = self._without_values(chart.spec, names)
         inline = spec.pop("datasets", None) or {}
         names |= {old: self.add(rows) for old, rows in inline.items()}
-        spec = _renamed(spec, names)
+        spec = _rename(spec, names)
         return ChartItem(
             name=chart.name,
             title=chart.title,
@@ -82,16 +82,16 @@ def _is_rows(values: Any) -> bool:
     return isinstance(values, list) and all(isinstance(row, Mapping) for row in values)
 
 
-def _renamed(part: Any, names: Mapping[str, str]) -> Any:
+def _rename(part: Any, names: Mapping[str, str]) -> Any:
     if isinstance(part, dict):
         return {
             key: {"name": names.get(value["name"], value["name"])}
             if key == "data" and isinstance(value, dict) and "name" in value
-            else _renamed(value, names)
+            else _rename(value, names)
             for key, value in part.items()
         }
     if isinstance(part, list):
-        return [_renamed(value, names) for value in part]
+        return [_rename(value, names) for value in part]
     return part
 
 

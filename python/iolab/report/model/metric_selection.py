@@ -21,7 +21,7 @@ _PLAIN_FACT = re.compile(r"\.(min|stddev|ios|bytes)$|^(runtime|offered\.iops)$|\
 out unless a gate spoke of them."""
 
 _OF_DEVICE = re.compile(r"\[.+\]$")
-"""One device of several: the table of their sum or mean stands for it."""
+"""One device of several: the table of their sum or mean replaces it."""
 
 _OF_GATE = {
     "stall": ("stall.seconds",),
@@ -51,9 +51,9 @@ def chosen_metrics(
     """(leading, further): headline metrics, or others where none is one; then those with tables
     alone.
 
-    Further ones stand in this order: of the gates that spoke, what the target did, its devices, the
-    load, the host. Single devices (but those that a gate spoke of) and plain facts are left out;
-    the page names what has no section.
+    Further ones follow in this order: of the gates that spoke, what the target did, its devices,
+    the load, the host. Single devices (but those that a gate spoke of) and plain facts are left
+    out; the page names what has no section.
     """
     leading = [name for name in observed if metrics.of(name).headline]
     spoken = _spoken_of(runs)
@@ -77,13 +77,13 @@ def _spoken_of(runs: Sequence[Run]) -> list[str]:
         (reason for run in runs for reason in run.verdict.reasons),
         key=lambda reason: -reason.level.rank,
     )
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for reason in reasons:
-        found |= dict.fromkeys(_OF_GATE.get(reason.code, ()))
+        names |= dict.fromkeys(_OF_GATE.get(reason.code, ()))
         if reason.code == "slow-device":
             quantity = f"device.{reason.data.get('quantity')}"
-            found |= dict.fromkeys((quantity, f"{quantity}[{reason.data.get('device')}]"))
-    return list(found)
+            names |= dict.fromkeys((quantity, f"{quantity}[{reason.data.get('device')}]"))
+    return list(names)
 
 
 def _kind(name: str) -> int:

@@ -2,7 +2,7 @@
 """What the report's page is given: plain values and finished texts, as pydantic models.
 
 The page selects and lays out, it never computes: every number here is already text in its readable
-unit (beside the bare value where the page sorts or draws). `schema.py` turns these models into JSON
+unit (with the bare value where the page sorts or draws). `schema.py` turns these models into JSON
 Schema and TypeScript types.
 
 The page gets two documents. `Payload` is needed at once; `Details` (observations and per-second

@@ -33,10 +33,10 @@ class Selection:
     of_panels: int
 
     def words(self) -> list[str]:
-        """What is left out and by which rule, as sentences; empty where nothing is."""
-        found = []
+        """The omitted variants and the rule, as sentences; empty without any."""
+        sentences = []
         if len(self.variants) < self.of_variants:
-            found.append(
+            sentences.append(
                 f"Charts and tables show {len(self.variants)} of {self.of_variants:,} variants: the "
                 "baseline, and those with the most significant changes, then the most cells "
                 "compared with it, then the largest change. Tests are corrected for all variants; "
@@ -44,11 +44,11 @@ class Selection:
                 "variants may come from a wrong layout: iolab import --layout sets it."
             )
         if self.panels is not None:
-            found.append(
+            sentences.append(
                 f"They show {len(self.panels)} of {self.of_panels:,} combinations of the other "
                 "factors: those with the most significant changes, then the most cells."
             )
-        return found
+        return sentences
 
     def of(self, comparison: Comparison) -> Comparison:
         """What is shown of a comparison; its tests remain those over all variants."""
@@ -79,7 +79,9 @@ class Selection:
 
 def select(comparisons: Sequence[Comparison]) -> Selection | None:
     """What a report shows of these comparisons; None for all of it."""
-    variants = list(dict.fromkeys(name for each in comparisons for name in each.variants))
+    variants = list(
+        dict.fromkeys(name for comparison in comparisons for name in comparison.variants)
+    )
     cells = [cell for comparison in comparisons for cell in comparison.cells]
     panels = list(dict.fromkeys((cell.table, cell.col) for cell in cells))
     if len(variants) <= MOST_VARIANTS and len(panels) <= MOST_PANELS:
@@ -88,22 +90,22 @@ def select(comparisons: Sequence[Comparison]) -> Selection | None:
     by_variant: dict[str, list[Cell]] = {}
     for cell in cells:
         by_variant.setdefault(cell.variant, []).append(cell)
-    others = sorted(
+    compared = sorted(
         (name for name in variants if name not in baselines),
         key=lambda name: _weight(by_variant.get(name, [])),
         reverse=True,
     )
-    chosen = {*baselines, *others[: max(0, MOST_VARIANTS - len(baselines))]}
-    shown: frozenset[tuple[Key, Key]] | None = None
+    selected = {*baselines, *compared[: max(0, MOST_VARIANTS - len(baselines))]}
+    visible: frozenset[tuple[Key, Key]] | None = None
     if len(panels) > MOST_PANELS:
         by_panel: dict[tuple[Key, Key], list[Cell]] = {panel: [] for panel in panels}
         for cell in cells:
-            if cell.variant in chosen:
+            if cell.variant in selected:
                 by_panel[cell.table, cell.col].append(cell)
         ranked = sorted(panels, key=lambda panel: _weight_of_panel(by_panel[panel]), reverse=True)
-        shown = frozenset(ranked[:MOST_PANELS])
+        visible = frozenset(ranked[:MOST_PANELS])
     return Selection(
-        tuple(name for name in variants if name in chosen), shown, len(variants), len(panels)
+        tuple(name for name in variants if name in selected), visible, len(variants), len(panels)
     )
 
 

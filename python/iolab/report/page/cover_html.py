@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cover as plain HTML: readable before and without scripts, which add details and keys to it."""
+"""The cover as plain HTML: readable before and without scripts, which add details and keys to
+it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def cover_html(cover: Cover) -> str:
 
 
 def _text(text: str) -> str:
-    """Text of others; a no-break space stays, as it is the page's own."""
+    """Text from elsewhere; a no-break space stays, as it is the page's own."""
     return SPACE.join(html(part) for part in text.split(SPACE))
 
 

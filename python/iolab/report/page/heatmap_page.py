@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat maps as one self-contained HTML file: the maps' counts beside the page that draws, zooms and
-asks them."""
+"""Heat maps as one self-contained HTML file: the maps' counts with the page that draws, zooms and
+queries them."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def build(
 
 
 def _without_script(document: HeatMapPage) -> str:
-    """Title and counts for readers whose browser runs no scripts."""
+    """Title and counts for browsers without scripts."""
     lines = [
-        f"<p>{html(group.title)} of {html(each.label)}: {html(words.ios(each.events))}.</p>"
+        f"<p>{html(group.title)} of {html(map_of_group.label)}: {html(words.ios(map_of_group.events))}.</p>"
         for group in document.groups
-        for each in group.maps
+        for map_of_group in group.maps
     ]
     return f"<main><h1>{html(document.title)}</h1><p>The maps need JavaScript.</p>{''.join(lines)}</main>"

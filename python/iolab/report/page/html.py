@@ -62,7 +62,7 @@ def page(
         bundle,
         title,
         generator,
-        [_embedded(name, document) for name, document in documents.items()],
+        [_embed(name, document) for name, document in documents.items()],
         without_script,
         first=first,
     )
@@ -82,9 +82,9 @@ def standing(
     script, style = bundle_file(f"{bundle}.js"), bundle_file(f"{bundle}.css")
     if "</script" in script.lower() or "</style" in style.lower():
         raise IolabError(
-            "the page's script can't stand inside a page",
+            "the page's script can't be part of a page",
             where="report/static",
-            hint="make setup builds it anew",
+            hint="make setup rebuilds it",
         )
     # The script is allowed by its hash alone, so that markup that slipped into the page could run
     # nothing.
@@ -139,15 +139,15 @@ def json_element(name: str, text: str) -> str:
     return f'<script type="application/json" id="{name}">{text.replace("<", chr(92) + "u003c")}</script>'
 
 
-def packed(document: Model) -> str:
+def pack(document: Model) -> str:
     """A document as gzip in base64, so that no character of it can end a script element or start a
     tag; its texts are escaped as the page shows them (`page_json`)."""
     content = page_json(document.model_dump_json()).encode()
     return base64.b64encode(gzip.compress(content, 6, mtime=0)).decode()
 
 
-def _embedded(name: str, document: Model) -> str:
-    return f'<script type="application/gzip;base64" id="{name}">{packed(document)}</script>'
+def _embed(name: str, document: Model) -> str:
+    return f'<script type="application/gzip;base64" id="{name}">{pack(document)}</script>'
 
 
 def _masthead(payload: Payload) -> str:
@@ -166,7 +166,7 @@ def _masthead(payload: Payload) -> str:
 
 
 def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | None) -> str:
-    """The summary for readers whose browser runs no scripts; the cover is above it."""
+    """The summary for browsers without scripts; the cover is above it."""
     parts = [
         '<div class="plain"><p>Charts, details and further tables need JavaScript; this is the summary.</p>'
     ]
@@ -180,19 +180,19 @@ def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | No
         parts.append(f"<h2>{html(title)}</h2><ul>{items}</ul>")
     if maps is not None and maps.cells:
         lines = dict.fromkeys(
-            _map_line(payload, cell.title, part.of[place], each.events)
+            _map_line(payload, cell.title, part.of[place], map_of_group.events)
             for cell in maps.cells
             for part in cell.maps[:1]
-            for place, each in enumerate(part.group.maps)
+            for place, map_of_group in enumerate(part.group.maps)
         )
         parts.append(
             f"<h2>Heat maps</h2><p>They need JavaScript; recorded were:</p><ul>{''.join(lines)}</ul>"
         )
     if profiles is not None and profiles.cells:
         said = "".join(
-            f"<li>{html(f'{one.variant} {cell.title}'.strip())}: {html(one.sampled)}; {html(one.spent)}</li>"
+            f"<li>{html(f'{profile.variant} {cell.title}'.strip())}: {html(profile.sampled)}; {html(profile.spent)}</li>"
             for cell in profiles.cells
-            for one in cell.profiles
+            for profile in cell.profiles
         )
         parts.append(
             f"<h2>Profiles</h2><p>Flame graphs need JavaScript; sampled were:</p><ul>{said}</ul>"
@@ -202,5 +202,5 @@ def _without_script(payload: Payload, maps: Maps | None, profiles: Profiles | No
 
 def _map_line(payload: Payload, cell: str, one: RunMap, events: int) -> str:
     where = f", {cell}" if cell else ""
-    seen = " at the block layer" if one.seen == "block" else ""
-    return f"<li>run {html(payload.runs.ids[one.run])} ({html(one.variant + where)}): {html(words.ios(events))}{seen}</li>"
+    layer = " at the block layer" if one.seen == "block" else ""
+    return f"<li>run {html(payload.runs.ids[one.run])} ({html(one.variant + where)}): {html(words.ios(events))}{layer}</li>"

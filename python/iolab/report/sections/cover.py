@@ -78,6 +78,16 @@ class Quantity:
         """The comparison that gives axes, variants and the section."""
         return self.comparisons[0]
 
+    def sentence(self) -> Sentence:
+        """The sentence about it."""
+        return cover_sentence(self.title, list(self.cells.values()), self.first.metric.name)
+
+
+def cover_sentences(comparisons: Sequence[Comparison]) -> list[Sentence]:
+    """The sentences of the cover, in its order; comparisons as `cover` takes them."""
+    quantities = _with_numbers(_quantities(comparisons))[:MOST_CARDS]
+    return [quantity.sentence() for quantity in quantities]
+
 
 def cover(
     comparisons: Sequence[Comparison], runs: Sequence[Run], cautions: Sequence[Sentence]
@@ -209,7 +219,7 @@ class _Maker:
                     cells=rows,
                 )
             ]
-        sentences = [self.sentence(quantity) for quantity in quantities]
+        sentences = [quantity.sentence() for quantity in quantities]
         return CoverCard(
             title=f"changes against {first.baseline}"
             if first.baseline not in variants
@@ -288,7 +298,7 @@ class _Maker:
             title=quantity.title,
             unit=self.unit(quantity),
             is_open=is_open,
-            sentences=[self.sentence(quantity)],
+            sentences=[quantity.sentence()],
             note="; ".join(filter(None, notes)),
             matrices=list(self.matrices(quantity, cells)),
         )
@@ -327,11 +337,6 @@ class _Maker:
                     columns=[key_text(col) for col in cols],
                     cells=[[in_matrix.get((row, col)) for col in cols] for row in rows],
                 )
-
-    def sentence(self, quantity: Quantity) -> Sentence:
-        """The sentence about a quantity."""
-        placed = list(quantity.cells.values())
-        return cover_sentence(quantity.title, placed, quantity.first.metric.name)
 
     def unit(self, quantity: Quantity) -> str:
         """What the numbers of a quantity are in."""

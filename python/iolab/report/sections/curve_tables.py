@@ -13,7 +13,7 @@ from ...stats.knee import KneeEstimate
 from ...stats.scalability import UslFit
 from ...units import format_number, format_quantity, readable_unit
 from ..model.payload import Table, TableCell, TableColumn, TableGroup, TableRow, Tone
-from ..words.phrases import place_text, signed
+from ..words.phrases import place_text, signed_text
 
 
 def knee_table(curves: Curves) -> Table:
@@ -115,7 +115,7 @@ def _parameter(value: float, error: float | None) -> TableCell:
 def equal_tables(curves: Curves) -> list[Table]:
     """Latency at equal throughput and throughput at equal latency, where the arms have a range in
     common."""
-    found = [
+    tables = [
         _equal_table(
             curves,
             [(equal, equal.latency_at) for equal in curves.equal],
@@ -131,7 +131,7 @@ def equal_tables(curves: Curves) -> list[Table]:
             "Throughput at equal latency",
         ),
     ]
-    return [table for table in found if table.rows]
+    return [table for table in tables if table.rows]
 
 
 def _equal_table(
@@ -193,7 +193,7 @@ def _other(curves: Curves) -> str:
 def _change(change: Change, read: Metric) -> TableCell:
     """A ratio with its interval; what comes from mean curves has none. Better or worse only where
     zero is excluded."""
-    text = f"{signed(100 * change.value)} %"
+    text = f"{signed_text(100 * change.value)} %"
     if change.low is None or change.high is None:
         return TableCell(text=text)
     excluded = change.low > 0 or change.high < 0
@@ -202,7 +202,7 @@ def _change(change: Change, read: Metric) -> TableCell:
         tone = "better" if (change.value > 0) == (read.better == "higher") else "worse"
     return TableCell(
         text=text,
-        sub=f"[{signed(100 * change.low)}, {signed(100 * change.high)}]",
+        sub=f"[{signed_text(100 * change.low)}, {signed_text(100 * change.high)}]",
         tone=tone,
         decided=excluded,
     )

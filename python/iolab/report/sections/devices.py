@@ -28,21 +28,25 @@ _HEADS = {
 }
 
 
-def asked(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def requested_targets(facts: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What each target was asked to be, with what was made of it."""
     several = facts.get("targets")
-    found = several if isinstance(several, list) else [facts] if "target" in facts else []
-    return [one for one in found if isinstance(one, Mapping)]
+    targets = several if isinstance(several, list) else [facts] if "target" in facts else []
+    return [target for target in targets if isinstance(target, Mapping)]
 
 
 def devices_grid(hosts: Sequence[HostFacts]) -> Grid:
     """A row for each block device of each host, the target's first; "in the target" is of the
     host's own runs."""
-    known = [(host, _known(host.facts)) for host in hosts]
+    known_devices = [(host, _device_table(host.facts)) for host in hosts]
     columns = [
         key
         for key in _HEADS
-        if any(each.get(key) not in (None, "") for _, devices in known for each in devices.values())
+        if any(
+            device.get(key) not in (None, "")
+            for _, devices in known_devices
+            for device in devices.values()
+        )
     ]
     rows = [
         [
@@ -51,8 +55,8 @@ def devices_grid(hosts: Sequence[HostFacts]) -> Grid:
             used,
             *(_device_text(key, devices[name].get(key)) for key in columns),
         ]
-        for host, devices in known
-        for name, used in _used(host, devices)
+        for host, devices in known_devices
+        for name, used in _use_of_devices(host, devices)
     ]
     return Grid(
         title="Block devices",
@@ -67,27 +71,27 @@ def of(hosts: Sequence[HostFacts], text: str) -> list[str]:
     return [text] if len(hosts) > 1 else []
 
 
-def _known(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    known: dict[str, Mapping[str, Any]] = {}
-    for one in (facts, *asked(facts)):
+def _device_table(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    facts_of_device: dict[str, Mapping[str, Any]] = {}
+    for source in (facts, *requested_targets(facts)):
         for part in ("block_devices", "devices"):
-            table = one.get(part)
+            table = source.get(part)
             tables = table.items() if isinstance(table, Mapping) else ()
-            known |= {
-                name: {**each, **known.get(name, {})}
-                for name, each in tables
-                if isinstance(each, Mapping)
+            facts_of_device |= {
+                name: {**value, **facts_of_device.get(name, {})}
+                for name, value in tables
+                if isinstance(value, Mapping)
             }
-    return known
+    return facts_of_device
 
 
-def _used(host: HostFacts, devices: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _use_of_devices(host: HostFacts, devices: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Each device with whether the target has it, or in how many runs it had."""
     used = Counter(
         str(name)
         for run in host.runs
-        if isinstance(found := run.plan.extra.get("devices"), list | tuple)
-        for name in found
+        if isinstance(planned_devices := run.plan.extra.get("devices"), list | tuple)
+        for name in planned_devices
     )
     return [
         (
@@ -115,17 +119,21 @@ def _device_text(key: str, value: Any) -> str:
 def controllers_grid(hosts: Sequence[HostFacts]) -> Grid:
     """Controllers as `kind, name (driver)`, those of a host that are alike once, with where they
     sit."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    rows_of_controller: dict[tuple[str, str, str], list[str]] = {}
     for host in hosts:
         listed = host.facts.get("storage_controllers")
-        for one in listed if isinstance(listed, list) else ():
-            if isinstance(one, Mapping):
-                driver = f" ({one['driver']})" if one.get("driver") else ""
-                key = str(one.get("kind", "")), f"{one.get('name', '')}{driver}", host.name
-                found.setdefault(key, []).append(str(one.get("address", "")))
+        for controller in listed if isinstance(listed, list) else ():
+            if isinstance(controller, Mapping):
+                driver = f" ({controller['driver']})" if controller.get("driver") else ""
+                key = (
+                    str(controller.get("kind", "")),
+                    f"{controller.get('name', '')}{driver}",
+                    host.name,
+                )
+                rows_of_controller.setdefault(key, []).append(str(controller.get("address", "")))
     rows = [
         [kind, name, *of(hosts, host), str(len(places)), list_text(places)]
-        for (kind, name, host), places in found.items()
+        for (kind, name, host), places in rows_of_controller.items()
     ]
     return Grid(
         title="Controllers",

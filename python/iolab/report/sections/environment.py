@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands around the numbers: environment, assumptions, the exact job and the commands."""
+"""The context of the numbers: environment, assumptions, the exact job and the commands."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ def environment(results: Source) -> list[Fact]:
     hosts = Counter(
         run.plan.host for run in results.runs if run.plan.host not in ("imported", "published")
     )
-    told: dict[tuple[str, str], Counter[str]] = {}
+    values_of_fact: dict[tuple[str, str], Counter[str]] = {}
     for part in ("fingerprint", "facts"):
         for host in hosts_of(results):
-            known = host.recorded.get(part)
-            if isinstance(known, Mapping):
-                known = {name: value for name, value in known.items() if name not in FACTS}
-            for name, value in _flat(known):
+            recorded_facts = host.recorded.get(part)
+            if isinstance(recorded_facts, Mapping):
+                recorded_facts = {
+                    name: value for name, value in recorded_facts.items() if name not in FACTS
+                }
+            for name, value in _flat(recorded_facts):
                 if name not in groups and not (name == "host" and hosts):
-                    told.setdefault((part, name), Counter())[value] += len(host.runs)
-    for (_, name), values in told.items():
+                    values_of_fact.setdefault((part, name), Counter())[value] += len(host.runs)
+    for (_, name), values in values_of_fact.items():
         of_all = len(values) == 1 and values.total() == len(results.runs)
         facts.append(
             Fact(name=name, values=list(values), runs=[] if of_all else list(values.values()))
@@ -64,8 +66,8 @@ def environment(results: Source) -> list[Fact]:
 
 def _openzfs(run: Run) -> str:
     """The version under which a pool was measured: builds may change from run to run."""
-    found = read_target(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
-    return str(found.get("version", "")) if found.get("kind") == "zfs" else ""
+    target = read_target(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
+    return str(target.get("version", "")) if target.get("kind") == "zfs" else ""
 
 
 def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:

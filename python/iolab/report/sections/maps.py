@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat maps of the runs whose I/Os were recorded, or counted by OpenZFS: latency, offset and size,
+"""Heat maps of the runs with recorded I/Os, or counted by OpenZFS: latency, offset and size,
 all variants of a cell on one scale."""
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ...results.evidence.files import read_io_log
 from ...results.evidence.model import Run
 from ..model.map_payload import CellMaps, MapCell, Maps, RunMap, Seen
 from ..model.source import Source
+from .vdev_maps import has_log as seen_by_zfs
 from .vdev_maps import vdev_maps
-from .vdev_maps import watched as seen_by_zfs
 
 if TYPE_CHECKING:
     from ...recording.base.counts import HeatCounts, Y
@@ -49,7 +49,7 @@ MOST_CELLS = 2_000_000
 repetitions are left out."""
 
 MOST_RUNS = 200
-"""Runs whose maps are counted: each takes about a tenth of a second."""
+"""Runs with maps: each takes about a tenth of a second."""
 
 SEEN: dict[Seen, str] = {"fio": "fio", "block": "block layer", "zfs": "OpenZFS"}
 _YS: tuple[Y, ...] = ("latency", "offset", "size")
@@ -81,22 +81,24 @@ def run_maps(results: Source) -> Maps | None:
     """The maps of all runs that have some, None where no run's I/Os were recorded. A recording that
     can't be read costs its maps, and is said."""
     notes: list[str] = []
-    found = _recorded(results, notes)
+    run_members = _read_recorded(results, notes)
     watched = [(place, run) for place, run in enumerate(results.runs) if seen_by_zfs(run)]
-    if not found and not watched:
+    if not run_members and not watched:
         return (
             Maps(light=colours(LIGHT), dark=colours(DARK), cells=[], notes=notes) if notes else None
         )
-    kept = _few(found, notes)
-    resolution = FINE if len({each.place for each in kept}) <= MOST_FINE else COARSE
+    kept = _few(run_members, notes)
+    resolution = FINE if len({member.place for member in kept}) <= MOST_FINE else COARSE
     if resolution is COARSE:
         notes.append(
             f"maps have at most {COARSE.columns} columns, this file would grow too large; `iolab heatmap` draws them finer"
         )
     reader = _Reader(resolution, notes)
     cells = []
-    for name in dict.fromkeys([*(each.cell for each in kept), *(_cell(run) for _, run in watched)]):
-        members = [each for each in kept if each.cell == name]
+    for name in dict.fromkeys(
+        [*(member.cell for member in kept), *(_cell(run) for _, run in watched)]
+    ):
+        members = [member for member in kept if member.cell == name]
         maps = [part for y in _YS for part in _maps(y, members, reader)] if members else []
         cells.append(
             (
@@ -114,8 +116,8 @@ def run_maps(results: Source) -> Maps | None:
     return Maps(light=colours(LIGHT), dark=colours(DARK), cells=_within(cells, notes), notes=notes)
 
 
-def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
-    """What was recorded of each run: by its own log of every I/O, and by the recorder beside the
+def _read_recorded(results: Source, notes: list[str]) -> list[Recorded]:
+    """What was recorded of each run: by its own log of every I/O, and by the recorder of the
     study."""
     from ...recording.read.recording import Recording
 
@@ -134,15 +136,15 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
                 marks[path] = {}
         return marks[path].get(label)
 
-    found = []
+    members = []
     for place, run in enumerate(results.runs):
         logged = read_io_log(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
         own: tuple[int, int] | None = None
         if "recording" in logged:
             path = _inside(results.home(run), logged["recording"])
-            own = _told(logged) or span(path, str(logged.get("label")))
+            own = _span_of_log(logged) or span(path, str(logged.get("label")))
             if own is not None:
-                found.append(Recorded(place, run, "fio", path, *own))
+                members.append(Recorded(place, run, "fio", path, *own))
         watched = run.plan.extra.get("recording")
         if isinstance(watched, dict) and "path" in watched:
             path = _inside(results.home(run), watched["path"])
@@ -154,18 +156,18 @@ def _recorded(results: Source, notes: list[str]) -> list[Recorded]:
                 or marked
             )
             if marked is not None and when is not None:
-                found.append(Recorded(place, run, "block", path, *when))
-    return found
+                members.append(Recorded(place, run, "block", path, *when))
+    return members
 
 
-def _told(logged: Mapping[str, Any]) -> tuple[int, int] | None:
+def _span_of_log(logged: Mapping[str, Any]) -> tuple[int, int] | None:
     """The span of a run's I/Os in their recording; None where an older iolab did not tell it."""
     first, until = logged.get("from_ns"), logged.get("until_ns")
     return (first, until) if isinstance(first, int) and isinstance(until, int) else None
 
 
 def _ahead(window: tuple[int, int] | None, ahead_ns: object) -> tuple[int, int] | None:
-    """A window by the time of a recording that was ahead of the clock which told it, for that was
+    """A window by the time of a recording that was ahead of the clock of that time, which was
     set back."""
     by = ahead_ns if isinstance(ahead_ns, int) else 0
     return None if window is None else (window[0] + by, window[1] + by)
@@ -185,17 +187,17 @@ def _few(found: Sequence[Recorded], notes: list[str]) -> list[Recorded]:
     """At most `MOST_RUNS` runs: whole repetitions, the first ones."""
     kept = list(found)
     while (
-        len({each.place for each in kept}) > MOST_RUNS
-        and len({each.run.plan.repetition for each in kept}) > 1
+        len({member.place for member in kept}) > MOST_RUNS
+        and len({member.run.plan.repetition for member in kept}) > 1
     ):
-        last = max(each.run.plan.repetition for each in kept)
-        kept = [each for each in kept if each.run.plan.repetition < last]
-    places = sorted({each.place for each in kept})[:MOST_RUNS]
-    kept = [each for each in kept if each.place in set(places)]
-    left = len({each.place for each in found}) - len(places)
-    if left:
+        last = max(member.run.plan.repetition for member in kept)
+        kept = [member for member in kept if member.run.plan.repetition < last]
+    places = sorted({member.place for member in kept})[:MOST_RUNS]
+    kept = [member for member in kept if member.place in set(places)]
+    omitted = len({member.place for member in found}) - len(places)
+    if omitted:
         notes.append(
-            f"maps of {left} runs are left out, this file would grow too large; `iolab heatmap` draws them from the recording"
+            f"maps of {omitted} runs are left out, this file would grow too large; `iolab heatmap` draws them from the recording"
         )
     return kept
 
@@ -236,23 +238,23 @@ class _Reader:
 def _maps(y: Y, members: Sequence[Recorded], reader: _Reader) -> list[CellMaps]:
     """Maps of one y and cell. Offsets of fio are in its files, those of the block layer on the
     device, so they are apart where both are not of a device."""
-    apart = y == "offset" and not all(_on_device(each.run) for each in members)
+    apart = y == "offset" and not all(_on_device(member.run) for member in members)
     interval = nice_interval(
-        max(each.until_ns - each.from_ns for each in members), reader.resolution.columns
+        max(member.until_ns - member.from_ns for member in members), reader.resolution.columns
     )
-    found = []
-    for seen in (("fio",), ("block",)) if apart else (("fio", "block"),):
+    map_cells = []
+    for layers in (("fio",), ("block",)) if apart else (("fio", "block"),):
         counted = [
-            (each, counts)
-            for each in members
-            if each.seen in seen and (counts := reader.read(each, y, interval)) is not None
+            (member, counts)
+            for member in members
+            if member.seen in layers and (counts := reader.read(member, y, interval)) is not None
         ]
         if counted:
-            several = len({each.seen for each in members}) > 1
+            several = len({member.seen for member in members}) > 1
             same = alike([counts for _, counts in counted])
             maps = [
-                Named(_label(each, several), counts.framed())
-                for (each, _), counts in zip(counted, same, strict=True)
+                Named(_label(member, several), counts.framed())
+                for (member, _), counts in zip(counted, same, strict=True)
             ]
             group = group_of(
                 View("linear" if y == "offset" else "log"),
@@ -266,13 +268,13 @@ def _maps(y: Y, members: Sequence[Recorded], reader: _Reader) -> list[CellMaps]:
                 if apart and several
                 else words.TITLES[y]
             )
-            found.append(
+            map_cells.append(
                 CellMaps(
-                    of=[_run_map(each) for each, _ in counted],
+                    of=[_run_map(member) for member, _ in counted],
                     group=group.model_copy(update={"title": title}),
                 )
             )
-    return found
+    return map_cells
 
 
 def _label(part: Recorded, several: bool) -> str:
@@ -307,39 +309,41 @@ def nice_interval(length_ns: int, columns: int) -> int:
 
 def _within(cells: Iterable[tuple[str, list[CellMaps]]], notes: list[str]) -> list[MapCell]:
     """Cells with maps, without the later repetitions where the file would grow too large."""
-    made = [MapCell(title=name, maps=maps) for name, maps in cells if maps]
-    every = [one.repetition for cell in made for part in cell.maps for one in part.of]
+    cells_with_maps = [MapCell(title=name, maps=maps) for name, maps in cells if maps]
+    every = [
+        run_map.repetition for cell in cells_with_maps for part in cell.maps for run_map in part.of
+    ]
     last = max(every, default=1)
     while (
         last > 1
         and sum(
-            len(each.cells.counts)
-            for cell in made
+            len(map_of_group.cells.counts)
+            for cell in cells_with_maps
             for part in cell.maps
-            for each in part.group.maps
+            for map_of_group in part.group.maps
         )
         > MOST_CELLS
     ):
         last -= 1
-        made = [
+        cells_with_maps = [
             MapCell(
                 title=cell.title,
                 maps=[first for part in cell.maps if (first := _first(part, last)).of],
             )
-            for cell in made
+            for cell in cells_with_maps
         ]
-    left = sum(repetition > last for repetition in every)
-    if left:
+    omitted = sum(repetition > last for repetition in every)
+    if omitted:
         notes.append(
-            f"{left} maps of later repetitions are left out, this file would grow too large; `iolab heatmap` draws them from the "
+            f"{omitted} maps of later repetitions are left out, this file would grow too large; `iolab heatmap` draws them from the "
             "recording"
         )
-    return made
+    return cells_with_maps
 
 
 def _first(part: CellMaps, last: int) -> CellMaps:
     """Only repetitions up to `last`; the axes stay those of all."""
-    kept = [place for place, one in enumerate(part.of) if one.repetition <= last]
+    kept = [place for place, run_map in enumerate(part.of) if run_map.repetition <= last]
     return CellMaps(
         of=[part.of[place] for place in kept],
         group=part.group.model_copy(update={"maps": [part.group.maps[place] for place in kept]}),

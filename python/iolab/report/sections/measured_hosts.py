@@ -28,18 +28,18 @@ class HostFacts:
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the environment knows beyond the fingerprint."""
-        found = self.recorded.get("facts")
-        return found if isinstance(found, Mapping) else {}
+        facts_of_host = self.recorded.get("facts")
+        return facts_of_host if isinstance(facts_of_host, Mapping) else {}
 
 
 def hosts_of(results: Source) -> list[HostFacts]:
     """Every host, in the order of the results."""
-    found = results.environments()
-    if len(found) == 1:
-        return [HostFacts("", recorded, results.runs) for recorded in found.values()]
+    documents = results.environments()
+    if len(documents) == 1:
+        return [HostFacts("", recorded, results.runs) for recorded in documents.values()]
     return [
         HostFacts(name, recorded, [run for run in results.runs if host_of(run) == name])
-        for name, recorded in found.items()
+        for name, recorded in documents.items()
     ]
 
 

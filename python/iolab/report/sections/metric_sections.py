@@ -26,7 +26,7 @@ def metric_section(
     """One metric. `charts=False` leaves only its tables (metrics that do not lead); `lines` as in
     `charts.over_load`."""
     metric = comparison.metric
-    made, footnotes, unit = tables(comparison, run_places)
+    tables_of_metric, footnotes, unit = tables(comparison, run_places)
     return Section(
         name=metric.name,
         title=comparison.title,
@@ -37,7 +37,7 @@ def metric_section(
         lead=lead(comparison),
         notes=[warning.text for warning in comparison.warnings if warning.code not in SAID_HERE],
         footnotes=footnotes,
-        tables=made,
+        tables=tables_of_metric,
         charts=[datasets.chart(chart) for chart in metric_charts(comparison, lines)]
         if charts
         else [],

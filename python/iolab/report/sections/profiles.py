@@ -4,7 +4,7 @@ variant's difference from the baseline."""
 
 from __future__ import annotations
 
-from ...compare.profile_words import percent, points, remarks, sampled, spent
+from ...compare.profile_words import percent, points, remarks, sampling_text, spent
 from ...compare.profiles import LEAST_SHARE, CellProfiles, cells_of, change
 from ...results.open.profiles import Profile
 from ..model.profile_payload import (
@@ -28,10 +28,10 @@ METHOD = (
 
 def run_profiles(results: Source) -> Profiles | None:
     """The profiles of the results; None where there are none and none was to be."""
-    found, notes = results.profiles()
-    if not found and not notes:
+    profile_list, notes = results.profiles()
+    if not profile_list and not notes:
         return None
-    cells = cells_of(found, results.manifest.baseline, results.manifest.variants)
+    cells = cells_of(profile_list, results.manifest.baseline, results.manifest.variants)
     return Profiles(
         cells=[_cell(cell, results.manifest.baseline) for cell in cells],
         notes=notes,
@@ -66,7 +66,7 @@ def _info(cell: CellProfiles, place: int, profile: Profile, baseline: str | None
         run=profile.run,
         variant=profile.variant,
         baseline=profile.variant == baseline,
-        sampled=sampled(profile),
+        sampled=sampling_text(profile),
         spent=spent(profile),
         remarks=remarks(profile),
         busy=profile.busy_samples,
@@ -79,18 +79,18 @@ def _change(cell: CellProfiles, before: int, after: int) -> ProfileChange:
     differences = [change(part, before, after) for part in cell.parts]
     functions = [
         ProfileFunction(
-            name=one.name,
-            kernel=one.kernel,
-            before=percent(one.shares[before]),
-            after=percent(one.shares[after]),
-            change=points(change(one, before, after)),
-            more=change(one, before, after) > 0,
+            name=function.name,
+            kernel=function.kernel,
+            before=percent(function.shares[before]),
+            after=percent(function.shares[after]),
+            change=points(change(function, before, after)),
+            more=change(function, before, after) > 0,
         )
-        for one in cell.differing(before, after)
+        for function in cell.differing(before, after)
     ]
     return ProfileChange(
         before=before,
         after=after,
-        changes=[round(each, 6) for each in differences],
+        changes=[round(difference, 6) for difference in differences],
         functions=functions,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections that hold what was measured beside published numbers: the cells that both have, and
+"""Sections that compare measured with published numbers: the cells that both have, and
 whether they are ordered alike."""
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def beside_sections(
     datasets: Datasets,
 ) -> list[Section]:
     """A section for each leading metric that was published too. UsageError where the cells can't be
-    told to be the same."""
-    found = []
+    matched."""
+    sections = []
     for comparison in comparisons:
         name = comparison.metric.name
         if name not in published.metrics():
@@ -33,10 +33,10 @@ def beside_sections(
         both = compare(published.beside(results.runs), name, baseline=comparison.baseline)
         section = metric_section(both, run_places, datasets, charts=False)
         said = [
-            one.words(alone=len(comparison.variants) == 1)
-            for one in published.agreements(results.runs, name)
+            agreement.words(alone=len(comparison.variants) == 1)
+            for agreement in published.agreements(results.runs, name)
         ]
-        found.append(
+        sections.append(
             section.model_copy(
                 update={
                     "name": f"beside.{name}",
@@ -48,7 +48,7 @@ def beside_sections(
                 }
             )
         )
-    return found
+    return sections
 
 
 def _sentence(parts: Sequence[str]) -> str:

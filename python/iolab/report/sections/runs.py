@@ -93,15 +93,16 @@ def _metric_column(comparison: Comparison, runs: Sequence[Run]) -> RunColumn:
 
 
 def reason_groups(runs: Sequence[Run]) -> list[ReasonGroup]:
-    """Runs by what the gates said of them, the gravest first, then the most frequent; notes last."""
-    found: dict[tuple[str, Level], tuple[str, list[int]]] = {}
+    """Runs by what the gates said of them, the gravest first, then the most frequent; notes
+    last."""
+    runs_of_reason: dict[tuple[str, Level], tuple[str, list[int]]] = {}
     for place, run in enumerate(runs):
         for reason in run.verdict.reasons:
-            members = found.setdefault((reason.code, reason.level), (reason.text, []))[1]
+            members = runs_of_reason.setdefault((reason.code, reason.level), (reason.text, []))[1]
             if not members or members[-1] != place:
                 members.append(place)
     ordered = sorted(
-        found.items(), key=lambda item: (-item[0][1].rank, -len(item[1][1]), item[0][0])
+        runs_of_reason.items(), key=lambda item: (-item[0][1].rank, -len(item[1][1]), item[0][0])
     )
     return [
         ReasonGroup(code=code, level=reason_level(level), text=text, runs=members)
@@ -122,11 +123,11 @@ class Texts:
         self._places: dict[str, int] = {}
 
     def place(self, text: str) -> int:
-        """Where this text stands, added if new."""
-        found = self._places.setdefault(text, len(self.texts))
-        if found == len(self.texts):
+        """The place of this text, added if new."""
+        index = self._places.setdefault(text, len(self.texts))
+        if index == len(self.texts):
             self.texts.append(text)
-        return found
+        return index
 
 
 def run_detail(
@@ -141,7 +142,7 @@ def run_detail(
     """Everything about one run.
 
     Args:
-        results: the results directory, below which evidence lies.
+        results: the results directory, which contains the evidence.
         base: directory that the report is written to, for relative links; None leaves files named
         but unlinked.
     """
@@ -153,7 +154,7 @@ def run_detail(
     return RunDetail(
         reasons=reasons,
         facts=_facts(run),
-        observations=[_observation(one, texts) for one in observed],
+        observations=[_observation(observation, texts) for observation in observed],
         command=shlex.join(run.plan.command),
         job=job_text(run),
         links=links(run, results, base),
@@ -195,12 +196,12 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("host", plan.host),
         ("repetition", str(plan.repetition)),
         ("block", str(plan.block)),
-        ("jobs", _known(plan.jobs)),
-        ("depth", _known(plan.depth)),
-        ("runtime", _known(plan.runtime, "s")),
-        ("ramp", _known(plan.ramp, "s")),
-        ("offered rate", _known(plan.offered_iops, "1/s")),
-        ("exit code", _known(plan.exit_code)),
+        ("jobs", _text_or_empty(plan.jobs)),
+        ("depth", _text_or_empty(plan.depth)),
+        ("runtime", _text_or_empty(plan.runtime, "s")),
+        ("ramp", _text_or_empty(plan.ramp, "s")),
+        ("offered rate", _text_or_empty(plan.offered_iops, "1/s")),
+        ("exit code", _text_or_empty(plan.exit_code)),
     ]
     facts += [(name, version) for name, version in plan.tools.items()]
     if isinstance(origin := plan.extra.get("imported_from"), str):
@@ -208,7 +209,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _known(value: float | None, unit: str = "") -> str:
+def _text_or_empty(value: float | None, unit: str = "") -> str:
     return "" if value is None else f"{value:.10g} {unit}".rstrip()
 
 
@@ -221,10 +222,10 @@ def job_text(run: Run) -> str:
     try:
         return read_regular(run.evidence / JOB_FILE).decode("utf-8", "replace")[:LONGEST_TEXT]
     except OSError:
-        return _echoed(run)
+        return _echo_text(run)
 
 
-def _echoed(run: Run) -> str:
+def _echo_text(run: Run) -> str:
     if not run.options:
         return ""
     lines = [f"{name}={value}" for name, value in run.options.items()]
@@ -249,10 +250,10 @@ def links(run: Run, results: Path, base: Path | None) -> list[Link]:
         names, folder = [run.evidence.name], run.evidence.parent
     except OSError:
         return []
-    shown, target = _relative(folder, results), None if base is None else _relative(folder, base)
+    label, target = _relative(folder, results), None if base is None else _relative(folder, base)
     return [
         Link(
-            text=_join(shown or str(folder), name),
+            text=_join(label or str(folder), name),
             href=None if target is None else quote(_join(target, name)),
         )
         for name in names
@@ -276,9 +277,9 @@ def _join(folder: str, name: str) -> str:
 
 def environment_groups(runs: Sequence[Run]) -> Mapping[str, dict[str, int]]:
     """Fact to its values over the runs, each with how many runs have it."""
-    found: dict[str, dict[str, int]] = {}
+    runs_of_value: dict[str, dict[str, int]] = {}
     for run in runs:
         for name, value in run.environment.items():
-            counts = found.setdefault(name, {})
+            counts = runs_of_value.setdefault(name, {})
             counts[str(value)] = counts.get(str(value), 0) + 1
-    return found
+    return runs_of_value

@@ -35,7 +35,7 @@ class TimeBases:
         self._places: dict[bytes, int] = {}
 
     def place(self, time: Floats) -> int:
-        """Where this array stands among `times`, added if new."""
+        """The place of this array in `times`, added if new."""
         rounded = np.round(time, 3)
         key = rounded.tobytes()
         if key not in self._places:
@@ -57,18 +57,18 @@ def strips(series: Iterable[Series], bases: TimeBases) -> list[Strip]:
     or the reads.
     """
     by_name: dict[str, list[tuple[str, Series]]] = {}
-    for one in series:
-        match = _NAME.fullmatch(one.name)
-        base, device = (match["base"], match["device"] or "") if match else (one.name, "")
-        if len(one.time) and np.any(np.nan_to_num(one.values) != 0):
-            by_name.setdefault(base, []).append((device, one))
+    for item in series:
+        match = _NAME.fullmatch(item.name)
+        base, device = (match["base"], match["device"] or "") if match else (item.name, "")
+        if len(item.time) and np.any(np.nan_to_num(item.values) != 0):
+            by_name.setdefault(base, []).append((device, item))
     if len({"device.read.bw", "device.write.bw"} & by_name.keys()) == 1:
         by_name.pop("device.bw", None)
     return [_strip(name, by_name[name], bases) for name in sorted(by_name, key=_order)]
 
 
 def without_devices(found: Sequence[Strip]) -> list[Strip]:
-    """Only sums and means over devices; a strip that had nothing else is gone."""
+    """Only sums and means over devices; strips without them are left out."""
     kept = [
         strip.model_copy(update={"lines": [line for line in strip.lines if not line.device]})
         for strip in found
@@ -82,30 +82,37 @@ def _order(name: str) -> tuple[bool, tuple[int, str]]:
 
 
 def _strip(name: str, members: Sequence[tuple[str, Series]], bases: TimeBases) -> Strip:
-    everything = np.concatenate([np.abs(one.values[np.isfinite(one.values)]) for _, one in members])
+    everything = np.concatenate(
+        [np.abs(item.values[np.isfinite(item.values)]) for _, item in members]
+    )
     unit, scale = readable_unit(
         [float(np.max(everything))] if everything.size else [], members[0][1].unit
     )
     lines, longest = [], 0
-    for device, one in sorted(members, key=lambda member: (member[0] != "", member[0])):
-        time, values = thinned(one.time, one.values)
-        longest = max(longest, len(one.time) if len(time) < len(one.time) else 0)
-        lines.append(Line(device=device, time=bases.place(time), values=rounded(values / scale)))
+    for device, item in sorted(members, key=lambda member: (member[0] != "", member[0])):
+        time, values = thin(item.time, item.values)
+        longest = max(longest, len(item.time) if len(time) < len(item.time) else 0)
+        lines.append(
+            Line(device=device, time=bases.place(time), values=round_values(values / scale))
+        )
     note = f"{longest} readings, drawn as the lowest and highest of each stretch" if longest else ""
     return Strip(name=name, title=_title(name), unit=unit, note=note, lines=lines)
 
 
-def thinned(time: Floats, values: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
+def thin(time: Floats, values: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
     """At most `most` readings: all, or the lowest and the highest of equal stretches in their
     order. Gaps stay gaps."""
     if len(time) <= most:
         return time, values
     kept: list[int] = []
     for part in np.array_split(np.arange(len(time)), most // 2):
-        known = part[np.isfinite(values[part])]
-        chosen = known if len(known) else part[:1]
+        finite_places = part[np.isfinite(values[part])]
+        places_to_use = finite_places if len(finite_places) else part[:1]
         kept += sorted(
-            {int(chosen[np.argmin(values[chosen])]), int(chosen[np.argmax(values[chosen])])}
+            {
+                int(places_to_use[np.argmin(values[places_to_use])]),
+                int(places_to_use[np.argmax(values[places_to_use])]),
+            }
         )
     return time[kept], values[kept]
 
@@ -115,7 +122,7 @@ def _title(name: str) -> str:
     return "device throughput" if name == "device.bw" else metrics.of(name).title
 
 
-def rounded(values: Floats, digits: int = DIGITS) -> list[float | None]:
+def round_values(values: Floats, digits: int = DIGITS) -> list[float | None]:
     """Values at `digits` significant digits; whole numbers as integers (shorter in JSON), not
     finite ones as None."""
     with np.errstate(divide="ignore", invalid="ignore"):

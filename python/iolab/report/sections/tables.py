@@ -32,12 +32,12 @@ def tables(
     """
     scale = scale_for(comparison, None)
     footnotes = list(comparison.footnotes)
-    made = [
+    table_list = [
         _Maker(comparison, scale, footnotes, run_places).table(level)
         for level in comparison.table_levels
     ]
     return (
-        [table for table in made if table.rows],
+        [table for table in table_list if table.rows],
         [comparison.footnotes[code] for code in footnotes],
         scale.symbol,
     )
@@ -88,26 +88,26 @@ class _Maker:
         )
 
     def columns(self) -> list[TableColumn]:
-        made = [TableColumn(title=self.comparison.baseline, kind="value")]
+        column_list = [TableColumn(title=self.comparison.baseline, kind="value")]
         for variant in self.others:
-            made += [
+            column_list += [
                 TableColumn(title=variant, kind="value"),
                 TableColumn(title="change", kind="change"),
             ]
             if self.tested:
-                made.append(TableColumn(title="test", kind="test"))
-        return made
+                column_list.append(TableColumn(title="test", kind="test"))
+        return column_list
 
     def place(self, table: Key, row: Key, col: Key) -> list[TableCell | None]:
         base = self.comparison.cell(table, row, col, self.comparison.baseline)
-        made = [self.value(base)]
+        cells = [self.value(base)]
         for variant in self.others:
             cell = self.comparison.cell(table, row, col, variant)
             change = cell.change if cell else None
-            made += [self.value(cell), self.change(change)]
+            cells += [self.value(cell), self.change(change)]
             if self.tested:
-                made.append(outcome_cell(change))
-        return made
+                cells.append(outcome_cell(change))
+        return cells
 
     def value(self, cell: Cell | None) -> TableCell | None:
         if cell is None:

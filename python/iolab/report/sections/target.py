@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured: pools with their status and settings, what the study asked for, block devices
+"""What was measured: pools with their status and settings, what the study requested, block devices
 and controllers."""
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..model.payload import Grid, TargetPart, TextBlock
 from ..model.source import Source
 from ..words.phrases import count_text, list_text, place_text
 from . import zfs_settings
-from .devices import asked, controllers_grid, devices_grid
+from .devices import controllers_grid, devices_grid, requested_targets
 from .measured_hosts import HostFacts, host_of, hosts_of
 
 MOST_STATES = 12
-"""Layouts, columns of settings and of what was asked for; a study that makes a pool anew with other
+"""Layouts, columns of settings and of what was requested; a study that makes a new pool with other
 settings for each of a hundred cells has more."""
 
 FACTS = (
@@ -32,7 +32,7 @@ FACTS = (
     "block_devices",
     "storage_controllers",
 )
-"""Facts of the environment that stand here and not in the table of facts."""
+"""Facts of the environment that are shown here and not in the table of facts."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,15 @@ def target_part(results: Source) -> TargetPart:
     nothing."""
     hosts = hosts_of(results)
     states = _in_order(
-        _states(results.runs, [one for host in hosts for one in asked(host.facts)]), results
+        _states(
+            results.runs, [target for host in hosts for target in requested_targets(host.facts)]
+        ),
+        results,
     )
-    shown = states[:MOST_STATES]
-    titles = [_title(state.runs, results.runs) for state in shown]
+    shown_states = states[:MOST_STATES]
+    titles = [_title(state.runs, results.runs) for state in shown_states]
     grids = [
-        _settings_grid(shown, titles, _left(len(states))),
+        _settings_grid(shown_states, titles, _omitted_note(len(states))),
         _asked_grid(hosts),
         devices_grid(hosts),
         controllers_grid(hosts),
@@ -64,7 +67,7 @@ def target_part(results: Source) -> TargetPart:
     )
 
 
-def _left(targets: int) -> str:
+def _omitted_note(targets: int) -> str:
     """That not all of so many targets are shown; empty where they are."""
     return (
         f"These are the first {MOST_STATES} of {targets} targets." if targets > MOST_STATES else ""
@@ -73,24 +76,24 @@ def _left(targets: int) -> str:
 
 def _states(runs: Sequence[Run], wanted: Sequence[Mapping[str, Any]]) -> list[_State]:
     """Pools by version, layout and settings; each is given by its first run."""
-    options = [one.get("target") for one in wanted]
+    options = [target_options.get("target") for target_options in wanted]
     names = {
         name: None
-        for one in options
-        if isinstance(one, Mapping)
+        for option in options
+        if isinstance(option, Mapping)
         for part in ("pool", "properties", "module_parameters")
-        if isinstance(table := one.get(part), Mapping)
+        if isinstance(table := option.get(part), Mapping)
         for name in table
     }
-    found: dict[object, _State] = {}
+    states: dict[object, _State] = {}
     for run in runs:
         target = read_target(run.evidence, run.plan.files) if run.evidence.is_dir() else {}
         if target.get("kind") != "zfs":
             continue
         settings = zfs_settings.settings(target, names)
         key = (target.get("version"), tuple(_layout(target)), tuple(settings.items()))
-        found.setdefault(key, _State([], target, settings)).runs.append(run)
-    return list(found.values())
+        states.setdefault(key, _State([], target, settings)).runs.append(run)
+    return list(states.values())
 
 
 def _in_order(states: Sequence[_State], results: Source) -> list[_State]:
@@ -117,7 +120,7 @@ def _status(target: Mapping[str, Any]) -> str:
 
 
 def _layout(target: Mapping[str, Any]) -> Iterable[str]:
-    """The tree of the status without what every new pool has anew: its name, and the widths that
+    """The tree of the status without what differs in every pool: its name, and the widths that
     follow from it."""
     lines = _lines(target)
     name = next(
@@ -154,7 +157,8 @@ def _status_texts(states: Sequence[_State], runs: Sequence[Run]) -> list[TextBlo
 
 
 def _title(here: Sequence[Run], everywhere: Sequence[Run]) -> str:
-    """Hosts, variants and levels by which these runs differ from the others, and how many they are."""
+    """Hosts, variants and levels by which these runs differ from the others, and how many they
+    are."""
     said = []
     hosts = list(dict.fromkeys(map(host_of, here)))
     if len(hosts) < len(set(map(host_of, everywhere))):
@@ -163,9 +167,9 @@ def _title(here: Sequence[Run], everywhere: Sequence[Run]) -> str:
     if len(variants) < len({run.variant for run in everywhere}):
         said.append(list_text(variants))
     for name in dict.fromkeys(name for run in everywhere for name in run.factors):
-        found = {level_text(run.factors.get(name)): run.factors.get(name) for run in here}
-        if len(found) == 1 < len({level_text(run.factors.get(name)) for run in everywhere}):
-            said.append(place_text([name], tuple(found.values())))
+        level_of_text = {level_text(run.factors.get(name)): run.factors.get(name) for run in here}
+        if len(level_of_text) == 1 < len({level_text(run.factors.get(name)) for run in everywhere}):
+            said.append(place_text([name], tuple(level_of_text.values())))
     said = list(dict.fromkeys(said))
     return f"{', '.join(said) or 'all'} ({count_text(len(here), 'run')})"
 
@@ -195,24 +199,29 @@ def _settings_grid(states: Sequence[_State], titles: Sequence[str], left: str) -
 
 
 def _asked_grid(hosts: Sequence[HostFacts]) -> Grid:
-    """What the study asked for, and what was there or made for it: a column for each target, and
+    """What the study requested, and what existed or was made for it: a column for each target, and
     for each host where theirs differ."""
-    found = {host.name: [_asked_column(one) for one in asked(host.facts)] for host in hosts}
-    first, *others = found.values()
-    if others and all(one == first for one in others):
-        found = {"": first}
+    columns_of_host = {
+        host.name: [_asked_column(target) for target in requested_targets(host.facts)]
+        for host in hosts
+    }
+    first, *other_columns = columns_of_host.values()
+    if other_columns and all(column == first for column in other_columns):
+        columns_of_host = {"": first}
     titles = [
         ", ".join([*([host] if host else []), *([f"target {place}"] if len(columns) > 1 else [])])
-        for host, columns in found.items()
+        for host, columns in columns_of_host.items()
         for place in range(1, len(columns) + 1)
     ]
-    every = [column for columns in found.values() for column in columns]
-    shown = every[:MOST_STATES]
-    names = dict.fromkeys(name for column in shown for name in column)
-    rows = _unlike_first([[name, *(column.get(name, "") for column in shown)] for name in names])
+    every = [column for columns in columns_of_host.values() for column in columns]
+    shown_states = every[:MOST_STATES]
+    names = dict.fromkeys(name for column in shown_states for name in column)
+    rows = _unlike_first(
+        [[name, *(column.get(name, "") for column in shown_states)] for name in names]
+    )
     return Grid(
         title="As the study has it",
-        note=_left(len(every)),
+        note=_omitted_note(len(every)),
         head=["", *titles[:MOST_STATES]],
         rows=rows,
     )
@@ -249,8 +258,10 @@ def _plain(value: Any, prefix: str = "") -> list[tuple[str, str]]:
             (
                 prefix,
                 "; ".join(
-                    " ".join(map(" ".join, _plain(one))) if isinstance(one, Mapping) else str(one)
-                    for one in value
+                    " ".join(map(" ".join, _plain(item)))
+                    if isinstance(item, Mapping)
+                    else str(item)
+                    for item in value
                 ),
             )
         ]

@@ -31,7 +31,7 @@ SECOND = 10**9
 
 @dataclass(frozen=True)
 class _Kind:
-    """A source's map: its title, what stands on y, and the queues that are added up, by the words
+    """A source's map: its title, the quantity on y, and the queues that are added up, by the words
     for them."""
 
     title: str
@@ -64,7 +64,7 @@ KINDS = {
 def vdev_maps(runs: Sequence[tuple[int, Run]], notes: list[str]) -> list[CellMaps]:
     """Maps of the runs of one cell, one for each kind that a run has; runs are given with their
     place in the payload."""
-    found = []
+    cells = []
     for kind, what in KINDS.items():
         members = [(place, run, maps_of(run, kind, notes)) for place, run in runs]
         maps = [named for _, _, named_maps in members for named in named_maps]
@@ -75,15 +75,15 @@ def vdev_maps(runs: Sequence[tuple[int, Run]], notes: list[str]) -> list[CellMap
                 for place, run, named_maps in members
                 for _ in named_maps
             ]
-            found.append(
+            cells.append(
                 CellMaps(
                     of=of, group=group.model_copy(update={"title": what.title, "difference": False})
                 )
             )
-    return found
+    return cells
 
 
-def watched(run: Run) -> bool:
+def has_log(run: Run) -> bool:
     """Whether a run has the log of any of these sources."""
     return any((run.evidence / f"{kind}.log").is_file() for kind in KINDS)
 
@@ -92,9 +92,9 @@ def maps_of(run: Run, kind: str, notes: list[str]) -> list[Named]:
     """A run's maps of one of `KINDS`, the pool's first, then each vdev's that had I/O; none without
     its log. What is damaged is noted."""
     table, what = _table(run, kind, notes), KINDS[kind]
-    found: list[Named] = []
+    maps: list[Named] = []
     if table is None or table.ends_ns.size == 0:
-        return found
+        return maps
     for owner in sorted(
         {owner for owner, _ in table.histograms},
         key=lambda owner: (owner != "pool", _natural(owner)),
@@ -105,15 +105,17 @@ def maps_of(run: Run, kind: str, notes: list[str]) -> list[Named]:
             if (counts := _counts(table, owner, queues, what.y)) is not None
         ]
         if parts:
-            whole = merge([counts for _, counts in parts])
+            all_counts = merge([counts for _, counts in parts])
             dimensions = [Dimension("queue", tuple(parts))] if len(parts) > 1 else []
             who = "" if kind == "dmu_tx_assign" else f"{owner}, "
-            found.append(
+            maps.append(
                 Named(
-                    f"{who}{run.variant} (run {run.id.partition('-')[0]})", whole, tuple(dimensions)
+                    f"{who}{run.variant} (run {run.id.partition('-')[0]})",
+                    all_counts,
+                    tuple(dimensions),
                 )
             )
-    return found
+    return maps
 
 
 def _table(run: Run, kind: str, notes: list[str]) -> HistogramTable | None:
@@ -145,7 +147,7 @@ def _counts(table: HistogramTable, owner: str, queues: Iterable[str], y: Y) -> H
         return None
     first = int(ends[inside[0]]) - step
     columns = np.maximum(np.rint((ends[inside] - first) / step).astype(np.int64) - 1, 0)
-    found: dict[tuple[int, int], int] = {}
+    count_of_cell: dict[tuple[int, int], int] = {}
     for queue in queues:
         counts = table.histograms.get((owner, queue))
         if counts is None:
@@ -155,10 +157,10 @@ def _counts(table: HistogramTable, owner: str, queues: Iterable[str], y: Y) -> H
                 counts.indices.tolist(), counts.counts[row].tolist(), strict=True
             ):
                 if count:
-                    found[column, index] = found.get((column, index), 0) + count
-    if not found:
+                    count_of_cell[column, index] = count_of_cell.get((column, index), 0) + count
+    if not count_of_cell:
         return None
-    places = sorted(found)
+    places = sorted(count_of_cell)
     return HeatCounts(
         y=y,
         t0_ns=first,
@@ -166,8 +168,8 @@ def _counts(table: HistogramTable, owner: str, queues: Iterable[str], y: Y) -> H
         grid=LogLinear(BITS),
         column=np.array([column for column, _ in places], dtype=np.int64),
         index=np.array([index for _, index in places], dtype=np.int64),
-        count=np.array([found[place] for place in places], dtype=np.int64),
-        events=sum(found.values()),
+        count=np.array([count_of_cell[place] for place in places], dtype=np.int64),
+        events=sum(count_of_cell.values()),
     )
 
 

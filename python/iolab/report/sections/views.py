@@ -35,19 +35,19 @@ def view_sections(
     """The views that these results allow; none where nothing rises in load or no histogram was
     kept."""
     by_name = {comparison.metric.name: comparison for comparison in comparisons}
-    found = []
+    sections = []
     for operation in OPERATIONS:
         latency = by_name.get(f"{operation}.lat.mean")
         rate = by_name.get(f"{operation}.iops") or by_name.get(f"{operation}.bw")
         if latency is not None and rate is not None:
             throughput = by_name.get(f"{operation}.bw") or rate
-            found.append(
+            sections.append(
                 _against_latency(
                     results, operation, rate, latency, throughput, datasets, references
                 )
             )
-            found.append(_distribution(results, operation, rate, datasets))
-    return [section for section in found if section is not None]
+            sections.append(_distribution(results, operation, rate, datasets))
+    return [section for section in sections if section is not None]
 
 
 def _against_latency(
@@ -59,18 +59,20 @@ def _against_latency(
     datasets: Datasets,
     references: Sequence[Reference],
 ) -> Section | None:
-    """Hockey stick, knees and equal-load tables; the matrix beside them."""
+    """Hockey stick, knees and equal-load tables, with the matrix."""
     try:
-        shown = throughput_for(references, {rate.metric.name, throughput.metric.name})
-        found = curves(results.runs, operation=operation, throughput=shown, baseline=rate.baseline)
+        axis = throughput_for(references, {rate.metric.name, throughput.metric.name})
+        curve_set = curves(
+            results.runs, operation=operation, throughput=axis, baseline=rate.baseline
+        )
     except UsageError:
         return None
     charts: list[Chart] = []
-    if _rises(found):
-        charts.append(hockey_stick(found, references))
+    if _rises(curve_set):
+        charts.append(hockey_stick(curve_set, references))
     charts.append(matrix(throughput, latency))
-    tables = [knee_table(found), *equal_tables(found)] if _rises(found) else []
-    fixed = place_text(list(found.fixed), tuple(found.fixed.values()))
+    tables = [knee_table(curve_set), *equal_tables(curve_set)] if _rises(curve_set) else []
+    fixed = place_text(list(curve_set.fixed), tuple(curve_set.fixed.values()))
     return Section(
         name=f"{operation}.throughput-latency",
         title=f"throughput against latency, {PLURALS[operation]}",
@@ -78,7 +80,7 @@ def _against_latency(
         headline=True,
         unit="",
         better=None,
-        lead=f"{joint_title(found.throughput, latency.metric, 'and')} as {found.load} rises"
+        lead=f"{joint_title(curve_set.throughput, latency.metric, 'and')} as {curve_set.load} rises"
         f"{f'; throughout: {fixed}' if fixed else ''}. Values between measured loads are interpolated, none is "
         "extrapolated.",
         notes=[],

@@ -31,14 +31,14 @@ def window_sections(
     except IolabError:
         return []
     names = dict.fromkeys(name for run in runs for name in run.observations if of(name).headline)
-    found = []
+    sections = []
     for name in list(names)[:MOST_METRICS]:
         try:
             comparison = compare(runs, name, baseline=FIRST)
         except UsageError:
             continue
         section = metric_section(comparison, run_places, datasets, charts=True)
-        found.append(
+        sections.append(
             section.model_copy(
                 update={
                     "name": f"windows.{name}",
@@ -47,7 +47,7 @@ def window_sections(
                 }
             )
         )
-    return found
+    return sections
 
 
 def step_sections(
@@ -56,14 +56,14 @@ def step_sections(
     """Throughput against latency over the steps of each run, with the knee found in time; none
     where no load rises."""
     try:
-        found = curves(results.step_runs(), baseline=baseline)
+        curve_set = curves(results.step_runs(), baseline=baseline)
     except IolabError:
         return []
-    tables = [knee_table(found), *equal_tables(found)]
+    tables = [knee_table(curve_set), *equal_tables(curve_set)]
     return [
         Section(
             name="steps",
-            title=f"Steps: throughput against latency as {found.load} rises within each run",
+            title=f"Steps: throughput against latency as {curve_set.load} rises within each run",
             kind="view",
             headline=True,
             unit="",
@@ -72,6 +72,6 @@ def step_sections(
             notes=[],
             footnotes=[],
             tables=[table for table in tables if table.rows],
-            charts=[datasets.chart(hockey_stick(found, references))],
+            charts=[datasets.chart(hockey_stick(curve_set, references))],
         )
     ]

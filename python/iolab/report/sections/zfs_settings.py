@@ -68,33 +68,33 @@ _STATE = {
 
 
 def settings(target: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, str]:
-    """Setting to value, of `target.json` of a pool: what stands always, what was asked for, and
-    what isn't as usual.
+    """Setting to value, of `target.json` of a pool: the usual ones, the requested ones, and
+    others with unusual values.
 
     Args:
         asked: names of properties and module parameters that the study sets.
     """
-    found: dict[str, str] = {}
-    for where, known in (
+    texts: dict[str, str] = {}
+    for where, values in (
         ("pool", _part(target, "pool", "properties")),
         ("file system", _part(target, "dataset")),
     ):
-        for name, value in sorted(known.items(), key=lambda item: (_place(item[0]), item[0])):
+        for name, value in sorted(values.items(), key=lambda item: (_place(item[0]), item[0])):
             feature = name.startswith("feature@")
             usual = feature or name in _STATE or (name, str(value)) in _DEFAULTS
             if name in ALWAYS or (name in asked and not feature) or not usual:
-                found[f"{name}, {where}"] = _value(name, str(value))
+                texts[f"{name}, {where}"] = _value(name, str(value))
     parameters = _part(target, "module_parameters")
-    return found | {
+    return texts | {
         f"{name}, module": str(parameters[name]) for name in sorted(asked) if name in parameters
     }
 
 
 def differing(targets: list[Mapping[str, Any]]) -> list[str]:
     """Module parameters that all of these have, with different values."""
-    known = [_part(target, "module_parameters") for target in targets]
-    common = set.intersection(*(set(one) for one in known)) if known else set()
-    return sorted(name for name in common if len({str(one[name]) for one in known}) > 1)
+    tables = [_part(target, "module_parameters") for target in targets]
+    common = set.intersection(*(set(table) for table in tables)) if tables else set()
+    return sorted(name for name in common if len({str(table[name]) for table in tables}) > 1)
 
 
 def parameter(target: Mapping[str, Any], name: str) -> str:
@@ -103,10 +103,10 @@ def parameter(target: Mapping[str, Any], name: str) -> str:
 
 
 def _part(target: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    found: Any = target
+    value: Any = target
     for name in path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
 
 
 def _place(name: str) -> int:

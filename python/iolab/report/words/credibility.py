@@ -79,7 +79,7 @@ def trust(
                     f"{100 * comparison.alpha:g} % of studies with any."
                 )
             sentences.append(Sentence(text=text, section=comparison.metric.name))
-    saturated = _saturated(comparisons)
+    saturated = _count_saturated(comparisons)
     if saturated:
         sentences.append(
             Sentence(
@@ -105,7 +105,7 @@ def _warnings(comparisons: Sequence[Comparison]) -> list[str]:
     return [f"{list_text(names)}: {text}" if names else text for text, names in metrics.items()]
 
 
-def _saturated(comparisons: Sequence[Comparison]) -> int:
+def _count_saturated(comparisons: Sequence[Comparison]) -> int:
     places = {
         (cell.table, cell.row, cell.col, cell.variant)
         for comparison in comparisons
@@ -116,7 +116,7 @@ def _saturated(comparisons: Sequence[Comparison]) -> int:
 
 
 def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
-    """How many runs stand at which level, and why those that aren't OK are not."""
+    """How many runs have which level, and why those that aren't OK are not."""
     if not runs:
         return [Sentence(text="There are no runs.", tone="caution")]
     by_level = {level: [run for run in runs if run.verdict.level is level] for level in Level}
@@ -133,7 +133,7 @@ def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
                 else f"All {len(runs)} runs passed every gate."
             )
         ]
-    counts = [f"{len(found)} {level.value}" for level, found in by_level.items() if found]
+    counts = [f"{len(reasons)} {level.value}" for level, reasons in by_level.items() if reasons]
     sentences = [Sentence(text=f"Of {count_text(len(runs), 'run')}, {list_text(counts)}.")]
     if invalid := by_level[Level.INVALID]:
         everything = " Nothing is left to estimate from." if len(invalid) == len(runs) else ""
@@ -156,13 +156,13 @@ def verdict_sentences(runs: Sequence[Run]) -> list[Sentence]:
 def reason_counts(runs: Iterable[Run], level: Level) -> str:
     """`stall in 5 runs (0012-ab, 0044-cd, ...)`: which gates brought runs to a level, most frequent
     first."""
-    found: dict[str, list[str]] = {}
+    runs_of_code: dict[str, list[str]] = {}
     for run in runs:
         for code in dict.fromkeys(
             reason.code for reason in run.verdict.reasons if reason.level is level
         ):
-            found.setdefault(code, []).append(run.id)
-    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+            runs_of_code.setdefault(code, []).append(run.id)
+    ordered = sorted(runs_of_code.items(), key=lambda item: -len(item[1]))
     return (
         "; ".join(
             f"{code} in {count_text(len(ids), 'run')} ({list_text(ids, MOST_RUNS)})"

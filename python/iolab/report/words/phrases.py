@@ -17,7 +17,7 @@ SPACE = "\N{NO-BREAK SPACE}"
 """
 
 
-def signed(number: float) -> str:
+def signed_text(number: float) -> str:
     """A number that bears its sign: one place after the point, none from a thousand on. What rounds
     to zero bears none."""
     text = (
@@ -50,7 +50,9 @@ def brief_signed(number: float) -> str:
 
 def change_text(value: float, comparison: Comparison) -> str:
     """`+62.3 %`, `−3.1 points`."""
-    return f"{signed(change_number(value, comparison))}{SPACE}{change_unit(comparison)}".rstrip()
+    return (
+        f"{signed_text(change_number(value, comparison))}{SPACE}{change_unit(comparison)}".rstrip()
+    )
 
 
 def change_interval_text(change: Change, comparison: Comparison) -> str:
@@ -60,7 +62,7 @@ def change_interval_text(change: Change, comparison: Comparison) -> str:
         return ""
     if factors := factors_text(change, comparison):
         return factors
-    return f"[{signed(change_number(change.low, comparison))}, {signed(change_number(change.high, comparison))}]"
+    return f"[{signed_text(change_number(change.low, comparison))}, {signed_text(change_number(change.high, comparison))}]"
 
 
 def change_with_interval(change: Change, comparison: Comparison) -> str:
@@ -101,7 +103,7 @@ def place_text(factors: Sequence[str], key: Key) -> str:
 
 
 def key_text(key: Key) -> str:
-    """`8, hdd`: levels whose factors are named elsewhere."""
+    """`8, hdd`: levels of factors that are named elsewhere."""
     return ", ".join(level_text(level) for level in key)
 
 

@@ -23,7 +23,8 @@ from .phrases import (
 )
 
 MOST_TABLES, MOST_BY_TABLE = 6, 2
-"""Tables that are told one by one, and the metrics (the first of the report) of which they are."""
+"""Tables that are described one by one, and the metrics (the first of the report) of which they
+are."""
 
 
 def summarise(
@@ -75,8 +76,8 @@ def against_baseline(
     """One variant, one metric: how many cells moved which way, the geometric means, the extremes,
     what is not significant.
 
-    Tables are unlike things (a medium, a block size): where there are several, each is told by
-    itself below the whole if `by_table` asks for it.
+    Tables are unlike things (a medium, a block size): where there are several, each is described
+    separately below the whole if `by_table` requests it.
     """
     cells = [
         cell for cell in comparison.cells if cell.variant == variant and cell.change is not None
@@ -90,7 +91,7 @@ def against_baseline(
     if not by_table or not 1 < len(tables) <= MOST_TABLES:
         return [
             Sentence(
-                text=f"{title}: {_told(comparison, variant, cells)}.",
+                text=f"{title}: {_describe(comparison, variant, cells)}.",
                 tone=_tone(cells),
                 section=section,
             )
@@ -101,13 +102,15 @@ def against_baseline(
         )
     ]
     for level in tables:
-        here = [cell for cell in cells if cell.table == level]
-        text = f"{place_text(comparison.tables, level)}: {_told(comparison, variant, here)}."
-        sentences.append(Sentence(text=text, tone=_tone(here), section=section, under=True))
+        cells_of_level = [cell for cell in cells if cell.table == level]
+        text = f"{place_text(comparison.tables, level)}: {_describe(comparison, variant, cells_of_level)}."
+        sentences.append(
+            Sentence(text=text, tone=_tone(cells_of_level), section=section, under=True)
+        )
     return sentences
 
 
-def _told(comparison: Comparison, variant: str, cells: Sequence[Cell]) -> str:
+def _describe(comparison: Comparison, variant: str, cells: Sequence[Cell]) -> str:
     tables = {cell.table for cell in cells}
     means = [
         summary
@@ -176,7 +179,7 @@ def _decided_words(changes: Sequence[Change]) -> str:
 
 
 def _estimate_words(comparison: Comparison, changes: Sequence[Change]) -> str:
-    """Counts where every cell stands on a single pair: estimates, without a test.
+    """Counts where every cell has a single pair: estimates, without a test.
 
     A change that is written as zero counts as the same: its sign says nothing.
     """
@@ -213,7 +216,7 @@ def _summary_value(summary: Summary) -> float:
 
 
 def _column_text(comparison: Comparison, summary: Summary, several: bool) -> str:
-    """Where a mean stands; its table is named only where means of several are told."""
+    """The place of a mean; its table is named only where means of several are listed."""
     names = [
         place_text(comparison.tables, summary.table) if several else "",
         place_text(comparison.cols, summary.col),
@@ -231,8 +234,9 @@ def _extremes_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
     if len(among) < 2:
         return ""
     ordered = sorted(among, key=lambda cell: cell.change.value if cell.change else 0.0)
+    has_tables = len({cell.table for cell in cells}) > 1
     ends = [
-        f"{change_text(cell.change.value, comparison)} at {cell_text(comparison, cell, len({one.table for one in cells}) > 1)}"
+        f"{change_text(cell.change.value, comparison)} at {cell_text(comparison, cell, has_tables)}"
         for cell in (ordered[0], ordered[-1])
         if cell.change
     ]
@@ -240,8 +244,8 @@ def _extremes_words(comparison: Comparison, cells: Sequence[Cell]) -> str:
 
 
 def cell_text(comparison: Comparison, cell: Cell, several: bool = False) -> str:
-    """`numjobs 64, disks 8`: where a cell stands; its table is named only where cells of several
-    are told."""
+    """`numjobs 64, disks 8`: the place of a cell; its table is named only where cells of several
+    are listed."""
     axes = [(comparison.rows, cell.row), (comparison.cols, cell.col)]
     if several:
         axes.append((comparison.tables, cell.table))

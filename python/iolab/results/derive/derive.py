@@ -85,7 +85,7 @@ def derive(
         run_dir: the run's directory; every file in it is tried by content.
         plan: its `run.json`.
         reference: environment of the first run on the same host, to which this one's is held.
-        builds: `build` of `target.json` of a run of each build that the study asked for.
+        builds: `build` of `target.json` of a run of each build that the study requests.
         outputs: fio results that were read already, by the SHA-256 of their bytes: such a file is
         checked, and not read a second time.
 
@@ -108,9 +108,9 @@ def derive(
         else ()
     )
     every = {name: cut(samples, plan.window) for name, samples in read.devices.items()}
-    chosen = device_choice.choose(every, plan)
-    devices = chosen.counted
-    read.assumptions += chosen.notes
+    choice = device_choice.choose(every, plan)
+    devices = choice.counted
+    read.assumptions += choice.notes
     series = device_series(devices, plan.window, every)
     scale, assumed = latency_scale(plan, read.fio, read.logs)
     read.assumptions += [assumed] if assumed is not None else []
@@ -173,7 +173,8 @@ def derive(
 
 
 def _window(fio: FioOutput | None, section: Section, plan: RunPlan) -> tuple[int, int] | None:
-    """When the load ran, in realtime nanoseconds: by the plan, else by the times in fio's result."""
+    """When the load ran, in realtime nanoseconds: by the plan, else by the times in fio's
+    result."""
     if plan.window is not None or fio is None:
         return plan.window
     window = section.chosen.window if section.is_part and section.chosen is not None else None
@@ -191,8 +192,8 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             read_file(run_dir, own, plan.files)
         except FormatError as error:
             _note_altered(read, own, error.message)
-    for gone in missing:
-        _note_altered(read, gone, "it is missing")
+    for missing_name in missing:
+        _note_altered(read, missing_name, "it is missing")
     try:
         clients = read.of_clients.clients = clients_of(plan)
     except FormatError as error:
@@ -211,11 +212,11 @@ def _read_all(run_dir: Path, plan: RunPlan, outputs: Mapping[str, FioOutput]) ->
             )
             continue
         if not data and _may_be_empty(file, plan):
-            read.assumptions.append(f"{file} is empty: nothing was due in it")
+            read.assumptions.append(f"{file} is empty: nothing was expected in it")
             continue
-        known = outputs.get(plan.files[file].sha256) if plan.files is not None else None
-        if known is not None:
-            _take(read, file, known, plan)
+        output = outputs.get(plan.files[file].sha256) if plan.files is not None else None
+        if output is not None:
+            _take(read, file, output, plan)
             continue
         name = detect(data, file)
         if name is None and is_normal_output(data):
@@ -313,7 +314,7 @@ def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
     """Leave in `read` what is the chosen section's; returns the plan with the section's own window,
     None where it isn't known.
 
-    What was sampled without a clock, or while no one knows which section ran, is nobody's
+    What was sampled without a clock, or while the running section is unknown, is not an
     observation.
     """
     assert read.fio is not None
@@ -339,7 +340,7 @@ def _keep_section(read: _Read, section: Section, plan: RunPlan) -> RunPlan:
         read.assumptions.append(
             f"{_files(sorted(loose))} left out: when section '{section.chosen.name}' ran isn't known"
         )
-        read.watched = [each for each in read.watched if each[0] not in loose]
+        read.watched = [device for device in read.watched if device[0] not in loose]
         read.devices = {
             name: samples
             for name, samples in read.devices.items()
@@ -399,14 +400,14 @@ def _monitors(read: _Read, plan: RunPlan) -> tuple[Monitor, ...]:
 def _stall(facts: RunFacts, read: _Read) -> list[Observation]:
     """`stall.seconds`: seconds in stalls of the series that the gate looks at; absent where nothing
     was watched."""
-    found = moved_series(facts)
-    if found is None or not len(found[0].values) or not (found[0].values > 0).any():
+    moved = moved_series(facts)
+    if moved is None or not len(moved[0].values) or not (moved[0].values > 0).any():
         return []
-    seconds = sum((length for _, length in stalls(found[0])), 0.0)
+    seconds = sum((length for _, length in stalls(moved[0])), 0.0)
     file = next(
-        iter(read.device_files.values() if found[0].name.startswith("device.") else read.logs), ""
+        iter(read.device_files.values() if moved[0].name.startswith("device.") else read.logs), ""
     )
-    return [Observation("stall.seconds", seconds, "s", file, found[0].name)]
+    return [Observation("stall.seconds", seconds, "s", file, moved[0].name)]
 
 
 def _host_numbers(environment: Mapping[str, Any]) -> dict[str, float]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deriving many runs: each by itself, so side by side where the machine has the processors and it
+"""Deriving many runs: each alone, so in parallel where the machine has the processors and it
 is safe to fork."""
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def derive_all(
 ) -> Iterator[Derived]:
     """What the evidence of each run says, in the order of `items`; `outputs` as `derive` has it.
 
-    The first run on a host is the one to whose environment the others on it are held. Imported
+    The environment of the first run on a host is the reference for its other runs. Imported
     files do not name their host: there it is the first run of the same variant, and a difference
     between variants is a remark of the comparison.
     """
@@ -60,29 +60,29 @@ def derive_all(
     derived = (
         _side_by_side(rest, outputs or {})
         if len(rest) >= FEWEST and _may_fork()
-        else (_derive(each, outputs or {}) for each in rest)
+        else (_derive(item, outputs or {}) for item in rest)
     )
     for place in range(len(items)):
         yield first[place] if place in first else next(derived)
 
 
 def _builds(items: Sequence[Item]) -> _Builds:
-    """What was loaded for each build that was asked for: the gate of builds compares every run with
+    """What was loaded for each requested build: the gate of builds compares every run with
     it."""
-    found: list[Mapping[str, Any]] = []
+    distinct_builds: list[Mapping[str, Any]] = []
     for run_dir, plan in items:
         build = read_target(run_dir, plan.files).get("build") if plan.status == "finished" else None
         if isinstance(build, Mapping) and all(
-            one.get("asked") != build.get("asked") or one.get("modules") != build.get("modules")
-            for one in found
+            other.get("asked") != build.get("asked") or other.get("modules") != build.get("modules")
+            for other in distinct_builds
         ):
-            found.append(build)
-    return tuple(found)
+            distinct_builds.append(build)
+    return tuple(distinct_builds)
 
 
 def _origin(plan: RunPlan) -> tuple[str, str]:
-    """What runs have in common whose environment must be one. In a study over several boots, these
-    make the variants."""
+    """Key of the runs that must have the same environment. Sessions on several boots differ by
+    variant."""
     by_variant = plan.status == "imported" or SESSION in plan.extra
     return plan.host, plan.variant if by_variant else ""
 
@@ -107,7 +107,7 @@ def _side_by_side(items: Sequence[_Item], outputs: Mapping[str, FioOutput]) -> I
             done += 1
     except BrokenProcessPool:
         # a process was killed from outside (memory): nothing is lost, the rest is done here
-        yield from (_derive(each, outputs) for each in items[done:])
+        yield from (_derive(item, outputs) for item in items[done:])
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -76,36 +76,42 @@ def observations(facts: RunFacts) -> Iterator[Observation]:
         )
     if facts.offered_iops is not None:
         yield Observation("offered.iops", facts.offered_iops, "1/s", file, "rate_iops x numjobs")
-    found = in_flight(facts)
+    occupancy = in_flight(facts)
     concurrency = concurrency_of(facts).value
-    if found is not None and concurrency:
+    if occupancy is not None and concurrency:
         yield Observation(
-            "littles_law", found[0] / concurrency, "", file, "iops x mean latency / (jobs x depth)"
+            "littles_law",
+            occupancy[0] / concurrency,
+            "",
+            file,
+            "iops x mean latency / (jobs x depth)",
         )
 
 
 def _direction(
     name: str, direction: FioDirection, file: str, prefix: str, several: bool
 ) -> Iterator[Observation]:
-    def observed(
+    def make_observation(
         metric: str, value: float, unit: str, field: str, source: float, source_unit: str
     ) -> Observation:
         return Observation(
             f"{name}.{metric}", value, unit, file, f"{prefix}{name}.{field}", source, source_unit
         )
 
-    yield observed("ios", direction.ios, "", "total_ios", direction.ios, "")
+    yield make_observation("ios", direction.ios, "", "total_ios", direction.ios, "")
     if name != "sync":
-        yield observed("iops", direction.iops, "1/s", "iops", direction.iops, "1/s")
-        yield observed(
+        yield make_observation("iops", direction.iops, "1/s", "iops", direction.iops, "1/s")
+        yield make_observation(
             "bw", direction.bw, "B/s", direction.bw_field, direction.bw_source, direction.bw_unit
         )
-        yield observed("bytes", direction.size_bytes, "B", "io_bytes", direction.size_bytes, "B")
+        yield make_observation(
+            "bytes", direction.size_bytes, "B", "io_bytes", direction.size_bytes, "B"
+        )
     for kind, latency in direction.latencies.items():
         unit = {1e-9: "ns", 1e-6: "us"}.get(latency.source_scale, "s")
         for summary in SUMMARIES:
             value = getattr(latency, _SUMMARY_FIELDS[summary])
-            yield observed(
+            yield make_observation(
                 f"{kind}.{summary}",
                 value,
                 "s",
@@ -115,7 +121,7 @@ def _direction(
             )
         how = "percentile of summed bins" if several else "percentile"
         for percent, value in latency.percentiles.items():
-            yield observed(
+            yield make_observation(
                 f"{kind}.{percentile_name(percent)}",
                 value,
                 "s",
@@ -129,9 +135,9 @@ def histograms(facts: RunFacts) -> Iterator[Histogram]:
     """Latency counts of every operation on fio's own grid, where the result is json+."""
     for name, direction in facts.directions.items():
         for kind, latency in direction.latencies.items():
-            found = _histogram(f"{name}.{kind}", latency)
-            if found is not None:
-                yield found
+            histogram = _histogram(f"{name}.{kind}", latency)
+            if histogram is not None:
+                yield histogram
 
 
 def _histogram(name: str, latency: Latency) -> Histogram | None:

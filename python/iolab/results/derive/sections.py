@@ -36,7 +36,7 @@ class Section:
 
     Attributes:
         groups: all sections of the file, in the order in which they ran.
-        chosen: this run's; None where the run stands for the whole file.
+        chosen: this run's; None where the run is the whole file.
         problem: why the section that the plan names can't be taken; empty where it can.
     """
 
@@ -57,20 +57,20 @@ def find_section(fio: FioOutput, plan: RunPlan) -> Section:
     A run that iolab made is one measurement whatever its groups: what it starts one after another
     are the steps of its plan. So is a run of several processes of fio.
     """
-    asked = plan.extra.get("section")
+    requested = plan.extra.get("section")
     if processes_of(plan):
         return Section()
-    if not isinstance(asked, Mapping):
+    if not isinstance(requested, Mapping):
         return Section(groups_of(fio) if plan.status == "imported" else ())
     groups = groups_of(fio)
-    index, name = asked.get("index"), asked.get("name")
+    index, name = requested.get("index"), requested.get("name")
     if isinstance(index, int) and 0 <= index < len(groups) and name in (None, groups[index].name):
         return Section(groups, groups[index])
     for group in groups:
         if group.name == name:
             return Section(groups, group)
-    there = ", ".join(group.name for group in groups) or "none"
-    return Section(groups, None, f"it has no section '{name}': there are {there}")
+    group_names = ", ".join(group.name for group in groups) or "none"
+    return Section(groups, None, f"it has no section '{name}': there are {group_names}")
 
 
 def processes_of(plan: RunPlan) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def entries_of(fio: FioOutput, group: FioGroup) -> tuple[int, ...]:
 
 
 def own_logs(files: Iterable[str], fio: FioOutput, section: Section) -> tuple[list[str], list[str]]:
-    """fio's logs that are the chosen section's, and those whose owner isn't known.
+    """fio's logs that are the chosen section's, and those with an unknown owner.
 
     fio names a log by the job's name or the prefix that it was given, and by the number of the
     job's thread, counted over all sections.

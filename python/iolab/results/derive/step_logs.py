@@ -48,7 +48,10 @@ def pooled_from_logs(
     rates = {section: _rates(times, logs.get((section, "iops")), "iops") for section in sections}
     directions: dict[str, FioDirection] = {}
     for operation in OPERATION_NAMES[:3] if all(rates.values()) else ():
-        own = {section: found.get(operation, 0.0) for section, found in rates.items()}
+        own = {
+            section: rates_of_section.get(operation, 0.0)
+            for section, rates_of_section in rates.items()
+        }
         total = sum(own.values())
         if total <= 0:
             continue

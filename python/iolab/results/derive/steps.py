@@ -4,7 +4,7 @@ curves can be drawn of.
 
 A step's section of the job is either alone (a rate, a depth: one section takes over from the
 other), and then fio's own result of that section is the step's; or it adds to those before it
-(jobs, devices), and then the steps are told apart in the sections' logs over time.
+(jobs, devices), and then the steps are separated in the sections' logs by time.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from . import fio_metrics
 from .step_logs import StepTimes, pooled_from_logs
 
 IN_LOGS = (".iops", ".bw", ".lat.mean", "littles_law")
-"""Metrics of a step that is told by its logs: they have no distribution."""
+"""Metrics of a step that is derived from its logs: they have no distribution."""
 
 SETTLING = 0.5
-"""Seconds at the beginning of a step that are left out where it is told by time: until fio has
+"""Seconds at the beginning of a step that are left out where its logs are used: until fio has
 started the new jobs."""
 
 _LOG = re.compile(r"-(step\d+)_(iops|bw|lat)\.log$")
@@ -66,8 +66,8 @@ class Step:
 
     def value(self, metric: str) -> float | None:
         """The step's value of a metric in base units, or None where it wasn't observed."""
-        found = self.observations.get(metric)
-        return None if found is None else found.value
+        observation = self.observations.get(metric)
+        return None if observation is None else observation.value
 
 
 def pool_run(jobs: Sequence[FioJob], plan: RunPlan) -> FioJob:
@@ -104,11 +104,11 @@ def pool_run(jobs: Sequence[FioJob], plan: RunPlan) -> FioJob:
 def steps_of(
     plan: RunPlan, fio: FioOutput | None, fio_file: str, logs: Logs, marks: Sequence[Mark] = ()
 ) -> tuple[Step, ...]:
-    """What each step of a run measured; none for a run whose load doesn't rise, or that left no
+    """What each step of a run measured; none for a run without rising load, or without
     result.
 
     Args:
-        plan: its `run.json`, whose `extra["steps"]` has the steps as they were planned.
+        plan: its `run.json`, with the planned steps in `extra["steps"]`.
         fio, fio_file: its result, with an entry or more per section, and the file's name.
         marks: the run's; those of kind `step` say when each began.
     """
@@ -120,7 +120,7 @@ def steps_of(
         if plan.window
         else []
     )
-    found = []
+    step_list = []
     for place, data in enumerate(planned):
         start = begins[place] if len(begins) == len(planned) else float(data["start"])
         end = start + float(data["end"]) - float(data["start"])
@@ -138,27 +138,27 @@ def steps_of(
             )
             values = [
                 replace(
-                    each,
+                    observation,
                     source_file=f"fio-step*_*.log ({len(sections)} sections)",
                     source_field="mean over the step",
                     source_value=None,
                     source_unit="",
                 )
-                for each in fio_metrics.observations(facts)
-                if each.metric.endswith(IN_LOGS)
+                for observation in fio_metrics.observations(facts)
+                if observation.metric.endswith(IN_LOGS)
             ]
-        found.append(
+        step_list.append(
             Step(
                 int(data["number"]),
                 dict(data["levels"]),
                 start,
                 end,
-                {each.metric: each for each in values},
+                {value.metric: value for value in values},
                 facts,
                 exact,
             )
         )
-    return tuple(found)
+    return tuple(step_list)
 
 
 def read_steps(run: Run) -> tuple[Step, ...]:
@@ -190,15 +190,15 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
     """Each step as a run of its own: its level is a factor's, block and repetition are the run's.
 
     `compare.curves.curves` over the step runs of all runs draws throughput against latency and
-    finds the knee per variant. The verdict is the run's; an offered rate not reached is judged anew
-    for each step, and so is Little's law where fio's own result is the step's (logs are too coarse
-    for it).
+    finds the knee per variant. The verdict is the run's; an offered rate not reached is judged
+    again for each step, and so is Little's law where fio's own result is the step's (logs are too
+    coarse for it).
     """
-    found = []
+    runs = []
     for step in steps:
         plan = step.facts.plan
         gates: list[Gate] = [OfferedRateGate(), *([LittlesLawGate()] if step.exact else [])]
-        again = [reason for gate in gates for reason in gate.judge(step.facts)]
+        reasons = [reason for gate in gates for reason in gate.judge(step.facts)]
         kept = [
             reason
             for reason in run.verdict.reasons
@@ -210,7 +210,7 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
                 run.plan.window[0] + round(step.start * 1e9),
                 run.plan.window[0] + round(step.end * 1e9),
             )
-        found.append(
+        runs.append(
             Run(
                 replace(
                     plan,
@@ -222,7 +222,7 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
                 ),
                 run.evidence,
                 step.observations,
-                Verdict.of([*kept, *again]),
+                Verdict.of([*kept, *reasons]),
                 run.environment,
                 run.assumptions,
                 run.options,
@@ -230,7 +230,7 @@ def step_runs(run: Run, steps: Sequence[Step]) -> list[Run]:
                 run.boot,
             )
         )
-    return found
+    return runs
 
 
 def _goes_on(planned: Sequence[Mapping[str, Any]], place: int) -> bool:
@@ -258,7 +258,7 @@ def _facts(
         for name in sections
     ]
     counts = [_count(part) for part in parts]
-    rates = [_offered(part, count) for part, count in zip(parts, counts, strict=True)]
+    rates = [_offered_iops(part, count) for part, count in zip(parts, counts, strict=True)]
     depths = [part.depth for part in parts]
     step = replace(
         plan,
@@ -272,13 +272,15 @@ def _facts(
 
 
 def _count(part: RunFacts) -> int:
-    """Jobs of one section: its echo, or its entries where it reports each job by itself."""
+    """Jobs of one section: its echo, or its entries where it reports each job separately."""
     assert part.fio is not None
     echoed = part.options.get("numjobs", "")
     return int(echoed) if echoed.isdigit() else len(part.fio.jobs)
 
 
-def _offered(part: RunFacts, count: int) -> float:
+def _offered_iops(part: RunFacts, count: int) -> float:
     assert part.fio is not None
-    known = replace(part, plan=replace(part.plan, jobs=count), pooled=pool_jobs(part.fio.jobs))
-    return known.offered_iops or 0.0
+    part_of_jobs = replace(
+        part, plan=replace(part.plan, jobs=count), pooled=pool_jobs(part.fio.jobs)
+    )
+    return part_of_jobs.offered_iops or 0.0

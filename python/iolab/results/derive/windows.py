@@ -46,7 +46,7 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
 
     A window goes from a mark to the next; only whole seconds inside it count, and those in which an
     action's command ran belong to none: the pool is in between two states. That holds for windows
-    after the next mark too, while the command still runs; one that is over before the command
+    after the next mark too, while the command still runs; a window that ends before the command
     belongs to it as a whole and is left out. A command that runs for more than half of its own
     window is what that window is about (a scrub that is waited for), and its seconds count. Block,
     host, factors and verdict are the run's, so that windows of the same run are a pair; where
@@ -54,7 +54,7 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
     """
     listed = [run for run in runs if run.plan.window is not None]
     arms = len({run.variant for run in listed}) > 1
-    found: list[Run] = []
+    runs_of_windows: list[Run] = []
     for run in listed:
         try:
             marks = [
@@ -63,8 +63,10 @@ def window_runs(runs: Iterable[Run], series: Callable[[str], Sequence[Series]]) 
         except FormatError:
             continue
         if marks:
-            found += _windows(run, marks, {one.name: one for one in series(run.id)}, arms)
-    return found
+            runs_of_windows += _windows(
+                run, marks, {line.name: line for line in series(run.id)}, arms
+            )
+    return runs_of_windows
 
 
 def _windows(
@@ -100,31 +102,33 @@ def _took(mark: Mark) -> float:
 def _means(series: Mapping[str, Series], after: float, before: float) -> dict[str, Observation]:
     """Means over the time of the samples that lie wholly between two times; things that ended then
     count alike."""
-    found = {}
-    for name, one in series.items():
+    observations = {}
+    for name, line in series.items():
         if "[" in name or name in ("load.bw", "device.bw"):
             continue
-        steps = one.steps
-        inside = (one.time - steps >= after - 1e-6) & (one.time <= before + 1e-6)
-        known = inside & np.isfinite(one.values)
-        things = one.reading is not None
+        steps = line.steps
+        inside = (line.time - steps >= after - 1e-6) & (line.time <= before + 1e-6)
+        is_used = inside & np.isfinite(line.values)
+        things = line.reading is not None
         if (
-            not known.any()
-            or (before - after if things else steps[known].sum()) < SHORTEST - _JITTER
+            not is_used.any()
+            or (before - after if things else steps[is_used].sum()) < SHORTEST - _JITTER
         ):
             continue
         span = f"{name}, seconds {after:.0f} to {before:.0f}"
         operation, _, kind = name.partition(".")
         if kind in LATENCIES:
-            metric = of(f"{name}.mean", one.unit)
-            value = _over_ios(one, series.get(f"{operation}.iops"), inside)
+            metric = of(f"{name}.mean", line.unit)
+            value = _over_ios(line, series.get(f"{operation}.iops"), inside)
         else:
             metric, value = (
-                of(name, one.unit),
-                float(np.average(one.values[known], weights=None if things else steps[known])),
+                of(name, line.unit),
+                float(np.average(line.values[is_used], weights=None if things else steps[is_used])),
             )
-        found[metric.name] = Observation(metric.name, value, metric.unit or one.unit, FILE, span)
-    return found
+        observations[metric.name] = Observation(
+            metric.name, value, metric.unit or line.unit, FILE, span
+        )
+    return observations
 
 
 def _over_ios(latency: Series, rate: Series | None, inside: NDArray[np.bool_]) -> float:

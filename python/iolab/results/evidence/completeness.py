@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of a study is there: the runs that its journal planned, held beside those whose evidence
-is there."""
+"""How much of a study is there: the runs that its journal planned, compared with the runs that have
+evidence."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Standing:
     """A study's runs, counted.
 
     Attributes:
-        planned: all of them; to_come: those of which nothing is there yet.
-        gone: names of those that the journal says finished, and whose evidence isn't there any
+        planned: all of them; to_come: those without any evidence yet.
+        gone: names of the runs that are finished according to the journal and have no evidence any
         more. damaged: files about the study as a whole that are not as they were written, in words.
         unknown: of each journal that can't be read why not: how many runs it planned, and which are
-        missing, nobody knows.
+        missing, is unknown.
     """
 
     planned: int
@@ -40,17 +40,17 @@ class Standing:
         """A line for each thing that is missing; none where every planned run is there."""
         lines = []
         if self.to_come:
-            there = self.planned - self.to_come - len(self.gone)
+            present = self.planned - self.to_come - len(self.gone)
             lines.append(
-                f"{there} of {self.planned} planned runs {'is' if there == 1 else 'are'} there, {self.to_come} to come: "
+                f"{present} of {self.planned} planned runs {'is' if present == 1 else 'are'} there, {self.to_come} to come: "
                 "iolab run --resume continues a study that ended early"
             )
         if self.gone:
-            one = len(self.gone) == 1
+            is_single = len(self.gone) == 1
             more = f" and {len(self.gone) - _NAMED} more" if len(self.gone) > _NAMED else ""
             lines.append(
-                f"{len(self.gone)} finished run{'' if one else 's'} of {self.planned} {'is' if one else 'are'} gone, evidence and "
-                f"all: {', '.join(self.gone[:_NAMED])}{more}"
+                f"{len(self.gone)} finished run{'' if is_single else 's'} of {self.planned} "
+                f"{'is' if is_single else 'are'} missing with all evidence: {', '.join(self.gone[:_NAMED])}{more}"
             )
         return [
             *lines,
@@ -89,21 +89,21 @@ def standing(directory: Path) -> Standing | None:
             finished.pop(number, None)
     if not planned:
         return Standing(0, 0, damaged=wrong) if wrong else None
-    there = {
+    present = {
         run_number(path.name)
         for path in (*run_directories(directory), *profile_directories(directory))
     }
-    if unplanned := {number for number in there if number is not None} - planned.keys():
+    if unplanned := {number for number in present if number is not None} - planned.keys():
         wrong += (
             f"{FILE} is damaged: it has no plan of {len(unplanned)} run{'' if len(unplanned) == 1 else 's'} that are there",
         )
-    missing = [number for number in sorted(planned) if number not in there]
-    gone = tuple(finished[number] for number in missing if number in finished)
-    return Standing(len(planned), len(missing) - len(gone), gone, damaged=wrong)
+    missing = [number for number in sorted(planned) if number not in present]
+    missing_runs = tuple(finished[number] for number in missing if number in finished)
+    return Standing(len(planned), len(missing) - len(missing_runs), missing_runs, damaged=wrong)
 
 
 def _damaged_environment(directory: Path) -> tuple[str, ...]:
-    """`environment.json` in words, where it is another than the one that was written."""
+    """`environment.json` in words, where it was changed after it was written."""
     path = directory / ENVIRONMENT_FILE
     if not os.path.lexists(path) or read_document(directory, ENVIRONMENT_FILE):
         return ()
@@ -127,14 +127,14 @@ def unreadable_runs(runs: Iterable[Run]) -> list[str]:
 
 
 def joined_standing(parts: Mapping[str, Standing | None]) -> Standing | None:
-    """Of several hosts, whose runs are named `<host>/<run>`; None where none is known."""
-    known = {name: each for name, each in parts.items() if each is not None}
-    if not known:
+    """Of several hosts, with runs named `<host>/<run>`; None where none is known."""
+    known_parts = {name: part for name, part in parts.items() if part is not None}
+    if not known_parts:
         return None
     return Standing(
-        sum(each.planned for each in known.values()),
-        sum(each.to_come for each in known.values()),
-        tuple(f"{name}/{run}" for name, each in known.items() for run in each.gone),
-        tuple(why for each in known.values() for why in each.unknown),
-        tuple(f"{name}: {why}" for name, each in known.items() for why in each.damaged),
+        sum(part.planned for part in known_parts.values()),
+        sum(part.to_come for part in known_parts.values()),
+        tuple(f"{name}/{run}" for name, part in known_parts.items() for run in part.gone),
+        tuple(why for part in known_parts.values() for why in part.unknown),
+        tuple(f"{name}: {why}" for name, part in known_parts.items() for why in part.damaged),
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a run leaves, and how they are found again: `runs/<id>/` with `run.json` beside
+"""The files that a run leaves, and how they are found again: `runs/<id>/` with `run.json` and
 the tools' own files.
 
 Evidence is written once. Everything else in a results directory can be made again from it.
@@ -56,7 +56,7 @@ _IO_LOG_KINDS: Mapping[str, type] = {
     "events": dict,
     "latency": dict,
 }
-"""What the fields of `log_ios.json` hold; one that holds anything else is left out."""
+"""Types of the fields of `log_ios.json`; a field of another type is left out."""
 
 _KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("run", "variant", "status", "host"), str),
@@ -74,7 +74,7 @@ def write_plan(run_dir: Path, plan: RunPlan, *, durable: bool = True) -> None:
     To be called last: what comes later is not the run's. `durable=False` leaves the fsync out
     (imports, which can be made again).
     """
-    fields = {each.name: getattr(plan, each.name) for each in dataclasses.fields(plan)}
+    fields = {field.name: getattr(plan, field.name) for field in dataclasses.fields(plan)}
     files = {name: str(digest) for name, digest in _digests(run_dir).items()}
     document = with_own_digest(
         json.dumps({"schema": SCHEMA, **fields, "files": files}, indent=1, default=_plain)
@@ -92,15 +92,15 @@ def write_plan(run_dir: Path, plan: RunPlan, *, durable: bool = True) -> None:
 
 def _digests(run_dir: Path) -> dict[str, FileDigest]:
     """Of every file below a run's directory that can be read, in order of path."""
-    found = {}
+    digests = {}
     for path in files_below(run_dir):
         with contextlib.suppress(OSError):  # what can't be read now is no evidence
-            found[path] = FileDigest.of(read_regular(run_dir / path, limit=EVIDENCE))
-    return dict(sorted(found.items()))
+            digests[path] = FileDigest.of(read_regular(run_dir / path, limit=EVIDENCE))
+    return dict(sorted(digests.items()))
 
 
 def files_below(run_dir: Path) -> Iterator[str]:
-    """Paths below a run's directory of all that is no directory, but for `run.json` and hidden
+    """Paths below a run's directory of everything but directories, `run.json` and hidden
     files."""
     top = len(str(run_dir)) + 1
     for folder, _, names in os.walk(run_dir):
@@ -121,8 +121,8 @@ def _plain(value: Any) -> Any:
 
 
 def read_plan(run_dir: Path) -> RunPlan:
-    """The plan that `write_plan` wrote; FormatError where it is missing or damaged, whose message
-    names the file and whose place is the run's directory."""
+    """The plan that `write_plan` wrote; FormatError where it is missing or damaged: its message
+    names the file, and its place is the run's directory."""
     path = run_dir / PLAN_FILE
     try:
         content = read_regular(path)
@@ -140,7 +140,7 @@ def read_plan(run_dir: Path) -> RunPlan:
         data.pop("sha256", None)
         if data.get("files") is not None:
             data["files"] = {
-                str(name): FileDigest.parse(each) for name, each in data["files"].items()
+                str(name): FileDigest.parse(digest) for name, digest in data["files"].items()
             }
         if data.get("window") is not None:
             data["window"] = (int(data["window"][0]), int(data["window"][1]))
@@ -176,7 +176,7 @@ def _wrong(data: Mapping[str, Any]) -> str:
     wrong += [
         name
         for name, (values, kind) in parts.items()
-        if not all(isinstance(each, kind) for each in values)
+        if not all(isinstance(value, kind) for value in values)
     ]
     wrong += [
         name
@@ -255,7 +255,8 @@ def missing_files(run_dir: Path, files: Files) -> list[str]:
 
 
 def holds_numbers(name: str) -> bool:
-    """Whether a file of a run may be what its numbers come from; others tell of the run in words."""
+    """Whether a file of a run may be what its numbers come from; others tell of the run in
+    words."""
     parts = name.split("/")
     below = len(parts) > 1 and not (len(parts) == 3 and parts[0] == CLIENTS)
     return not (name == ENVIRONMENT_FILE or below or name.endswith(_WORDS))
@@ -264,15 +265,15 @@ def holds_numbers(name: str) -> bool:
 def read_environment(directory: Path, files: Files = None) -> dict[str, Any]:
     """`environment.json` of a run or of a results directory: `{"fingerprint": {name: text},
     "facts": {...}}`; empty where there is none or it is damaged."""
-    found = read_document(directory, ENVIRONMENT_FILE, files)
-    if not found:
+    document = read_document(directory, ENVIRONMENT_FILE, files)
+    if not document:
         return {}
     parts: dict[str, dict[str, Any]] = {
-        name: part if isinstance(part := found.get(name), dict) else {}
+        name: part if isinstance(part := document.get(name), dict) else {}
         for name in ("fingerprint", "facts")
     }
     return {
-        **found,
+        **document,
         **parts,
         "fingerprint": {name: str(value) for name, value in parts["fingerprint"].items()},
     }
@@ -282,18 +283,18 @@ def read_io_log(run_dir: Path, files: Files = None) -> dict[str, Any]:
     """`log_ios.json` of a run: `recording` (below the results), `label` of its mark there, `events`
     and `latency` percentiles by operation, or the `problem`; empty where there is none or it is
     damaged."""
-    found = read_document(run_dir, IO_LOG_FILE, files)
-    known: dict[str, Any] = {
-        name: each
-        for name, each in found.items()
-        if isinstance(each, _IO_LOG_KINDS.get(name, object))
+    document = read_document(run_dir, IO_LOG_FILE, files)
+    entries: dict[str, Any] = {
+        name: value
+        for name, value in document.items()
+        if isinstance(value, _IO_LOG_KINDS.get(name, object))
     }
     for name, kind in (("events", int), ("latency", dict)):
-        if name in known:
-            known[name] = {
-                key: value for key, value in known[name].items() if isinstance(value, kind)
+        if name in entries:
+            entries[name] = {
+                key: value for key, value in entries[name].items() if isinstance(value, kind)
             }
-    return known
+    return entries
 
 
 def read_document(directory: Path, name: str, files: Files = None) -> dict[str, Any]:

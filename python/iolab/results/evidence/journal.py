@@ -42,7 +42,7 @@ another one from here on. look: a study that ends once its rules are decided was
 a study over several boots."""
 
 _GO_ON = ("resumed", "aside", "ended-leftover", "look", "closed")
-"""What is written first where a study goes on."""
+"""Events that are written first where a study continues."""
 
 _CHECKED = re.compile(rb', "line": (\d+), "crc32": "([0-9a-f]{8})"\}\Z')
 
@@ -56,7 +56,7 @@ def checked_line(event: Mapping[str, Any], number: int) -> bytes:
 
 def read_journal(directory: Path) -> tuple[list[dict[str, Any]], list[int]]:
     """Events in order, and the numbers of lines that are none: torn by a crash, damaged, or missing
-    before one that is there.
+    before an existing line.
 
     ResultsError where there is no journal.
     """

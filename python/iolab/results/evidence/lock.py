@@ -20,7 +20,8 @@ _NO_FILE_OF_ITS_OWN = (errno.ELOOP, errno.EMLINK, errno.EINVAL, errno.EISDIR)
 
 
 def check_free(directory: Path) -> None:
-    """ResultsError naming the process that writes there, if one does. The directory stays as it is."""
+    """ResultsError naming the process that writes there, if one does. The directory stays as it
+    is."""
     try:
         descriptor = open_for_writing(directory / FILE, os.O_RDWR)
     except OSError:
@@ -37,7 +38,7 @@ def lock(directory: Path) -> Iterator[None]:
 
     The kernel lets go of it with the process, so a killed study leaves nothing to clean up.
     ResultsError as well where something is in the directory through which it would be written
-    elsewhere: a symbolic link, or a lock that is no file of its own.
+    elsewhere: a symbolic link, or a lock that is not a regular file.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for name in (RUNS, PROFILES):

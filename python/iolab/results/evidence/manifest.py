@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A results directory's `manifest.json`: what it is, where it came from and how to make it again."""
+"""A results directory's `manifest.json`: what it is, where it came from and how to make it
+again."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ...integrity import FileDigest, has_own_digest, with_own_digest
 from ...untrusted_text import parsed
 
 SCHEMA = 2
-"""From 2 on a manifest has a digest of itself, and of the files that it stands for."""
+"""From 2 on a manifest has a digest of itself, and of the files that it covers."""
 FILE = "manifest.json"
 STUDY_FILE = "study.toml"
 TABLES = "tables"
@@ -68,14 +69,14 @@ class Manifest(BaseModel):
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Write it whole or not at all, with the digests of the files that are there already."""
-    there = [
+    present_files = [
         path
         for path in (directory / STUDY_FILE, *sorted((directory / TABLES).glob("*")))
         if path.is_file()
     ]
     files = {
         path.relative_to(directory).as_posix(): FileDigest.of(read_regular(path, limit=EVIDENCE))
-        for path in there
+        for path in present_files
     }
     document = manifest.model_copy(
         update={"schema_version": SCHEMA, "files": files}

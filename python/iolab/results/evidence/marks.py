@@ -69,12 +69,12 @@ def seconds_of(
     """(seconds since the window's start, label) of the marks of a run that lie inside its window;
     none where they are damaged."""
     try:
-        found = () if window is None else read_marks(run_dir, files)
+        marks = () if window is None else read_marks(run_dir, files)
     except FormatError:
         return []
     start, end = window or (0, 0)
     return [
-        ((mark.time_ns - start) / 1e9, mark.label) for mark in found if start <= mark.time_ns <= end
+        ((mark.time_ns - start) / 1e9, mark.label) for mark in marks if start <= mark.time_ns <= end
     ]
 
 
@@ -91,11 +91,11 @@ def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
         text = read_file(run_dir, FILE, files).decode()
     except UnicodeDecodeError as error:
         raise FormatError(f"can't be read: {error}", where=path) from None
-    found = []
+    marks = []
     for number, line in enumerate(text.split("\n")[:-1], 1):
         try:
             data = parsed(line)
-            found.append(
+            marks.append(
                 Mark(
                     int(data.pop("time_ns")),
                     str(data.pop("kind")),
@@ -106,4 +106,4 @@ def read_marks(run_dir: Path, files: Files = None) -> tuple[Mark, ...]:
             )
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise FormatError(f"is not a mark: {error!r}", where=f"{path}:{number}") from None
-    return tuple(sorted(found, key=lambda mark: mark.time_ns))
+    return tuple(sorted(marks, key=lambda mark: mark.time_ns))

@@ -101,8 +101,8 @@ class Derived:
     Attributes:
         environment: by what runs may differ unasked: the recorded fingerprint, and fio's version
         from its own result. options: what fio echoed of its job; flags without a value are missing.
-        window: realtime nanoseconds in which the load ran, of the plan or else of fio's result; None
-        where neither has times. boot: boot id of the host; empty where it was not recorded.
+        window: realtime nanoseconds in which the load ran, of the plan or else of fio's result;
+        None where neither has times. boot: boot id of the host; empty where it was not recorded.
     """
 
     observations: tuple[Observation, ...]
@@ -161,7 +161,7 @@ class RunPlan:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its plan, where its evidence lies, its observations and verdict.
+    """One run: its plan, the place of its evidence, its observations and verdict.
 
     Attributes:
         evidence: the run's directory (or a table's file).

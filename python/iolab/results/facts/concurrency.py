@@ -41,7 +41,7 @@ class Concurrency:
     """I/Os that can be in flight over all jobs of a run.
 
     Attributes:
-        value: the figure to show the load against; None where nothing tells it.
+        value: the figure to show the load against; None where it is unknown.
         most: more cannot have been in flight; None where the evidence doesn't rule out any number.
         is_told: whether jobs and depth are both said by the plan, the file or the layout, so that
         less in flight means time outside I/O. unknown: what the evidence doesn't say, in words;
@@ -71,8 +71,8 @@ def concurrency_of(facts: RunFacts) -> Concurrency:
     """The plan's own figure for a run made here; for another's, what its result proves and what it
     says.
 
-    Proof is: entries of a group that stand apart are a thread each; `job_runtime` is the threads'
-    runtimes added up; depths are seen in `iodepth_level`, or asked for by the echoed options of a
+    Proof is: entries of a group that are separate are a thread each; `job_runtime` is the threads'
+    runtimes added up; depths are seen in `iodepth_level`, or requested by the echoed options of a
     single thread. Without proof nothing is too much.
     """
     if facts.plan.status != "imported" or facts.fio is None:
@@ -118,8 +118,8 @@ def in_flight(facts: RunFacts) -> tuple[float, float] | None:
     """(I/Os in flight by Little's law, mean latency in seconds) of a closed loop; None for open
     loops and without I/O.
 
-    Every entry by itself, for jobs of different speed and length don't share a mean: the time that
-    its I/Os took in all over the time that it ran.
+    Each entry separately, since jobs of different speed and length don't share a mean: the time
+    that its I/Os took in all over the time that it ran.
     """
     if (
         facts.offered_iops is not None
@@ -146,10 +146,10 @@ def in_flight(facts: RunFacts) -> tuple[float, float] | None:
 def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
     """What one entry says and proves; `alike` entries of its group have its name."""
     threads, most_threads, has_threads = threads_of(job, seconds_of(job), alike)
-    asked = (
+    stated_depth = (
         (effective_depth(job.options) or job.asked_depth or 1) if job.options else job.asked_depth
     )
-    depth = in_layout if asked is None else asked
+    depth = in_layout if stated_depth is None else stated_depth
     if depth is None and job.deepest == 1:
         depth = 1
     is_mixed = is_of_several_sections(job)
@@ -157,11 +157,11 @@ def _entry(job: FioJob, in_layout: int | None, alike: int) -> _Entry:
         [2 * job.deepest - 1] if job.deepest is not None and job.deepest < _DEEPEST_CLASS else []
     )
     if (
-        asked is not None
-        and (job.deepest is None or job.deepest <= asked)
+        stated_depth is not None
+        and (job.deepest is None or job.deepest <= stated_depth)
         and _is_of_all(job, most_threads)
     ):
-        limits.append(asked)
+        limits.append(stated_depth)
     return _Entry(
         threads,
         depth or 1,
@@ -186,8 +186,8 @@ def _is_of_all(job: FioJob, most_threads: float | None) -> bool:
 
 
 def _agrees(job: FioJob, depth: int) -> bool:
-    """Whether a depth fits the depths that were seen; without options the engine may be one that
-    holds one I/O whatever is asked."""
+    """Whether a depth fits the depths that were seen; without options the engine may be a kind that
+    holds one I/O whatever was requested."""
     if job.deepest is None:
         return True
     return job.deepest <= depth and (
@@ -196,5 +196,5 @@ def _agrees(job: FioJob, depth: int) -> bool:
 
 
 def _depth_factor(facts: RunFacts) -> int | None:
-    found = (facts.plan.factors.get(name) for name in DEPTH_FACTORS)
-    return next((value for value in found if isinstance(value, int) and value > 0), None)
+    depths = (facts.plan.factors.get(name) for name in DEPTH_FACTORS)
+    return next((value for value in depths if isinstance(value, int) and value > 0), None)

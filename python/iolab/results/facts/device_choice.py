@@ -29,29 +29,29 @@ class Devices:
 
 def choose(devices: Mapping[str, DeviceSamples], plan: RunPlan) -> Devices:
     """The devices that the sums of a run hold: those that its plan names (the target's, or what an
-    import was told), else those that stand for themselves by their names, as `formats.device_names`
-    has it.
+    import was given), else those that are counted by their names, as `formats.device_names`
+    decides.
     """
-    wanted = [str(name) for name in plan.extra.get("devices") or ()]
-    named = {name: devices[name] for name in devices if name in wanted}
-    if not devices or (wanted and len(named) == len(devices)):
+    requested = [str(name) for name in plan.extra.get("devices") or ()]
+    named = {name: devices[name] for name in devices if name in requested}
+    if not devices or (requested and len(named) == len(devices)):
         return Devices(devices)
     if named:
-        missing = [name for name in wanted if name not in devices]
+        missing = [name for name in requested if name not in devices]
         return Devices(
             named,
             (
                 _words(
-                    list(named), [name for name in devices if name not in named], "not asked for"
+                    list(named), [name for name in devices if name not in named], "not requested"
                 ),
-                *((f"no file tells of {_few(missing)}",) if missing else ()),
+                *((f"no file contains {_few(missing)}",) if missing else ()),
             ),
         )
-    if wanted and plan.status == "imported":
+    if requested and plan.status == "imported":
         return Devices(
             {},
             (
-                f"no file tells of {_few(wanted)}: there {'are' if len(devices) > 1 else 'is'} {_few(list(devices))}",
+                f"no file contains {_few(requested)}: there {'are' if len(devices) > 1 else 'is'} {_few(list(devices))}",
             ),
         )
     choice = choose_devices(devices, are_kernel_names=False)
@@ -80,13 +80,13 @@ def with_interval(samples: DeviceSamples, lengths: Sequence[float]) -> tuple[Dev
     """
     reports = max((len(values) for values in samples.columns.values()), default=0)
     for apart in (seconds / reports for seconds in lengths if reports):
-        whole = max(1, round(apart))
-        if abs(apart - whole) <= _NEAR * whole:
-            words = f"{whole} s between reports without time stamps, as their number and the load's length tell"
-            return replace(samples, interval=float(whole)), words
+        samples_per_interval = max(1, round(apart))
+        if abs(apart - samples_per_interval) <= _NEAR * samples_per_interval:
+            words = f"{samples_per_interval} s between reports without time stamps, as their number and the load's length tell"
+            return replace(samples, interval=float(samples_per_interval)), words
     return (
         samples,
-        "the time between reports without time stamps is unknown: series take 1 s, and how many were due isn't judged",
+        "the time between reports without time stamps is unknown: series take 1 s, and the number of expected samples is not judged",
     )
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Observations of what the target's devices did: means over the window, summed or averaged over
-those that stand for themselves."""
+those that are counted."""
 
 from __future__ import annotations
 
@@ -44,10 +44,14 @@ def observations(
     file = next(iter(files.values()), "")
     for metric, column in _COLUMNS.items():
         means = [samples.means.get(column) for samples in devices.values()]
-        known = [mean for mean in means if mean is not None]
-        if len(known) != len(means):
+        known_means = [mean for mean in means if mean is not None]
+        if len(known_means) != len(means):
             continue
-        pooled = float(np.mean(known)) if of(metric).pools == "mean" else float(np.sum(known))
+        pooled = (
+            float(np.mean(known_means))
+            if of(metric).pools == "mean"
+            else float(np.sum(known_means))
+        )
         field, unit = next(iter(devices.values())).source_fields.get(column, (column, ""))
         over = (
             f"{field} of {', '.join(devices)}"
@@ -81,15 +85,15 @@ def loads(devices: Mapping[str, DeviceSamples]) -> list[DeviceLoad]:
 def _of_each(
     devices: Mapping[str, DeviceSamples], files: Mapping[str, str]
 ) -> Iterator[Observation]:
-    """`device.util[sdb]`, `device.await[sdb]`...: each device by itself."""
+    """`device.util[sdb]`, `device.await[sdb]`...: of each device."""
     for column in _OF_EACH:
-        found = {
+        values = {
             name: _await({name: samples}) if column == "await" else samples.means.get(column)
             for name, samples in devices.items()
         }
-        if not any(found.values()):
+        if not any(values.values()):
             continue
-        for name, value in found.items():
+        for name, value in values.items():
             if value is not None:
                 field, unit = devices[name].source_fields.get(column, (column, ""))
                 metric = f"device.{column}[{name}]"
@@ -106,7 +110,11 @@ def _of_each(
 
 def _await(devices: Mapping[str, DeviceSamples]) -> float | None:
     """Mean latency over all I/Os: each interval's await counts as often as it has I/Os."""
-    found = [samples.waited for samples in devices.values()]
-    known = [each for each in found if each is not None]
-    ios = sum(done for _, done in known)
-    return sum(spent for spent, _ in known) / ios if ios > 0 and len(known) == len(found) else None
+    waits = [samples.waited for samples in devices.values()]
+    known_waits = [wait for wait in waits if wait is not None]
+    ios = sum(done for _, done in known_waits)
+    return (
+        sum(spent for spent, _ in known_waits) / ios
+        if ios > 0 and len(known_waits) == len(waits)
+        else None
+    )

@@ -62,27 +62,33 @@ class DeviceOutlier:
 
 
 def device_outliers(devices: Sequence[DeviceLoad]) -> list[DeviceOutlier]:
-    """Devices with at least 3 peers whose mean latency is 3 times the peers' median and 100 µs or
-    more, or whose busy share is 3 times theirs and 30 % or more, though they move at most 1.5 times
-    as much; slowest first.
+    """Devices with at least 3 peers and a mean latency that is 3 times the peers' median and 100 µs
+    or more, or a busy share that is 3 times theirs and 30 % or more, though they move at most 1.5
+    times as much; slowest first.
 
     Peers are the other devices that did any I/O. Mirrors, stripes and RAID groups load their
     members alike: one member far from the others sets the pace of all.
     """
-    found = []
-    active = [one for one in devices if one.bw > 0]
-    for one in active:
-        peers = [other for other in active if other is not one]
+    outliers = []
+    active = [device for device in devices if device.bw > 0]
+    for device in active:
+        peers = [other for other in active if other is not device]
         if len(peers) < FEWEST_PEERS:
             continue
         usual = median(peer.bw for peer in peers)
-        if not LEAST_WORK * usual <= one.bw <= SAME_WORK * usual:
+        if not LEAST_WORK * usual <= device.bw <= SAME_WORK * usual:
             continue
-        slow = _far(one.device, "await", one.await_, [peer.await_ for peer in peers], SLOW_SECONDS)
-        busy = _far(one.device, "util", one.util, [peer.util for peer in peers], BUSY_SHARE)
-        found += [outlier for outlier in (slow or busy,) if outlier is not None]
+        slow = _far(
+            device.device, "await", device.await_, [peer.await_ for peer in peers], SLOW_SECONDS
+        )
+        busy = _far(device.device, "util", device.util, [peer.util for peer in peers], BUSY_SHARE)
+        outliers += [outlier for outlier in (slow or busy,) if outlier is not None]
     # Where half of them are, there are two kinds of devices, and no saying which is the odd one.
-    return sorted(found, key=lambda outlier: -outlier.times) if 2 * len(found) < len(active) else []
+    return (
+        sorted(outliers, key=lambda outlier: -outlier.times)
+        if 2 * len(outliers) < len(active)
+        else []
+    )
 
 
 def _far(
@@ -92,8 +98,8 @@ def _far(
     peers: Sequence[float | None],
     least: float,
 ) -> DeviceOutlier | None:
-    known = [peer for peer in peers if peer is not None]
-    if value is None or len(known) < FEWEST_PEERS or value < least:
+    known_peers = [peer for peer in peers if peer is not None]
+    if value is None or len(known_peers) < FEWEST_PEERS or value < least:
         return None
-    middle = median(known)
+    middle = median(known_peers)
     return DeviceOutlier(device, quantity, value, middle) if value >= TIMES * middle else None

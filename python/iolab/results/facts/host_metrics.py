@@ -10,7 +10,7 @@ import numpy as np
 
 from ... import registry
 from ...formats.core.tables import HostTable
-from ...formats.host.counter_set import HostLog, known
+from ...formats.host.counter_set import HostLog, finite_values
 from ..evidence.model import Observation, Series
 from .series import origin, times
 
@@ -25,9 +25,15 @@ def observations(
         tables: by kind, cut to the window. files: kind to the file that it came from.
     """
     for kind, table in tables.items():
-        for one in _reader(kind).summaries(table):
+        for summary in _reader(kind).summaries(table):
             yield Observation(
-                one.metric, one.value, one.unit, files[kind], one.field, None, one.source_unit
+                summary.metric,
+                summary.value,
+                summary.unit,
+                files[kind],
+                summary.field,
+                None,
+                summary.source_unit,
             )
 
 
@@ -36,29 +42,29 @@ def host_series(
 ) -> dict[str, Series]:
     """The metrics that are drawn, by name, from tables cut to the window; time in seconds since its
     start."""
-    found: dict[str, Series] = {}
+    lines: dict[str, Series] = {}
     for kind, table in tables.items():
         for curve in _reader(kind).curves(table):
             if not np.isfinite(curve.values).any():
                 continue
             if curve.time_ns is None:
-                found[curve.metric] = Series(
+                lines[curve.metric] = Series(
                     curve.metric, curve.unit, times(table, window), curve.values
                 )
             else:
                 time = (curve.time_ns - origin(table.time_ns, table.interval, window)) / 1e9
-                found[curve.metric] = Series(
+                lines[curve.metric] = Series(
                     curve.metric, curve.unit, time, curve.values, table.interval
                 )
-    return found
+    return lines
 
 
 def mean_busy(tables: Mapping[str, HostTable]) -> float | None:
-    """Share of all CPUs' time that was busy over the window; None where nobody watched."""
-    busy = known(tables["cpu"].columns.get("cpu.busy")) if "cpu" in tables else ()
+    """Share of all CPUs' time that was busy over the window; None where it was not recorded."""
+    busy = finite_values(tables["cpu"].columns.get("cpu.busy")) if "cpu" in tables else ()
     return float(np.mean(busy)) if len(busy) else None
 
 
 def _reader(kind: str) -> HostLog:
-    made: HostLog = registry.load("format", kind)()
-    return made
+    reader: HostLog = registry.load("format", kind)()
+    return reader

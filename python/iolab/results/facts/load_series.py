@@ -26,13 +26,14 @@ def load_series(
     jobs, nan in a second without any.
 
     Args:
-        logs: file name to table; bandwidth and rate logs are told by fio's names (`..._bw.1.log`).
+        logs: file name to table; bandwidth and rate logs are identified by fio's names
+            (`..._bw.1.log`).
         window: the measured window, realtime ns; logs with epoch times are cut to it.
         latency_scale: seconds per unit of the logs of latencies: 1e-9, and 1e-6 before fio 2.99.
 
     Logs that don't fit together (a damaged time) yield no series.
     """
-    found: dict[str, Series] = {}
+    lines: dict[str, Series] = {}
     kinds: tuple[Literal["bw", "iops"], ...] = ("bw", "iops")
     for kind in kinds:
         tables = [
@@ -47,10 +48,10 @@ def load_series(
         time, inside = _window(rates, window)
         for operation, values in rates.rates.items():
             name = f"{operation}.{kind}"
-            found[name] = Series(name, _UNITS[kind], time[inside], values[inside])
+            lines[name] = Series(name, _UNITS[kind], time[inside], values[inside])
         if kind == "bw" and rates.rates:
             total = np.sum(list(rates.rates.values()), axis=0)
-            found["load.bw"] = Series("load.bw", "B/s", time[inside], total[inside])
+            lines["load.bw"] = Series("load.bw", "B/s", time[inside], total[inside])
     for latency in ("lat", "clat", "slat"):
         try:
             means = latency_per_second(_with_rates(logs, latency))
@@ -59,8 +60,8 @@ def load_series(
         time, inside = _window(means, window)
         for operation, values in means.rates.items():
             name = f"{operation}.{latency}"
-            found[name] = Series(name, "s", time[inside], values[inside] * latency_scale)
-    return found
+            lines[name] = Series(name, "s", time[inside], values[inside] * latency_scale)
+    return lines
 
 
 def _with_rates(
@@ -68,11 +69,11 @@ def _with_rates(
 ) -> list[tuple[FioLogTable, FioLogTable | None]]:
     """Logs of latencies, each with the log of rates of the same job: `x_clat.3.log` and
     `x_iops.3.log`."""
-    found = []
+    pairs = []
     for file, table in logs.items():
         if (match := _KIND.search(file)) and match[1] == kind:
-            found.append((table, logs.get(f"{file[: match.start(1)]}iops{file[match.end(1) :]}")))
-    return found
+            pairs.append((table, logs.get(f"{file[: match.start(1)]}iops{file[match.end(1) :]}")))
+    return pairs
 
 
 def _window(rates: PerSecond, window: tuple[int, int] | None) -> tuple[np.ndarray, np.ndarray]:

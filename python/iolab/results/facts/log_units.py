@@ -20,7 +20,7 @@ UNITS: Mapping[str, float] = {"ns": 1e-9, "us": 1e-6}
 _LATENCY = re.compile(r"_(?:lat|clat|slat)(?:\.\d+)?\.log$")
 _VERSION = re.compile(r"fio[- ](\d+)\.(\d+)")
 _NO_NANOSECONDS = 150.0
-"""Values whose median is below aren't nanoseconds: no system call is that fast."""
+"""Values with a lower median are not nanoseconds: no system call is that fast."""
 
 
 def latency_scale(
@@ -33,11 +33,11 @@ def latency_scale(
     3.19 writes. What the logs' values can't be decides next; without all of that they are taken as
     nanoseconds, and that is said.
     """
-    given = UNITS.get(str(plan.extra.get(UNIT, "")))
-    found = given if given is not None else _of_result(fio)
+    stated_scale = UNITS.get(str(plan.extra.get(UNIT, "")))
+    scale = stated_scale if stated_scale is not None else _of_result(fio)
     tables = [table for file, table in logs.items() if _LATENCY.search(file) and len(table.value)]
-    if found is not None or not tables:
-        return found or 1e-9, None
+    if scale is not None or not tables:
+        return scale or 1e-9, None
     if any(table.has_priority for table in tables):
         return 1e-9, None
     if _median(tables) < _NO_NANOSECONDS:

@@ -73,21 +73,21 @@ class RunFacts:
         pooled: the run's jobs as one: operation to its sums; None where there is no job, or
         `sections` ran one after another. sections: names of fio's sections where the result holds
         several and the run is none of them; else empty. entries: positions of the run's jobs in the
-        file, where it is a section of it; empty where they are all. processes: how many results of fio
-        were joined, 0 where the run has one. is_over_time: whether `pooled`
+        file, where it is a section of it; empty where they are all. processes: how many results of
+        fio were joined, 0 where the run has one. is_over_time: whether `pooled`
         has the rates of a whole window in which jobs took turns, and isn't the sum of the entries.
         devices: name to samples, cut to the window, of those that sums over devices hold.
         monitor_files: files that a monitor wrote. monitors: what each of those files holds, a
         device each, within the window. host_busy: share of the time of all the host's CPUs that was
-        busy over the window; None where nobody watched. series: name to per-second series.
-        damaged: files that could not be read. altered: files that tell of the run in words, and are
-        not as the run left them. environment, reference: this run's host facts and those to which
-        they are held (`derive_all`). target: what the target said of the run (`target.json`), empty
-        where it said nothing. builds: what was loaded for each build that a run of the study asked
-        for (`build` of `target.json`), one entry each. io_log: what became of the log of every I/O
-        (`log_ios.json`), empty where there was none. clients: of a load from several hosts, each
-        with its part of the run; then each job's host is its client. host: further facts of the host,
-        `memory_bytes` and `cpus` among them, where known.
+        busy over the window; None where it was not recorded. series: name to per-second series.
+        damaged: files that could not be read. altered: files that describe the run in words, and
+        are not as the run left them. environment, reference: this run's host facts and those to
+        which they are held (`derive_all`). target: what the target said of the run (`target.json`),
+        empty where it said nothing. builds: what was loaded for each build that a run of the study
+        requested (`build` of `target.json`), one entry each. io_log: what became of the log of
+        every I/O (`log_ios.json`), empty where there was none. clients: of a load from several
+        hosts, each with its part of the run; then each job's host is its client. host: further
+        facts of the host, `memory_bytes` and `cpus` among them, where known.
     """
 
     plan: RunPlan
@@ -240,7 +240,7 @@ class RunFacts:
         """Whether the load ended because everything was moved that it was to move, and began with
         its window.
 
-        Known of jobs of one section whose size is known. Of an imported run that had a runtime as
+        Known of jobs of one section of known size. Of an imported run that had a runtime as
         well it is unknown: fio echoes no flag, and `time_based` is one.
         """
         extra = self.plan.extra
@@ -277,8 +277,8 @@ class RunFacts:
 
     @cached_property
     def parts(self) -> Mapping[str, FioDirection]:
-        """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and
-        beside them too."""
+        """Operations that add up to the whole: fio's `mixed` replaces read, write and trim, and
+        may be given in addition to them."""
         return parts_of(self.directions)
 
     @cached_property
@@ -332,8 +332,8 @@ def is_of_several_sections(job: FioJob) -> bool:
 
 
 def parts_of(directions: Mapping[str, FioDirection]) -> Mapping[str, FioDirection]:
-    """Operations that add up to the whole: fio's `mixed` stands for read, write and trim, and
-    beside them too."""
+    """Operations that add up to the whole: fio's `mixed` replaces read, write and trim, and
+    may be given in addition to them."""
     apart = {name: direction for name, direction in directions.items() if name != "mixed"}
     return apart if apart.keys() - {"sync"} else directions
 
@@ -351,7 +351,8 @@ def effective_depth(options: Mapping[str, str]) -> int | None:
 
 
 def mean_latency(direction: FioDirection) -> Latency | None:
-    """The latency that a job waits for: `lat`, else `clat` (terse output and old files without it)."""
+    """The latency that a job waits for: `lat`, else `clat` (terse output and old files without
+    it)."""
     return direction.latencies.get("lat") or direction.latencies.get("clat")
 
 

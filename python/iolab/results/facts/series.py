@@ -21,7 +21,7 @@ Samples = TypeVar("Samples", DeviceSamples, HostTable)
 
 
 def cut(samples: Samples, window: tuple[int, int] | None) -> Samples:
-    """The samples whose interval lies inside the window, give or take half an interval; all where
+    """The samples with an interval inside the window, give or take half an interval; all where
     either has no clock."""
     if window is None or samples.time_ns is None:
         return samples
@@ -52,14 +52,14 @@ def device_series(
     every: Mapping[str, DeviceSamples] | None = None,
 ) -> dict[str, Series]:
     """Series over all devices (`device.bw`, `device.read.bw`, `device.write.bw`, `device.util`) and
-    of each of `every` (default: of these) by itself.
+    of each of `every` (default: of these) alone.
 
     Devices are aligned by reading; where their files differ in length, the common readings count.
     `device.util` is the mean over devices, the others are sums.
     """
-    found: dict[str, Series] = {}
+    lines: dict[str, Series] = {}
     if not devices:
-        return found
+        return lines
     length = min(_length(samples) for samples in devices.values())
     first = next(iter(devices.values()))
     time = times(first, window)[:length]
@@ -75,7 +75,7 @@ def device_series(
 
     def add(name: str, unit: str, values: Floats | None) -> None:
         if values is not None and length:
-            found[name] = Series(name, unit, time, values)
+            lines[name] = Series(name, unit, time, values)
 
     add("device.bw", "B/s", total(MOVED))
     for column in ("read.bw", "write.bw"):
@@ -94,8 +94,8 @@ def device_series(
                 values = samples.columns.get(column)
                 if values is not None and np.any(values > 0):
                     series = f"device.{column}[{name}]"
-                    found[series] = Series(series, unit, own, values)
-    return found
+                    lines[series] = Series(series, unit, own, values)
+    return lines
 
 
 def _length(samples: DeviceSamples | HostTable) -> int:

@@ -23,7 +23,7 @@ def read_target(run_dir: Path, files: Files = None) -> Mapping[str, Any]:
 
 
 def observations(facts: RunFacts) -> Iterator[Observation]:
-    """`target.compression`, `target.fill`, `write.amplification`, each where it can be told."""
+    """`target.compression`, `target.fill`, `write.amplification`, each where it is known."""
     achieved = compression(facts.target)
     if achieved is not None:
         yield Observation(
@@ -56,8 +56,12 @@ def compression(target: Mapping[str, Any]) -> float | None:
     below 1 for data that isn't compressed. Files that were preallocated take room without holding
     anything.
     """
-    written, taken = _number(target, "written_bytes"), _number(target, "taken_bytes")
-    return written / taken if written and taken and written > 0 and taken > 0 else None
+    written, taken_bytes = _number(target, "written_bytes"), _number(target, "taken_bytes")
+    return (
+        written / taken_bytes
+        if written and taken_bytes and written > 0 and taken_bytes > 0
+        else None
+    )
 
 
 def write_amplification(facts: RunFacts) -> float | None:
@@ -67,12 +71,12 @@ def write_amplification(facts: RunFacts) -> float | None:
     Below 1 where writes stay in memory beyond the window or are compressed; whatever else writes to
     the devices counts as well.
     """
-    asked = sum(
+    requested_bytes = sum(
         direction.size_bytes
         for name, direction in facts.parts.items()
         if name in ("write", "mixed")
     )
-    if "mixed" in facts.parts or asked <= 0 or facts.runtime <= 0 or not facts.devices:
+    if "mixed" in facts.parts or requested_bytes <= 0 or facts.runtime <= 0 or not facts.devices:
         return None  # `mixed` doesn't tell writes from reads
     rate = 0.0
     for samples in facts.devices.values():
@@ -80,7 +84,7 @@ def write_amplification(facts: RunFacts) -> float | None:
         if values is None or not np.isfinite(values).any():
             return None
         rate += float(np.nanmean(values))
-    return rate * facts.runtime / asked
+    return rate * facts.runtime / requested_bytes
 
 
 def _number(target: Mapping[str, Any], name: str) -> float | None:

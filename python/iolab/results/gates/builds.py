@@ -12,8 +12,8 @@ from .base import invalid, note
 
 
 class BuildsGate:
-    """INVALID when the loaded modules are not those of the build that was asked for, or are those
-    of a run that asked for another build.
+    """INVALID when the loaded modules are not those of the requested build, or are those
+    of a run that requests another build.
 
     Builds that were made of the same sources may be equal: a note.
     """
@@ -26,7 +26,7 @@ class BuildsGate:
         own = facts.target.get("build")
         if not isinstance(own, Mapping):
             return
-        asked, modules = own.get("asked"), own.get("modules")
+        build_name, modules = own.get("asked"), own.get("modules")
         if not isinstance(modules, Mapping) or not modules:
             return
         expected = own.get("expected")
@@ -41,27 +41,27 @@ class BuildsGate:
             if wrong:
                 yield invalid(
                     "wrong-build",
-                    f"the loaded modules ({wrong}) are not of the build '{asked}' that was asked for",
-                    asked=asked,
+                    f"the loaded modules ({wrong}) are not of the build '{build_name}' that was requested",
+                    asked=build_name,
                 )
                 return
         for other in facts.builds:
-            if other.get("asked") == asked or other.get("modules") != modules:
+            if other.get("asked") == build_name or other.get("modules") != modules:
                 continue
-            names = f"'{asked or 'the default'}' and '{other.get('asked') or 'the default'}'"
+            names = f"'{build_name or 'the default'}' and '{other.get('asked') or 'the default'}'"
             if _digest(own) is not None and _digest(own) == _digest(other):
                 yield note("same-sources", f"the builds {names} were made of the same sources")
             else:
                 yield invalid(
                     "same-build",
                     f"both variants ran the same build: {names} loaded the same modules",
-                    asked=asked,
+                    asked=build_name,
                 )
 
 
 def _source(modules: Mapping[str, Any], name: str) -> Any:
-    one = modules.get(name)
-    return one.get("srcversion") if isinstance(one, Mapping) else None
+    module = modules.get(name)
+    return module.get("srcversion") if isinstance(module, Mapping) else None
 
 
 def _digest(build: Mapping[str, Any]) -> Any:

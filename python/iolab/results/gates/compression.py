@@ -27,20 +27,25 @@ class CompressionGate:
     which ZFS stores as holes. SUSPECT where the job is known, a note where only fio's echo is there
     (it leaves flags out).
 
-    Where the target told what the files take: p per cent asked is a ratio of 1 / (1 - p / 100). A
-    target that doesn't compress gives a note; one that compresses data that was asked to be
-    incompressible, SUSPECT; one that misses the ratio by more than 25 %, a note, for file systems
+    Where the target reports the space of the files: p per cent asked is a ratio of 1 / (1 - p /
+    100). A target that doesn't compress gives a note; a target that compresses data that should be
+    incompressible, SUSPECT; a target that misses the ratio by more than 25 %, a note, for file
+    systems
     save whole blocks only: of 8 KiB in blocks of 4 KiB there is 1x and 2x and nothing between. The
-    achieved ratio is the metric `target.compression`, and is what charts should stand on.
+    achieved ratio is the metric `target.compression`, and is what charts should use.
     """
 
     name = "compression"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """The buffer options of the job, or of fio's echo; then the target's own figures."""
-        known = facts.plan.extra.get("options")
-        options = {**facts.options, **known} if isinstance(known, dict) else facts.options
-        speak = suspect if isinstance(known, dict) else note
+        options_of_study = facts.plan.extra.get("options")
+        options = (
+            {**facts.options, **options_of_study}
+            if isinstance(options_of_study, dict)
+            else facts.options
+        )
+        speak = suspect if isinstance(options_of_study, dict) else note
         percent = str(options.get("buffer_compress_percentage", ""))
         decided = "compressibility" in options
         if percent == "0" and "refill_buffers" not in options and not decided:
@@ -53,13 +58,13 @@ class CompressionGate:
             yield speak(
                 "compression", "the data is all zeros: a file system that compresses stores holes"
             )
-        asked, achieved = _asked(options), compression(facts.target)
-        if asked is not None and achieved is not None:
-            yield from _compare(asked, achieved)
+        requested, achieved = _requested_percent(options), compression(facts.target)
+        if requested is not None and achieved is not None:
+            yield from _compare(requested, achieved)
 
 
-def _asked(options: Mapping[str, Any]) -> float | None:
-    """Per cent asked for, 0 to 100; None where nothing was."""
+def _requested_percent(options: Mapping[str, Any]) -> float | None:
+    """Per cent requested, 0 to 100; None where nothing was."""
     text = options.get("compressibility", options.get("buffer_compress_percentage"))
     try:
         percent = float(str(text))
@@ -74,7 +79,7 @@ def _compare(percent: float, achieved: float) -> Iterable[Reason]:
         if achieved > 1 + TOLERANCE:
             yield suspect(
                 "compression",
-                f"incompressible data was asked for, and took {achieved:.2f} times less room than it has",
+                f"incompressible data was requested, and used {achieved:.2f} times less space than its size",
                 **data,
             )
         return
@@ -88,12 +93,12 @@ def _compare(percent: float, achieved: float) -> Iterable[Reason]:
         return
     if percent == 100:
         return  # no ratio is asked for: the smallest that a record can become is the file system's own
-    asked = 1 / (1 - percent / 100)
-    if abs(achieved / asked - 1) > TOLERANCE:
+    requested_ratio = 1 / (1 - percent / 100)
+    if abs(achieved / requested_ratio - 1) > TOLERANCE:
         yield note(
             "compression",
-            f"a ratio of {asked:.2f} was asked for ({percent:g} %), {achieved:.2f} achieved: "
+            f"a ratio of {requested_ratio:.2f} was requested ({percent:g} %), {achieved:.2f} achieved: "
             "file systems save whole blocks only",
-            asked_ratio=asked,
+            asked_ratio=requested_ratio,
             **data,
         )

@@ -23,12 +23,12 @@ class CpuBoundGate:
     """SUSPECT when a job used 90 % of a CPU on average, or the host's CPUs together were 90 % busy
     over the window.
 
-    Then the number tells how fast the load generator or the host is, not the storage. Where nobody
-    watched the host's CPUs, the CPU time of all jobs together stands for it, which knows nothing of
-    the kernel's own threads; neither is asked of runs shorter than a second. From 75 % of the
-    host's CPUs on it is noted: an emulated host, or one that others use, is often out of them
-    before that. Where clients put the load on the host, its CPUs are the server's: that they are busy
-    is a result, and noted.
+    Then the number shows how fast the load generator or the host is, not the storage. Where the
+    host's CPUs were not recorded, the CPU time of all jobs together replaces it, which does not
+    include the kernel's own threads; neither is asked of runs shorter than a second. From 75 % of
+    the host's CPUs on it is noted: an emulated host, or a host with other load, often reaches it
+    before that. Where clients put the load on the host, its CPUs are the server's: that they are
+    busy is a result, and noted.
     """
 
     name = "cpu-bound"

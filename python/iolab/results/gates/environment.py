@@ -12,7 +12,7 @@ from .base import suspect
 
 class EnvironmentGate:
     """SUSPECT when a fact of the host (kernel, fio, scheduler...) differs from that of the first
-    run there; of imported files, whose host is unknown, from that of the variant's first run."""
+    run there; of imported files, with an unknown host, from that of the variant's first run."""
 
     name = "environment"
 

@@ -18,7 +18,7 @@ class ErrorsGate:
 
     fio's exit code alone is the number of failed jobs modulo 256: 256 failed jobs give 0, so each
     job's own `error` decides. Under group_reporting one failed job of many leaves its error in the
-    group's entry, beside healthy rates.
+    group's entry, next to valid rates.
     """
 
     name = "errors"

@@ -27,7 +27,7 @@ class IoLogGate:
 
     Held against each other are I/Os of each operation (fio's `total_ios`, or the `N` of its
     latencies: after a ramp the two differ by I/Os that began in it) and percentiles of total
-    latency, which must be equal: both stand on one grid. The metrics come from fio's result
+    latency, which must be equal: both use one grid. The metrics come from fio's result
     whatever the recording holds, so it takes nothing away from the run.
     """
 
@@ -46,7 +46,11 @@ class IoLogGate:
         wrong = [
             words
             for operation in LOGGED
-            if (words := counted(operation, int(events.get(operation, 0)), facts.directions))
+            if (
+                words := describe_difference(
+                    operation, int(events.get(operation, 0)), facts.directions
+                )
+            )
         ]
         if said.get("damaged"):
             wrong.append(f"{said['damaged']} lines of fio's log are damaged")
@@ -60,7 +64,7 @@ class IoLogGate:
         for operation in LOGGED:
             direction = facts.directions.get(operation)
             moved = (
-                _moved(latency.get(operation, {}), direction)
+                _differing_percentiles(latency.get(operation, {}), direction)
                 if direction is not None and direction.ios
                 else []
             )
@@ -71,7 +75,7 @@ class IoLogGate:
                 )
 
 
-def counted(operation: str, events: int, directions: Mapping[str, FioDirection]) -> str:
+def describe_difference(operation: str, events: int, directions: Mapping[str, FioDirection]) -> str:
     """How the events of an operation differ from fio's count, in words; empty where they don't."""
     direction = directions.get(operation)
     if direction is None:
@@ -82,14 +86,16 @@ def counted(operation: str, events: int, directions: Mapping[str, FioDirection])
     return f"{events} {operation}s, fio counted {direction.ios}"
 
 
-def _moved(recorded: Mapping[str, int | None], direction: FioDirection) -> list[str]:
+def _differing_percentiles(
+    recorded: Mapping[str, int | None], direction: FioDirection
+) -> list[str]:
     """Percentiles that differ; none where fio's result has no histogram of total latency."""
     timed = direction.latencies.get("lat")
     if timed is None or not timed.bins:
         return []
     indices, counts = _core.take_over_fio_bins(sorted(timed.bins.items()))
     own = _core.quantiles(
-        indices, counts, [float(each) / 100 for each in PERCENTILES], _core.fio_bits()
+        indices, counts, [float(percent) / 100 for percent in PERCENTILES], _core.fio_bits()
     )
     return [
         f"p{name} {recorded.get(name)} ns instead of {value} ns"

@@ -66,10 +66,10 @@ class LittlesLawGate:
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """The in-flight count over all operations, syncs included, against what the jobs can hold."""
-        found = in_flight(facts)
-        if found is None:
+        occupancy = in_flight(facts)
+        if occupancy is None:
             return
-        inside, latency = found
+        inside, latency = occupancy
         concurrency = concurrency_of(facts)
         if concurrency.most and inside > HIGH * concurrency.most:
             reason = concurrency_reason(inside, concurrency.most, latency, cpu_bound=True)

@@ -14,9 +14,9 @@ SHARE = 0.9
 
 class MonitorAliveGate:
     """INVALID when a monitor that was planned left nothing, or one of its files has less than 90 %
-    (less one) of the samples due inside the window, for any device.
+    (less one) of the samples expected inside the window, for any device.
 
-    A file that doesn't say the time between its samples is not judged: how many were due is
+    A file that doesn't say the time between its samples is not judged: the expected number is
     unknown.
 
     A monitor that died takes its numbers' meaning with it: an average over the first ten seconds
@@ -27,11 +27,11 @@ class MonitorAliveGate:
     name = "monitor-alive"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """Planned sources against files, samples got against samples due."""
+        """Planned sources against files, received samples against expected samples."""
         planned = [str(name) for name in facts.plan.extra.get("sources", ())]
-        left = [*facts.monitor_files, *(damaged.file for damaged in facts.damaged)]
+        file_names = [*facts.monitor_files, *(damaged.file for damaged in facts.damaged)]
         missing = [
-            name for name in planned if not any(file.startswith(f"{name}.") for file in left)
+            name for name in planned if not any(file.startswith(f"{name}.") for file in file_names)
         ]
         if missing:
             whose = (
@@ -46,9 +46,9 @@ class MonitorAliveGate:
         for monitor in facts.monitors:
             if monitor.interval is None:
                 continue
-            due = facts.runtime / monitor.interval
-            if monitor.samples < SHARE * due - 1:
-                yield _dead(monitor, due, facts)
+            expected_samples = facts.runtime / monitor.interval
+            if monitor.samples < SHARE * expected_samples - 1:
+                yield _dead(monitor, expected_samples, facts)
 
 
 def _lost(recording: dict[str, object]) -> Iterable[Reason]:

@@ -19,8 +19,8 @@ DONE = 0.98
 """Share of its size that a load which ended by it moves at least: only whole blocks are moved."""
 
 BEYOND = 1.05
-"""A load that ends by its size moves that size; one that moved more than this share of it did not
-end by its size."""
+"""A load that ends by its size moves that size; a load that moved more than this share of it did
+not end by its size."""
 
 
 class RuntimeGate:
@@ -41,20 +41,20 @@ class RuntimeGate:
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """The measured runtime against the asked one."""
-        asked, ran = facts.asked_runtime, facts.runtime
-        if not asked or not facts.directions:
+        requested, ran = facts.asked_runtime, facts.runtime
+        if not requested or not facts.directions:
             return
         if "files" in facts.plan.extra:
             if not facts.ended_by_size:
                 yield invalid(
                     "runtime",
-                    f"the files were not all done within {format_number(asked)} s",
+                    f"the files were not all done within {format_number(requested)} s",
                     seconds=ran,
-                    asked_seconds=asked,
+                    asked_seconds=requested,
                 )
             return
-        times = f"{format_number(ran)} s of {format_number(asked)} s"
-        if ran < SHORT * asked:
+        times = f"{format_number(ran)} s of {format_number(requested)} s"
+        if ran < SHORT * requested:
             moved = sum(direction.size_bytes for direction in facts.parts.values())
             time_based = facts.plan.extra.get(
                 "time_based", facts.options.get("time_based", "0") != "0"
@@ -64,7 +64,7 @@ class RuntimeGate:
                     "steady-state",
                     f"the steady state was reached after {times}",
                     seconds=ran,
-                    asked_seconds=asked,
+                    asked_seconds=requested,
                 )
             elif (
                 not time_based
@@ -78,7 +78,7 @@ class RuntimeGate:
                         f"the load ended early, after {times}: it moved {format_quantity(moved, 'B')}, more than the "
                         f"asked size of {format_quantity(most, 'B')}, as a time_based load does that is stopped",
                         seconds=ran,
-                        asked_seconds=asked,
+                        asked_seconds=requested,
                         bytes=moved,
                         asked_bytes=most,
                     )
@@ -87,7 +87,7 @@ class RuntimeGate:
                         "ended-by-size",
                         f"the asked size was done after {times}",
                         seconds=ran,
-                        asked_seconds=asked,
+                        asked_seconds=requested,
                     )
             elif (
                 not time_based
@@ -99,17 +99,19 @@ class RuntimeGate:
                     "runtime",
                     f"the load ended early, after {times}; whether its size was done is unknown",
                     seconds=ran,
-                    asked_seconds=asked,
+                    asked_seconds=requested,
                 )
             else:
                 yield invalid(
                     "runtime",
                     f"the load ended early, after {times}",
                     seconds=ran,
-                    asked_seconds=asked,
+                    asked_seconds=requested,
                 )
-        elif ran > LONG * asked + SLACK:
-            yield suspect("runtime", f"the load overran: {times}", seconds=ran, asked_seconds=asked)
+        elif ran > LONG * requested + SLACK:
+            yield suspect(
+                "runtime", f"the load overran: {times}", seconds=ran, asked_seconds=requested
+            )
 
 
 def _passes(facts: RunFacts) -> int:

@@ -20,23 +20,23 @@ def stalls(series: Series) -> list[tuple[float, float]]:
     """(start, length) in seconds since the window's start of every span of three seconds or more in
     which each sample is exactly zero.
 
-    A sample stands for the time since the one before, however often was read; half of a second's
+    A sample covers the time since the previous sample, at any interval; half of a second's
     jitter is let pass.
     """
     idle = np.concatenate(([False], series.values == 0, [False]))
     edges = np.flatnonzero(np.diff(idle.astype(np.int8)))
     steps = series.steps
-    found = []
+    spans = []
     for first, after in zip(edges[::2], edges[1::2], strict=True):
         start = max(0.0, float(series.time[first] - steps[first]))
         length = float(series.time[after - 1]) - start
         if length >= SHORTEST - min(0.5, float(steps[first]) / 2):
-            found.append((start, length))
-    return found
+            spans.append((start, length))
+    return spans
 
 
 def moved_series(facts: RunFacts) -> tuple[Series, str] | None:
-    """Bytes per second that tell a stall, and whose they are: the devices', else the load's own."""
+    """Bytes per second that show a stall, and their origin: the devices, else the load itself."""
     if "device.bw" in facts.series:
         return facts.series["device.bw"], "the target's devices"
     if "load.bw" in facts.series:
@@ -48,7 +48,7 @@ class StallGate:
     """SUSPECT when 0 bytes moved for three seconds or more, summed over the target's devices: in
     every sample of that time.
 
-    `stall.seconds` is a metric beside it, because leaving stalled runs out of one arm would hide
+    `stall.seconds` is a separate metric, because leaving stalled runs out of one arm would hide
     the effect. Devices that moved nothing in the whole window didn't stall: a cache served the
     load, which is noted.
     """
@@ -57,10 +57,10 @@ class StallGate:
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """Stalls inside the window, with where the longest began."""
-        found = moved_series(facts)
-        if found is None or not len(found[0].values):
+        moved = moved_series(facts)
+        if moved is None or not len(moved[0].values):
             return
-        series, whose = found
+        series, whose = moved
         if not np.any(series.values > 0):
             if whose == "the target's devices" and facts.iops > 0:
                 yield note(

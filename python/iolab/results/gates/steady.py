@@ -23,23 +23,23 @@ class SteadyGate:
     name = "steady"
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
-        """The load's bytes per second; silent below ten samples, on open loops, whose rate is
+        """The load's bytes per second; silent below ten samples, on open loops, as their rate is
         given, and where the load rises."""
         series = None if facts.plan.extra.get("steps") else facts.series.get("load.bw")
-        found = None if series is None or facts.offered_iops is not None else steady(series.values)
-        if found is None or found.ok:
+        trend = None if series is None or facts.offered_iops is not None else steady(series.values)
+        if trend is None or trend.ok:
             return
         said = []
-        if found.range_share > RANGE_LIMIT:
-            said.append(f"range {100 * found.range_share:.0f} % of the average")
-        if found.slope_share > SLOPE_LIMIT:
-            said.append(f"drift {100 * found.slope_share:.0f} % over the window")
-        if not 1 / HALVES_LIMIT <= found.halves_ratio <= HALVES_LIMIT:
-            said.append(f"second half at {100 * found.halves_ratio:.0f} % of the first")
+        if trend.range_share > RANGE_LIMIT:
+            said.append(f"range {100 * trend.range_share:.0f} % of the average")
+        if trend.slope_share > SLOPE_LIMIT:
+            said.append(f"drift {100 * trend.slope_share:.0f} % over the window")
+        if not 1 / HALVES_LIMIT <= trend.halves_ratio <= HALVES_LIMIT:
+            said.append(f"second half at {100 * trend.halves_ratio:.0f} % of the first")
         yield suspect(
             "not-steady",
             f"not steady: {', '.join(said)}",
-            range_share=found.range_share,
-            slope_share=found.slope_share,
-            halves_ratio=found.halves_ratio,
+            range_share=trend.range_share,
+            slope_share=trend.slope_share,
+            halves_ratio=trend.halves_ratio,
         )

@@ -18,10 +18,10 @@ class TracingGate:
 
     def judge(self, facts: RunFacts) -> Iterable[Reason]:
         """One note for all that was on."""
-        found = facts.plan.extra.get("tracing")
-        if isinstance(found, list) and found:
+        tracing = facts.plan.extra.get("tracing")
+        if isinstance(tracing, list) and tracing:
             yield note(
                 "tracing",
-                f"the kernel was traced during the run: {'; '.join(map(str, found))}",
-                traced=len(found),
+                f"the kernel was traced during the run: {'; '.join(map(str, tracing))}",
+                traced=len(tracing),
             )

@@ -52,14 +52,14 @@ class WorkingSetGate:
 def _each_once(facts: RunFacts, size: int) -> bool:
     """Whether no block was read twice: no more was read than there is, and nothing was written
     first or chosen again and again."""
-    asked = facts.plan.extra.get("options")
-    options = {**facts.options, **(asked if isinstance(asked, dict) else {})}
-    again = any(
+    planned = facts.plan.extra.get("options")
+    options = {**facts.options, **(planned if isinstance(planned, dict) else {})}
+    repeats = any(
         str(options.get(name, 0)) not in ("0", "False", "random")
         for name in ("norandommap", "random_distribution")
     )
     return (
-        not again
+        not repeats
         and facts.ended_by_size
         and facts.parts.keys() <= {"read"}
         and facts.parts["read"].size_bytes <= size

@@ -50,18 +50,21 @@ class Imported:
 def account(imported: Imported, most: int = 5) -> dict[str, Any]:
     """What became of every file, as plain data: counts with examples, layouts, notes."""
 
-    def counted(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    def count_paths(paths: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         return {
-            name: {"count": len(each), "examples": [writable(path) for path in each[:most]]}
-            for name, each in paths.items()
+            name: {
+                "count": len(paths_of_kind),
+                "examples": [writable(path) for path in paths_of_kind[:most]],
+            }
+            for name, paths_of_kind in paths.items()
         }
 
     return {
         "runs": imported.runs,
         "layouts": [writable(text) for text in imported.layouts],
         "inferred": imported.is_inferred,
-        "files": counted(imported.files),
-        "skipped": counted(imported.skipped),
+        "files": count_paths(imported.files),
+        "skipped": count_paths(imported.skipped),
         "notes": [writable(note) for note in imported.notes],
         "unmatched_layouts": [writable(text) for text in imported.suggestions],
         "whole": imported.whole,

@@ -20,13 +20,13 @@ RESERVED = {"variant", "repetition", "block", "host", "process"}
 """Names with a meaning of their own; every other name is a factor."""
 
 PLACES = ("repetition", "block", "host", "process")
-"""Reserved names that say which of several equal runs a result is, where it ran, or which of several
-fio processes of one run it comes from."""
+"""Reserved names that say which of several equal runs a result is, where it ran, or which of
+several fio processes of one run it comes from."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A compiled layout. `*` stands for any text within one path part.
+    """A compiled layout. `*` matches any text within one path part.
 
     Attributes:
         text: as written; fields: names in order of appearance.
@@ -44,20 +44,20 @@ class Layout:
 
     def match(self, path: str) -> dict[str, Any] | None:
         """Values of the fields for a path relative to the tree (with `/`), or None."""
-        found = self.pattern.fullmatch(path)
-        if found is None:
+        match = self.pattern.fullmatch(path)
+        if match is None:
             return None
-        return {name: _TYPES[self.types[name]][1](text) for name, text in found.groupdict().items()}
+        return {name: _TYPES[self.types[name]][1](text) for name, text in match.groupdict().items()}
 
     def rest(self, path: str) -> str:
-        """What of a matching path no field has: what tells runs of one cell apart when nothing else
-        does."""
-        found = self.pattern.fullmatch(path)
-        if found is None:
+        """The text of a matching path outside of all fields: it separates runs of one cell when
+        nothing else does."""
+        match = self.pattern.fullmatch(path)
+        if match is None:
             return path
         parts, last = [], 0
         for name in self.fields:
-            begin, end = found.span(name)
+            begin, end = match.span(name)
             parts.append(path[last:begin])
             last = end
         return "\0".join((*parts, path[last:]))

@@ -65,7 +65,7 @@ _COPIES = {
     "tmp",
     "saved",
 }
-"""Folders that hold other measurements of what lies beside them."""
+"""Folders that hold other measurements of the files next to them."""
 
 
 @dataclass(frozen=True)
@@ -118,20 +118,20 @@ class _Part(list[Token]):
 
     @cached_property
     def shape(self) -> tuple[str, ...]:
-        """What names of the same form have in common: glue, keys with a value beside them, and
+        """What names of the same form have in common: glue, keys next to a value, and
         kinds of words."""
-        found = []
+        forms = []
         for place, token in enumerate(self):
-            beside = [token.kind for token in self[max(0, place - 2) : place + 3]]
-            keyed = token.kind == "key" and ("number" in beside or "size" in beside)
-            found.append(
+            kinds = [token.kind for token in self[max(0, place - 2) : place + 3]]
+            keyed = token.kind == "key" and ("number" in kinds or "size" in kinds)
+            forms.append(
                 f"={token.text}"
                 if token.kind == "glue"
                 else f"key {token.text.lower()}"
                 if keyed
                 else {"number": "number", "size": "number", "date": "date"}.get(token.kind, "word")
             )
-        return tuple(found)
+        return tuple(forms)
 
 
 @dataclass
@@ -186,7 +186,7 @@ class _Column:
 
 @dataclass
 class _Class:
-    """Units whose paths have the same shape, as columns."""
+    """Units with paths of the same shape, as columns."""
 
     units: list[_Unit]
     levels: list[list[_Column]]
@@ -305,35 +305,38 @@ def _texts(classes: list[_Class], only: set[str] | None = None) -> tuple[str, ..
 
 def _classes(units: list[_Unit]) -> list[_Class]:
     groups: dict[tuple[bool, int], list[_Unit]] = defaultdict(list)
-    known: dict[tuple[str, bool], _Part] = {}
+    part_of_name: dict[tuple[str, bool], _Part] = {}
     for unit in units:
         names = unit.path.split("/")
         unit.parts = []
         for place, name in enumerate(names):
             is_file = unit.is_file and place == len(names) - 1
-            if (name, is_file) not in known:
-                known[name, is_file] = _Part(words_of(name, is_file=is_file))
-            unit.parts.append(known[name, is_file])
+            if (name, is_file) not in part_of_name:
+                part_of_name[name, is_file] = _Part(words_of(name, is_file=is_file))
+            unit.parts.append(part_of_name[name, is_file])
         groups[unit.is_file, len(names)].append(unit)
     classes = []
     for group in groups.values():
         depth = range(len(group[0].parts))
-        whole = [_is_whole([unit.parts[level] for unit in group]) for level in depth]
+        is_constant = [_is_whole([unit.parts[level] for unit in group]) for level in depth]
         alike: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
         for unit in group:
             alike[
-                tuple(() if whole[level] else _skeleton(unit.parts[level].shape) for level in depth)
+                tuple(
+                    () if is_constant[level] else _skeleton(unit.parts[level].shape)
+                    for level in depth
+                )
             ].append(unit)
         for members in alike.values():
             for level in depth:
-                if not whole[level]:
+                if not is_constant[level]:
                     _align([unit.parts for unit in members], level)
             by_shape: dict[tuple[object, ...], list[_Unit]] = defaultdict(list)
             for unit in members:
                 by_shape[
-                    tuple(() if whole[level] else unit.parts[level].shape for level in depth)
+                    tuple(() if is_constant[level] else unit.parts[level].shape for level in depth)
                 ].append(unit)
-            classes += [_columns(same, whole) for same in by_shape.values()]
+            classes += [_columns(same, is_constant) for same in by_shape.values()]
     return classes
 
 
@@ -445,7 +448,7 @@ def _name(classes: list[_Class]) -> None:
             _name_keyed(columns, shape.units)
         _name_by_options(shape)
         for level, columns in enumerate(shape.levels):
-            shape.levels[level] = _merged(columns)
+            shape.levels[level] = _merge_columns(columns)
         _name_known(shape)
         _name_repetition(shape)
     _name_rest(classes)
@@ -456,8 +459,8 @@ def _name(classes: list[_Class]) -> None:
 def _name_keyed(columns: list[_Column], units: list[_Unit]) -> None:
     """Name values next to a key: `iodepth-8`, `8-jobs`, `bs=4k`, `engine=libaio`.
 
-    A key without glue between it and a value is that value's. Other keys stand before all values of
-    a name or after them: whichever agrees with fio more often, then whichever names more.
+    A key without glue between it and a value is that value's. Other keys precede all values of
+    a name or follow them: whichever agrees with fio more often, then whichever names more.
     """
     words = [column for column in columns if column.tokens[0].kind != "glue"]
     for column in words:
@@ -503,7 +506,7 @@ def _bind(value: _Column, key: _Column, name: str, kind: str, contradicts: str) 
 
 
 def _option_of(field_name: str) -> str:
-    """The option of fio that a field stands for."""
+    """The option of fio of a field."""
     return {"threads": "numjobs"}.get(field_name, field_name)
 
 
@@ -511,7 +514,8 @@ def _binding(
     value: _Column, key: _Column, units: list[_Unit], *, is_any: bool = False
 ) -> tuple[str, str, str] | None:
     """Name and type of a value by the key next to it, and the key's meaning where fio echoed other
-    values; None where the key doesn't name the value. `is_any`: any word is a key, any text a value.
+    values; None where the key doesn't name the value. `is_any`: any word is a key, any text a
+    value.
     """
     kinds = {token.kind for token in value.tokens}
     if (
@@ -564,7 +568,7 @@ def _is_unlikely(name: str, column: _Column, units: list[_Unit]) -> bool:
 
 def _name_by_options(shape: _Class) -> None:
     """Values that are those that fio echoed of an option."""
-    taken = {column.name for column in shape.columns}
+    names_in_use = {column.name for column in shape.columns}
     for column in shape.columns:
         kinds = {token.kind for token in column.tokens}
         if column.name or kinds <= {"glue", "key"}:
@@ -574,26 +578,26 @@ def _name_by_options(shape: _Class) -> None:
         ):
             continue
         for option in _OPTIONS:
-            if option not in taken and all(
+            if option not in names_in_use and all(
                 unit.agrees(option, text)
                 for unit, text in zip(shape.units, column.values, strict=True)
             ):
                 column.name = option
                 column.kind = "int" if column.is_number and option not in SIZES else "str"
-                taken.add(option)
+                names_in_use.add(option)
                 break
         else:
             if (
                 kinds <= {"rw"}
-                and "rw" not in taken
+                and "rw" not in names_in_use
                 and not any("rw" in unit.sample.options for unit in shape.units)
             ):
                 column.name = "rw"
-                taken.add("rw")
+                names_in_use.add("rw")
 
 
-def _merged(columns: list[_Column]) -> list[_Column]:
-    """Columns of which one tells the other are one: the parts of a product's name."""
+def _merge_columns(columns: list[_Column]) -> list[_Column]:
+    """Columns that determine each other are merged: the parts of a product's name."""
     open_ = [
         place
         for place, column in enumerate(columns)
@@ -609,11 +613,13 @@ def _merged(columns: list[_Column]) -> list[_Column]:
                     "".join(parts)
                     for parts in zip(*(column.values for column in between), strict=True)
                 ]
-                whole = first == 0 and all(
+                is_rest = first == 0 and all(
                     column.tokens[0].kind == "glue" for column in columns[last + 1 :]
                 )
-                one = _Column(columns[0].level, [Token(text, "word") for text in texts], whole)
-                return [*columns[:first], one, *columns[last + 1 :]]
+                joined_column = _Column(
+                    columns[0].level, [Token(text, "word") for text in texts], is_rest
+                )
+                return [*columns[:first], joined_column, *columns[last + 1 :]]
     return columns
 
 
@@ -640,7 +646,7 @@ def _name_known(shape: _Class) -> None:
 
 
 def _name_repetition(shape: _Class) -> None:
-    """A number from 0 or 1 on at the end of a name, whose runs fio echoes the same options for,
+    """A number from 0 or 1 on at the end of a name, where fio echoes the same options for its runs,
     counts repetitions; processes where those ran at the same time."""
     has_repetition = any(column.name == "repetition" for column in shape.columns)
     for columns in () if has_repetition else reversed(shape.levels):
@@ -673,19 +679,19 @@ def _ran_at_once(shape: _Class, column: _Column) -> bool:
 def _same_options(shape: _Class, column: _Column) -> bool:
     """Whether what fio echoed is there, and is the same wherever all but this column is; of a name
     that is nothing but the number the jobs' names do."""
-    seen: dict[tuple[str, ...], dict[str, str]] = {}
+    options_of_rest: dict[tuple[str, ...], dict[str, str]] = {}
     for place, unit in enumerate(shape.units):
         rest = tuple(other.values[place] for other in shape.columns if other is not column)
         options = telling_options(unit.sample.options)
-        known = options if column.whole else options.keys() - {"section"}
-        if not known or seen.setdefault(rest, options) != options:
+        known_options = options if column.whole else options.keys() - {"section"}
+        if not known_options or options_of_rest.setdefault(rest, options) != options:
             return False
     return True
 
 
 def _name_rest(classes: list[_Class]) -> None:
-    """What is left: one column of text is the variant, the others are factors named by the words
-    beside them, else by their place."""
+    """The rest: one column of text is the variant, the others are factors named by the words
+    next to them, else by their place."""
     for shape in classes:
         for column in shape.columns:
             column.is_order = _counts_files(shape, column)
@@ -738,7 +744,7 @@ def _is_open(column: _Column) -> bool:
 
 
 def _counts_files(shape: _Class, column: _Column) -> bool:
-    """Whether a number says in which order fio ran: it stands for other values of an option in each
+    """Whether a number says in which order fio ran: it belongs to other values of an option in each
     arm, though all arms have the same values."""
     if column.name is not None or not column.varies or not column.is_number:
         return False
@@ -876,15 +882,15 @@ def _words_beside(columns: Iterable[_Column]) -> list[str]:
 
 def _number_twins(shape: _Class) -> None:
     """No field comes twice: a second one takes the number of its place."""
-    seen: set[str] = set()
+    names_in_use: set[str] = set()
     for column in shape.columns:
         if column.name is None:
             continue
         name, number = column.name, 1
-        while column.name in seen:
+        while column.name in names_in_use:
             number += 1
             column.name = f"{name}{number}"
-        seen.add(column.name)
+        names_in_use.add(column.name)
 
 
 def _text(shape: _Class) -> str:

@@ -2,7 +2,7 @@
 """Options that fio echoes of a run: which of them say what was measured, and what differs between
 runs that look alike.
 
-Runs whose options differ are no repetitions of one measurement. What differs becomes a factor,
+Runs with different options are not repetitions of one measurement. What differs becomes a factor,
 unless the variant alone explains it.
 """
 
@@ -166,9 +166,9 @@ def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
     returns how many of each.
 
     Trees of several shapes name different factors: `randread-8-1.json` leaves out what
-    `randread-8-4.json` tells.
+    `randread-8-4.json` states.
     """
-    found: dict[str, int] = {}
+    factors: dict[str, int] = {}
     for name in dict.fromkeys(name for run in runs for name in run.factors):
         levels = [run.factors[name] for run in runs if run.factors.get(name) is not None]
         are_numbers = all(isinstance(level, int) for level in levels)
@@ -189,15 +189,15 @@ def complete_factors(runs: Sequence[Told]) -> dict[str, int]:
                 run.shown.get(name, text),
             )
             run.factors[name] = int(text) if are_numbers else spelt
-            found[name] = found.get(name, 0) + 1
-    return found
+            factors[name] = factors.get(name, 0) + 1
+    return factors
 
 
 def drop_explained_folders(runs: Sequence[Told]) -> list[str]:
     """Remove factors of unnamed folders that only some runs have and that their named factors
     explain; returns their names.
 
-    A folder `random` above `randread` tells nothing more, and keeps runs of other trees out of its
+    A folder `random` above `randread` adds nothing, and keeps runs of other trees out of its
     cells.
     """
     dropped = []
@@ -231,7 +231,7 @@ def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
     A cell is one variant at one combination of factor levels. Options of which one explains the
     other become one factor. What only the variant explains stays the variant's own.
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     while True:
         differing = _differing(runs)
         name = next(
@@ -244,18 +244,21 @@ def split_by_options(runs: Sequence[Told]) -> dict[str, str]:
             None,
         )
         if name is None:
-            return found
+            return texts
         factor = _factor_name(name, runs)
-        whole = all((text := run.options.get(name)) is None or text.isdecimal() for run in runs)
+        is_numeric = all(
+            (text := run.options.get(name)) is None or text.isdecimal() for run in runs
+        )
         spelt: dict[str, object] = {}
         for run in runs:
             text = run.options.get(name)
             if text is not None:
                 spelt.setdefault(
-                    text, int(text) if whole and name not in _SIZES else run.shown.get(name) or text
+                    text,
+                    int(text) if is_numeric and name not in _SIZES else run.shown.get(name) or text,
                 )
             run.factors[factor] = None if text is None else spelt[text]
-        found[factor] = differing[name]
+        texts[factor] = differing[name]
 
 
 def _differing(runs: Sequence[Told]) -> dict[str, str]:
@@ -271,14 +274,14 @@ def _differing(runs: Sequence[Told]) -> dict[str, str]:
                 if value is not None
             ),
         ].append(run)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for cell in cells.values():
         names = {name for run in cell for name in run.options} if len(cell) > 1 else set()
-        for name in names - found.keys():
+        for name in names - texts.keys():
             values = dict.fromkeys(run.options.get(name, "absent") for run in cell)
             if len(values) > 1:
-                found[name] = ", ".join(list(values)[:6]) + (", ..." if len(values) > 6 else "")
-    return found
+                texts[name] = ", ".join(list(values)[:6]) + (", ..." if len(values) > 6 else "")
+    return texts
 
 
 def _factor_name(option: str, runs: Sequence[Told]) -> str:
@@ -299,13 +302,13 @@ def unlike_arms(runs: Sequence[Told]) -> dict[str, str]:
                 if value is not None
             )
         ].append(run)
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for cell in cells.values():
         for name in {name for run in cell for name in run.options}:
             values = {run.variant: run.options.get(name, "absent") for run in cell}
             if len(set(values.values())) > 1:
-                found.setdefault(
+                texts.setdefault(
                     name,
                     ", ".join(f"{variant}: {value}" for variant, value in list(values.items())[:4]),
                 )
-    return dict(sorted(found.items()))
+    return dict(sorted(texts.items()))

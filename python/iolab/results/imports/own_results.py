@@ -13,7 +13,7 @@ from ..evidence.manifest import FILE, Manifest, read_manifest, write_manifest
 from .source import Source, put_file
 
 _MADE_ANEW = {"observations.parquet", "series.parquet", "histograms.parquet", "lock", ".lock"}
-"""Files that are made from the evidence, or stand for a process."""
+"""Files that are derived from the evidence, or belong to a process."""
 
 
 def is_own_results(source: Source) -> bool:

@@ -56,13 +56,13 @@ _ALIASES = {
     "vdevs": ("vdevs",),
 }
 ABBREVIATIONS = {"t": "threads", "j": "numjobs", "q": "iodepth", "r": "repetition"}
-"""Letters that stand for a field where nothing says otherwise."""
+"""Letters that mean a field where nothing says otherwise."""
 
 KEYS = {alias: name for name, aliases in _ALIASES.items() for alias in aliases}
 """What people write to what the field is called: fio's own names where it has one."""
 
 SIZES = {"bs", "size", "recordsize"}
-"""Fields whose values are sizes."""
+"""Fields with sizes as values."""
 
 MEDIA = {
     "hdd",
@@ -202,14 +202,16 @@ def identifier(words: list[str]) -> str | None:
     """A field's name made of a path's words; None where they name nothing."""
     telling = [word.lower() for word in words if word.lower() not in _DULL]
     name = re.sub(r"\W+", "_", "_".join(telling)).strip("_")
-    taken = name in ("variant", "repetition", "block", "host", "section", "process")
+    is_reserved = name in ("variant", "repetition", "block", "host", "section", "process")
     return (
-        None if taken or not name.isidentifier() or not name.isascii() or len(name) > 40 else name
+        None
+        if is_reserved or not name.isidentifier() or not name.isascii() or len(name) > 40
+        else name
     )
 
 
 def is_baseline(text: str) -> bool:
-    """Whether a name is one that people give to what others are compared with."""
+    """Whether a name is common for a baseline."""
     lower = text.lower()
     return lower in _BASELINE_NAMES or any(
         word in _BASELINES for word in re.split(r"[^a-z0-9]+", lower)

@@ -16,7 +16,7 @@ class Place:
 
     Attributes:
         cell: what all variants of one cell share; variant: the arm; named: what `{repetition}` or
-        `{block}` says, None without one; rest: what else tells the path apart.
+        `{block}` says, None without one; rest: the other text that distinguishes the path.
     """
 
     cell: Hashable
@@ -29,15 +29,15 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
     """The repetition of each run, from 1 (or the number that the path has), and notes on what had
     to be assumed.
 
-    A name stands for the same repetition in every variant. Variants that share no name (dates of
-    different days) are numbered each by itself in the order of their names, which is said: such
+    A name means the same repetition in every variant. Variants that share no name (dates of
+    different days) are numbered separately in the order of their names, with a note: such
     pairs are by order alone.
     """
     names = [place.rest if place.named is None else place.named for place in places]
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for at, place in enumerate(places):
         groups[place.cell if place.named is None else "named"].append(at)
-    found = [1] * len(places)
+    numbers = [1] * len(places)
     by_order, uneven = 0, 0
     for key, members in groups.items():
         arms: dict[str, set[str]] = defaultdict(set)
@@ -51,24 +51,24 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
         ):
             by_order += 1
             uneven += len({len(arm) for arm in arms.values()}) > 1
-            numbers = {
+            number_of = {
                 (variant, name): number
                 for variant, arm in arms.items()
                 for name, number in _numbers(arm).items()
             }
         elif key != "named" and max(map(len, arms.values())) == 1:
-            numbers = {(variant, name): 1 for variant, arm in arms.items() for name in arm}
+            number_of = {(variant, name): 1 for variant, arm in arms.items() for name in arm}
         else:
             every = _numbers(set.union(*arms.values()))
-            numbers = {
+            number_of = {
                 (variant, name): every[name] for variant, arm in arms.items() for name in arm
             }
         for at in members:
-            found[at] = numbers[places[at].variant, names[at]]
-    if _are_single_and_apart(places, found):
-        found = [1] * len(places)
+            numbers[at] = number_of[places[at].variant, names[at]]
+    if _are_single_and_apart(places, numbers):
+        numbers = [1] * len(places)
         by_order += 1
-    _part_twins(places, found)
+    _part_twins(places, numbers)
     notes = []
     if by_order:
         more = (
@@ -79,7 +79,7 @@ def number_repetitions(places: Sequence[Place]) -> tuple[list[int], list[str]]:
         notes.append(
             f"repetitions of the variants have no names in common: they are paired in the order of their names{more}"
         )
-    return found, notes
+    return numbers, notes
 
 
 def _are_single_and_apart(places: Sequence[Place], numbers: Sequence[int]) -> bool:
@@ -98,15 +98,15 @@ def _are_single_and_apart(places: Sequence[Place], numbers: Sequence[int]) -> bo
 def _part_twins(places: Sequence[Place], found: list[int]) -> None:
     """Runs of one cell and variant with the same number (several results in one named repetition)
     take the next free ones."""
-    taken: dict[tuple[Hashable, str], set[int]] = defaultdict(set)
+    numbers_in_use: dict[tuple[Hashable, str], set[int]] = defaultdict(set)
     twins = []
     for at, place in enumerate(places):
-        used = taken[place.cell, place.variant]
+        used = numbers_in_use[place.cell, place.variant]
         if found[at] in used:
             twins.append(at)
         used.add(found[at])
     for at in twins:
-        used = taken[places[at].cell, places[at].variant]
+        used = numbers_in_use[places[at].cell, places[at].variant]
         found[at] = max(used) + 1
         used.add(found[at])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -42,7 +42,7 @@ class FioResult:
         groups: jobs that ran together, each a measurement; empty where it can't be read.
         damage: why it can't be read.
         digest: of its bytes.
-        plan: of iolab's own `run.json` beside it.
+        plan: of iolab's own `run.json` next to it.
         output: what was read from those bytes; None where it can't be read.
     """
 
@@ -60,7 +60,7 @@ class FioResult:
 
     @property
     def folder(self) -> str:
-        """The folder that it lies in; empty for the tree's root."""
+        """Its folder; empty for the tree's root."""
         return folder_of(self.file.path)
 
 
@@ -115,7 +115,8 @@ def _complete_own(reading: Reading) -> None:
     """A run of iolab's own is one result, whatever fio wrote in it: the first of its fio results,
     else its plan."""
     first: dict[str, FioResult] = {}
-    for result in [each for each in reading.results if each.plan is not None]:
+    own_results = [result for result in reading.results if result.plan is not None]
+    for result in own_results:
         if first.setdefault(result.folder, result) is not result:
             reading.results.remove(result)
             reading.others.append(result.file)
@@ -131,14 +132,14 @@ def _complete_own(reading: Reading) -> None:
 
 def _own_plans(files: Iterable[SourceFile]) -> dict[str, RunPlan]:
     """Plans of folders that are runs of iolab's own."""
-    found: dict[str, RunPlan] = {}
+    plans: dict[str, RunPlan] = {}
     for file in files:
         if file.path.rpartition("/")[2] == PLAN_FILE and file.size < 1 << 20:
             try:
-                found[folder_of(file.path)] = read_plan(file.place.parent)
+                plans[folder_of(file.path)] = read_plan(file.place.parent)
             except FormatError:
                 continue  # a run.json of others: a file like any
-    return found
+    return plans
 
 
 def _head(file: SourceFile) -> bytes:
@@ -151,13 +152,13 @@ def _head(file: SourceFile) -> bytes:
 def _fio_format(head: bytes, name: str) -> str | None:
     """Which of fio's formats a file is of; an empty one by its name."""
     if not head.strip():
-        found = detect(head, name)
-        return found if found in FIO_FORMATS else None
+        format_name = detect(head, name)
+        return format_name if format_name in FIO_FORMATS else None
     if b'"' not in head and b";" not in head:
         return None
-    for each in FIO_FORMATS:
-        if registry.load("format", each)().detect(head, name):
-            return each
+    for format_name in FIO_FORMATS:
+        if registry.load("format", format_name)().detect(head, name):
+            return format_name
     return None
 
 
@@ -189,17 +190,17 @@ def options_of(group: FioGroup) -> dict[str, str]:
     """What fio echoed of a group, options in which its jobs differ with each value, and how many
     jobs each host had (`numjobs`); the job's name where fio echoed nothing."""
     names = dict.fromkeys(name for job in group.jobs for name in job.options)
-    found = {
+    texts = {
         name: "+".join(sorted({job.options.get(name, "absent") for job in group.jobs}))
         for name in names
     }
-    if not found:
+    if not texts:
         return {"section": group.name}
     hosts: dict[str | None, list[FioJob]] = {}
     for job in group.jobs:
         hosts.setdefault(job.hostname, []).append(job)
     jobs = max(max(_jobs(own), len(own)) for own in hosts.values())
-    return {**found, "numjobs": str(jobs)} if jobs > 1 or "numjobs" in found else found
+    return {**texts, "numjobs": str(jobs)} if jobs > 1 or "numjobs" in texts else texts
 
 
 def _jobs(jobs: Sequence[FioJob]) -> int:
@@ -224,10 +225,10 @@ def kind_of(file: SourceFile) -> str | None:
             and Trace(file.place).detect() is not None
         ):
             return "trace"
-        found = detect(_head(file), name)
+        format_name = detect(_head(file), name)
     except (OSError, FormatError):
         return None
-    return found if found not in FIO_FORMATS else None
+    return format_name if format_name not in FIO_FORMATS else None
 
 
 _LOG = re.compile(r"_(?:bw|iops|lat|clat|slat|clat_hist)(?:\.(\d+))?\.log(?:\.gz|\.fz)?$")
@@ -246,14 +247,14 @@ def join_files(
 
     A folder's only result has the folder's files, and readings and logs of folders below that have
     no result. Of files in no known format it has none where they are more than `MOST_UNKNOWN`: then
-    the folder isn't the result's. Among several, a file belongs to the one whose echoed log prefix, name or values its own name
-    begins with or holds.
+    the folder isn't the result's. Among several, a file belongs to the result with the echoed log
+    prefix, name or values that its own name begins with or holds.
     """
     by_folder: dict[str, list[FioResult]] = {}
     for result in results:
         by_folder.setdefault(result.folder, []).append(result)
     joined: dict[str, list[SourceFile]] = {}
-    left = []
+    rest = []
     indices = {folder: _Index(group) for folder, group in by_folder.items() if len(group) > 1}
     neighbours = Counter(folder_of(file.path) for file in others if not is_fio_log(file.path))
     crowded = {
@@ -279,10 +280,10 @@ def join_files(
             else None
         )
         if owner is None:
-            left.append(file)
+            rest.append(file)
         else:
             joined.setdefault(owner.path, []).append(file)
-    return joined, left
+    return joined, rest
 
 
 def _is_reading(file: SourceFile) -> bool:
@@ -315,9 +316,9 @@ class _Index:
                 None  # several results echo that prefix: the later one wrote over the others' logs
             )
         near = [
-            each
-            for each in self._stems
-            if name.startswith(each) and each and not name[len(each) : len(each) + 1].isalnum()
+            begin
+            for begin in self._stems
+            if begin and name.startswith(begin) and not name[len(begin) : len(begin) + 1].isalnum()
         ]
         if near:
             return self._stems[max(near, key=len)]
@@ -325,20 +326,20 @@ class _Index:
 
 
 def _unique(pairs: Iterable[tuple[Key, FioResult]]) -> dict[Key, FioResult | None]:
-    found: dict[Key, FioResult | None] = {}
+    results_by_key: dict[Key, FioResult | None] = {}
     for key, result in pairs:
-        found[key] = None if key in found and found[key] is not result else result
-    return found
+        results_by_key[key] = (
+            None if key in results_by_key and results_by_key[key] is not result else result
+        )
+    return results_by_key
 
 
 def _log_prefixes(result: FioResult) -> set[str]:
-    options: list[Mapping[str, str]] = [
-        job.options for group in result.groups for job in group.jobs
-    ]
     return {
         Path(text).name
-        for each in options
-        for name, text in each.items()
+        for group in result.groups
+        for job in group.jobs
+        for name, text in job.options.items()
         if re.fullmatch(r"write_(?:bw|lat|iops|hist)_log", name) and text
     }
 

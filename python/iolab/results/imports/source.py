@@ -30,7 +30,7 @@ from ...units import format_quantity
 from ...untrusted_text import writable
 
 MAX_BYTES = 64 << 30
-"""Bytes that an archive may have unpacked, unless told otherwise."""
+"""Bytes that an archive may have unpacked, by default."""
 
 MAX_RATIO = 2000
 """An archive that grows by more when it is unpacked is no archive of results: text packs to 1/5 up
@@ -75,7 +75,7 @@ class Source:
     may_move: bool = False
 
     def skip(self, reason: str, path: str) -> None:
-        """Count what is left out."""
+        """Count a path that is left out."""
         self.skipped.setdefault(reason, []).append(path)
 
 
@@ -85,8 +85,8 @@ def open_source(
 ) -> Iterator[Source]:
     """The files of a directory, of a tar or zip archive, of a compressed file, or a single file.
 
-    An archive is unpacked into a directory `beside` the results, so that files need only be moved;
-    it goes afterwards. A single top folder is stepped into.
+    An archive is unpacked into the directory `beside`, next to the results, so that files need only
+    be moved; it goes afterwards. A single top folder is stepped into.
 
     Raises UsageError for what isn't there, FormatError for an archive that is damaged or beyond the
     bounds.
@@ -172,7 +172,7 @@ def _is_tar(place: Path) -> bool:
         return False
 
 
-def _unpacked(place: Path) -> IO[bytes]:
+def _open_content(place: Path) -> IO[bytes]:
     """The content of a file, decompressed where it is compressed."""
     with place.open("rb") as file:
         head = file.read(8)
@@ -208,7 +208,7 @@ class _Unpacking:
         # one large buffer over the decompressor: tarfile's own reading of 512 bytes at a time costs
         # more than the decompression
         with (
-            _unpacked(self.place) as raw,
+            _open_content(self.place) as raw,
             io.BufferedReader(cast(io.RawIOBase, raw), _CHUNK) as stream,
             tarfile.open(fileobj=stream, mode="r:") as archive,
         ):
@@ -249,7 +249,7 @@ class _Unpacking:
                         self._write(path, content, _zip_time(member))
 
     def _packed_file(self) -> None:
-        with _unpacked(self.place) as content:
+        with _open_content(self.place) as content:
             self._write(PurePosixPath(_stem(self.place.name)), content, self.place.stat().st_mtime)
 
     def _count(self) -> None:
@@ -262,7 +262,7 @@ class _Unpacking:
             )
 
     def _path(self, name: str) -> PurePosixPath | None:
-        """Where a member lies below the tree; None for one that names a place outside."""
+        """Path of a member below the tree; None for a member that names a place outside."""
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\0" in name:
             self.source.skip("names outside of the archive", name)
@@ -362,7 +362,7 @@ def _walk(tree: Path, source: Source) -> None:
     """Regular files below a directory, links to such files within it included; links to folders
     aren't followed."""
     inside = tree.resolve()
-    seen = 0
+    entry_count = 0
     for folder, folders, names in os.walk(
         tree, onerror=lambda error: source.skip("unreadable folders", str(error.filename))
     ):
@@ -372,8 +372,8 @@ def _walk(tree: Path, source: Source) -> None:
             if (Path(folder) / name).is_symlink():
                 source.skip("links to folders", (relative / name).as_posix())
         for name in sorted(names):
-            seen += 1
-            if seen > MAX_MEMBERS:
+            entry_count += 1
+            if entry_count > MAX_MEMBERS:
                 raise FormatError(
                     f"holds more than {MAX_MEMBERS} files", where=tree, hint="import a folder of it"
                 )
@@ -438,11 +438,11 @@ def _copy(original: IO[bytes], copy: IO[bytes], size: int) -> None:
 
 def free_name(name: str, taken: set[str]) -> str:
     """A name for a file that UTF-8 can express and that isn't taken yet."""
-    wanted = writable(name)
-    stem, dot, suffix = wanted.partition(".")
+    name_in_output = writable(name)
+    stem, dot, suffix = name_in_output.partition(".")
     number = 1
-    while wanted in taken or not wanted:
+    while name_in_output in taken or not name_in_output:
         number += 1
-        wanted = f"{stem}-{number}{dot}{suffix}"
-    taken.add(wanted)
-    return wanted
+        name_in_output = f"{stem}-{number}{dot}{suffix}"
+    taken.add(name_in_output)
+    return name_in_output

@@ -61,12 +61,12 @@ def published_runs(directory: Path, files: Files = None) -> list[Run]:
     FormatError where it is none.
     """
     runs: list[Run] = []
-    there = [
+    tables = [
         path.relative_to(directory).as_posix()
         for path in sorted((directory / TABLES).glob("*.csv"))
     ]
     for name in dict.fromkeys(
-        [*there, *(name for name in files or () if name.startswith(f"{TABLES}/"))]
+        [*tables, *(name for name in files or () if name.startswith(f"{TABLES}/"))]
     ):
         try:
             data = read_file(directory, name, files)
@@ -145,13 +145,13 @@ def _run(number: int, values: list[PublishedValue], path: Path, file: str) -> Ru
         for value in values
     }
     notes = list[Reason]()
-    found = _in_flight(plan, observations)
-    if found is not None and plan.jobs:
-        ratio = found[0] / plan.jobs
+    occupancy = _in_flight(plan, observations)
+    if occupancy is not None and plan.jobs:
+        ratio = occupancy[0] / plan.jobs
         observations["littles_law"] = Observation(
             "littles_law", ratio, "", file, "rate x mean latency / jobs"
         )
-        reason = concurrency_reason(found[0], plan.jobs, found[1], None)
+        reason = concurrency_reason(occupancy[0], plan.jobs, occupancy[1], None)
         notes += [] if reason is None else [reason]
     return Run(plan, path, observations, Verdict.of(notes, judged=False))
 

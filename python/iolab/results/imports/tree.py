@@ -59,7 +59,7 @@ _MOST_LOOKED_AT = 200
 """Files that are looked at to name what a source has where it has no fio result."""
 
 SECTION = "section"
-"""The factor that tells the sections of one fio result apart."""
+"""The factor that separates the sections of one fio result."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def import_tree(
             Of several the first that matches counts. None infers them.
         output: the results directory; must not exist or be empty.
         link: symbolic links to the files instead of copies (not for archives).
-        devices: those that sums over devices hold; by default those that stand for themselves
+        devices: those that sums over devices hold; by default those that are counted
         (`device_choice`). max_bytes: bound on what an archive has unpacked.
         extra: goes into the plan of every run.
 
@@ -124,12 +124,12 @@ def import_tree(
     refuse_taken(output)
     with (
         open_source(source, output.parent, link=link, max_bytes=max_bytes) as opened,
-        _made(output) as made,
+        _output_directory(output) as work_dir,
     ):
         how = "link" if link else "move" if opened.may_move else "copy"
         if layouts is None and is_own_results(opened):
             runs = copy_own_results(
-                opened, made, output.name, how, baseline=baseline, reproduce=reproduce or []
+                opened, work_dir, output.name, how, baseline=baseline, reproduce=reproduce or []
             )
             return Imported(
                 runs,
@@ -140,7 +140,7 @@ def import_tree(
         importing = _Import(opened, read_source(opened), source)
         importing.assign(layouts)
         return importing.write(
-            made,
+            work_dir,
             output.name,
             how,
             baseline=baseline,
@@ -168,13 +168,13 @@ def import_files(
             opened.files.append(SourceFile(f"{name}{file.suffix}", file, file.stat().st_size))
         except OSError as error:
             raise UsageError(f"can't be read: {error.strerror}", where=file) from None
-    with _made(output) as made:
+    with _output_directory(output) as work_dir:
         importing = _Import(opened, read_source(opened), files[0])
         importing.assign_variants(
-            {each.path: name for each, name in zip(opened.files, names, strict=True)}
+            {source_file.path: name for source_file, name in zip(opened.files, names, strict=True)}
         )
         return importing.write(
-            made,
+            work_dir,
             output.name,
             "link" if link else "copy",
             baseline=baseline,
@@ -201,32 +201,35 @@ def _file_names(files: Sequence[Path]) -> list[str]:
         (names for names in tries if len(set(names)) == len(set(paths))),
         [path.stem for path in paths],
     )
-    found: list[str] = []
+    unique_names: list[str] = []
     for name in names:
         numbered = (name if number == 1 else f"{name} ({number})" for number in itertools.count(1))
-        found.append(next(each for each in numbered if each not in found))
-    return found
+        unique_names.append(
+            next(candidate for candidate in numbered if candidate not in unique_names)
+        )
+    return unique_names
 
 
 def refuse_taken(output: Path) -> None:
-    """ResultsError unless `output` is free or an empty directory; evidence is never written over."""
+    """ResultsError unless `output` is free or an empty directory; evidence is never written
+    over."""
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise ResultsError("exists already", where=output, hint="choose another -o, or remove it")
     output.parent.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
-def _made(output: Path) -> Iterator[Path]:
+def _output_directory(output: Path) -> Iterator[Path]:
     """A directory that becomes `output` at the end, and nothing where something fails."""
-    made = Path(tempfile.mkdtemp(prefix=f".{output.name[:40]}.importing-", dir=output.parent))
-    made.chmod(0o755)
+    work_dir = Path(tempfile.mkdtemp(prefix=f".{output.name[:40]}.importing-", dir=output.parent))
+    work_dir.chmod(0o755)
     try:
-        yield made
+        yield work_dir
         if output.exists():
             output.rmdir()
-        made.rename(output)
+        work_dir.rename(output)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(work_dir, ignore_errors=True)
         raise
 
 
@@ -253,27 +256,29 @@ class _Import:
         if not results:
             raise self._nothing()
         own = [result for result in results if result.plan is not None]
-        others = [result for result in results if result.plan is None]
+        foreign_results = [result for result in results if result.plan is None]
         unmatched: list[FioResult] = []
         if layouts is None:
-            sound = [result for result in others if result.groups] or others
+            sound = [result for result in foreign_results if result.groups] or foreign_results
             inferred = infer_layouts(self._samples(sound))
             self._is_inferred = True
             self._notes += inferred.doubts
             self._suggestions = inferred.copies
             self._layouts = tuple(map(parse_layout, inferred.layouts))
-            unmatched = [result for result in others if result.path in inferred.copy_paths]
-            others = [result for result in others if result.path not in inferred.copy_paths]
+            unmatched = [result for result in foreign_results if result.path in inferred.copy_paths]
+            foreign_results = [
+                result for result in foreign_results if result.path not in inferred.copy_paths
+            ]
             level = ""
         else:
             self._layouts = layouts
-            level = self._level(others + own)
-        for result in others:
-            taken = self._match(result, level)
-            if taken is None:
+            level = self._level(foreign_results + own)
+        for result in foreign_results:
+            match = self._match(result, level)
+            if match is None:
                 unmatched.append(result)
             else:
-                self._taken.append(taken)
+                self._taken.append(match)
         for result in own:
             self._taken.append(self._match(result, level) or _Taken(result, {}, ""))
         if not self._taken:
@@ -299,9 +304,12 @@ class _Import:
             )
 
     def assign_variants(self, names: Mapping[str, str]) -> None:
-        """Take every file as the variant of that name; FormatError for one that is no fio result."""
-        found = {result.path for result in self._reading.results}
-        stranger = next((file for file in self._source.files if file.path not in found), None)
+        """Take every file as the variant of that name; FormatError for a file that is not a fio
+        result."""
+        result_paths = {result.path for result in self._reading.results}
+        stranger = next(
+            (file for file in self._source.files if file.path not in result_paths), None
+        )
         if stranger is not None:
             raise FormatError(
                 "is not a fio result",
@@ -361,16 +369,18 @@ class _Import:
 
     def _empty_folders(self, level: str) -> tuple[str, ...]:
         """Folders with files that a layout names and that have no result."""
-        taken = {taken.result.folder for taken in self._taken}
+        used_folders = {match.result.folder for match in self._taken}
         folders = {f"{level}{file.path}".rpartition("/")[0] for file in self._reading.others}
         return tuple(
             sorted(
                 folder
                 for folder in folders
                 if folder
-                and folder.removeprefix(level) not in taken
+                and folder.removeprefix(level) not in used_folders
                 and any(layout.match(folder) is not None for layout in self._layouts)
-                and not any(each.startswith(f"{folder.removeprefix(level)}/") for each in taken)
+                and not any(
+                    used.startswith(f"{folder.removeprefix(level)}/") for used in used_folders
+                )
             )
         )
 
@@ -423,10 +433,10 @@ class _Import:
             (result.path for result in unmatched if result.path.count("/") >= depth),
             unmatched[0].path,
         )
-        seen = "/".join(f"{level}{deep}".split("/")[:depth])
+        example = "/".join(f"{level}{deep}".split("/")[:depth])
         would = infer_layouts(self._samples(unmatched)).layouts
         return UsageError(
-            f"the layout {texts} matches nothing below the tree; a path at that depth is '{seen}'",
+            f"the layout {texts} matches nothing below the tree; a path at that depth is '{example}'",
             where=self._where,
             hint=f"--layout '{would[0]}' would match"
             if would
@@ -446,7 +456,7 @@ class _Import:
         extra: Mapping[str, Any],
     ) -> Imported:
         """Make runs of what was taken, and the manifest."""
-        runs = self._told()
+        runs = self._make_runs()
         self._complete(runs)
         self._differences(runs)
         runs = self._without_copies(runs)
@@ -515,25 +525,25 @@ class _Import:
             for name in drop_explained_folders(runs)
         ]
 
-    def _told(self) -> list[_Run]:
+    def _make_runs(self) -> list[_Run]:
         """A run for each group of each result."""
         sections = {
             group.name
-            for taken in self._taken
-            for group in _groups(taken.result)
-            if len(_groups(taken.result)) > 1
+            for match in self._taken
+            for group in _groups(match.result)
+            if len(_groups(match.result)) > 1
         }
         runs: list[_Run] = []
-        for taken in self._taken:
-            many = len(_groups(taken.result)) > 1
-            for group in _groups(taken.result) or (None,):
-                run = self._run(taken, group, many)
+        for match in self._taken:
+            many = len(_groups(match.result)) > 1
+            for group in _groups(match.result) or (None,):
+                run = self._run(match, group, many)
                 if group is not None and group.name in sections:
                     run.factors[SECTION] = run.section = group.name
                 runs.append(run)
         if not sections:
             return runs
-        split = sum(len(_groups(taken.result)) > 1 for taken in self._taken)
+        split = sum(len(_groups(match.result)) > 1 for match in self._taken)
         self._notes.append(
             f"{split} result{'s have' if split > 1 else ' has'} several sections that ran one after another: each is a run, "
             f"distinguished by the factor '{SECTION}'"
@@ -549,17 +559,17 @@ class _Import:
         factors = dict[str, object](plan.factors if plan is not None else {})
         factors |= {name: _plain(fields[name]) for name in fields if name not in RESERVED}
         host = str(fields.get("host", plan.host if plan is not None else "imported"))
-        shown = {} if group is None or plan is not None else options_of(group)
+        all_options = {} if group is None or plan is not None else options_of(group)
         options = {
             name: text
-            for name, text in telling_options(shown).items()
+            for name, text in telling_options(all_options).items()
             if not (many and name == SECTION)
         }
         return _Run(
             writable(variant),
             factors,
             options,
-            shown,
+            all_options,
             writable(host),
             taken=taken,
             group=group if many else None,
@@ -568,8 +578,8 @@ class _Import:
     def _differences(self, runs: list[_Run]) -> None:
         """What fio echoed differently within a cell becomes a factor; what else differs between the
         arms of a cell is said."""
-        known = [run for run in runs if run.options]
-        for factor, example in split_by_options(known).items():
+        runs_with_options = [run for run in runs if run.options]
+        for factor, example in split_by_options(runs_with_options).items():
             self._notes.append(
                 f"runs of one cell differ in what fio echoed, so they are not repetitions: '{factor}' became a factor "
                 f"({example})"
@@ -577,16 +587,16 @@ class _Import:
         if all(run.taken.result.plan is None for run in runs):
             self._unlike = [
                 f"variants differ in fio's {name} ({example})"
-                for name, example in unlike_arms(known).items()
+                for name, example in unlike_arms(runs_with_options).items()
             ]
 
     def _without_copies(self, runs: list[_Run]) -> list[_Run]:
-        """Runs whose file is byte by byte that of another run of the same cell and variant are no
+        """Runs with the same bytes as another run of the same cell and variant are not
         repetitions.
 
         A layout that was given says that they are runs: then they stay, and it is said.
         """
-        seen: dict[tuple[object, ...], str] = {}
+        first_paths: dict[tuple[object, ...], str] = {}
         kept, copies = [], dict[str, str]()
         for run in sorted(
             runs, key=lambda run: (run.taken.result.path.count("/"), run.taken.result.path)
@@ -594,9 +604,9 @@ class _Import:
             key = (run.taken.result.digest, run.variant, run.host, _cell(run), run.section)
             if (
                 run.taken.result.digest
-                and seen.setdefault(key, run.taken.result.path) != run.taken.result.path
+                and first_paths.setdefault(key, run.taken.result.path) != run.taken.result.path
             ):
-                copies[run.taken.result.path] = seen[key]
+                copies[run.taken.result.path] = first_paths[key]
             else:
                 kept.append(run)
         if not copies:
@@ -637,16 +647,16 @@ class _Import:
                 # results that are damaged or don't say when they ran, of the only run there is
                 together_at = [list(range(len(members)))]
             for together in together_at:
-                first, *others = _distinct([members[place] for place in together])
-                if not others:
+                first, *other_members = _distinct([members[place] for place in together])
+                if not other_members:
                     continue
-                if first.section is not None or any(run.group is not None for run in others):
-                    for number, run in enumerate([first, *others]):
+                if first.section is not None or any(run.group is not None for run in other_members):
+                    for number, run in enumerate([first, *other_members]):
                         run.factors["process"] = number
-                    apart += 1 + len(others)
+                    apart += 1 + len(other_members)
                     continue
-                first.others = [run.taken for run in others]
-                dropped |= set(map(id, others))
+                first.others = [run.taken for run in other_members]
+                dropped |= set(map(id, other_members))
                 joined += 1
         if joined:
             self._notes.append(
@@ -772,11 +782,13 @@ class _Import:
     # --- files
 
     def _evidence(self, runs: Sequence[_Run]) -> dict[int, list[SourceFile]]:
-        """Files that go with each run beside its result; all others are counted."""
+        """Further files of each run, without its result; all others are counted."""
         own_folders = {result.folder for result in self._reading.results if result.plan is not None}
         own = [file for file in self._reading.others if folder_of(file.path) in own_folders]
-        others = [file for file in self._reading.others if folder_of(file.path) not in own_folders]
-        joined, left = join_files(self._reading.results, others)
+        other_files = [
+            file for file in self._reading.others if folder_of(file.path) not in own_folders
+        ]
+        joined, rest = join_files(self._reading.results, other_files)
         for file in own:
             owner = next(
                 result for result in self._reading.results if result.folder == folder_of(file.path)
@@ -786,13 +798,13 @@ class _Import:
         for run in runs:
             for part in run.parts:
                 by_result.setdefault(part.result.path, []).append(run)
-        found: dict[int, list[SourceFile]] = {}
+        files_of_run: dict[int, list[SourceFile]] = {}
         for path, files in joined.items():
             for file in files:
                 self._count("evidence" if path in by_result else "beside-others", [file.path])
                 for run in by_result.get(path, ()):
-                    found.setdefault(id(run), []).append(file)
-        for file in left:
+                    files_of_run.setdefault(id(run), []).append(file)
+        for file in rest:
             kind = kind_of(file)
             self._count(
                 "unknown" if kind is None else "traces" if kind == "trace" else "unattached",
@@ -805,7 +817,7 @@ class _Import:
                 f"{len(compressed)} log{'s' if len(compressed) > 1 else ''} that fio compressed (log_store_compressed): not "
                 f"read; 'fio --inflate-log=FILE > LOG' makes a plain one, such as of {compressed[0]}"
             )
-        return found
+        return files_of_run
 
     def _count_results(self, runs: Sequence[_Run]) -> None:
         results = {part.result.path: part.result for run in runs for part in run.parts}
@@ -828,11 +840,11 @@ def _sample_of(result: FioResult) -> Sample:
     """What the inference goes by. Options in which sections differ have each value."""
     if result.plan is not None or not result.groups:
         return Sample(result.path)
-    each = [options_of(group) for group in result.groups]
+    options_of_groups = [options_of(group) for group in result.groups]
     options = {
-        name: "+".join(dict.fromkeys(options.get(name, "absent") for options in each))
-        for name in dict.fromkeys(name for options in each for name in options)
-        if len(each) == 1 or name != SECTION
+        name: "+".join(dict.fromkeys(options.get(name, "absent") for options in options_of_groups))
+        for name in dict.fromkeys(name for options in options_of_groups for name in options)
+        if len(options_of_groups) == 1 or name != SECTION
     }
     jobs = {job.options.get("numjobs") for group in result.groups for job in group.jobs}
     echoed = jobs.pop() if len(jobs) == 1 else None
@@ -907,7 +919,7 @@ def _put(
 ) -> None:
     """The run's directory. A file that several runs share is written once and linked."""
     run_dir.mkdir(parents=True)
-    taken = {"run.json"}
+    names_in_use = {"run.json"}
     folder = run.taken.result.folder
     results = [part.result.file for part in run.parts]
     names: list[str] = []
@@ -919,7 +931,7 @@ def _put(
             if folder and file.path.startswith(f"{folder}/")
             else file.path.rpartition("/")[2]
         )
-        names.append(free_name(below.replace("/", "-")[-180:], taken))
+        names.append(free_name(below.replace("/", "-")[-180:], names_in_use))
         _share(file, run_dir / names[-1], how, placed)
     if run.others:
         plan = replace(plan, extra={**plan.extra, PROCESSES: names[: len(results)]})

@@ -34,36 +34,40 @@ _RUNS = b"iolab.runs"
 
 
 _DERIVING = ("formats", "results", "stats")
-"""Groups of the package whose code decides what is derived."""
+"""Groups of the package with the code that derives."""
+
+
+def code_key(groups: Iterable[str]) -> str:
+    """A digest of iolab's version and plugins, and of the code of some groups of the package, by
+    name, size and time: a change of a reader under development is seen at once."""
+    digest = hashlib.sha256("\n".join([__version__, *registry.third_parties()]).encode())
+    package = Path(__file__).parents[2]
+    for group in groups:
+        # Python writes compiled code while a command runs
+        _add_files(digest, package / group, without="__pycache__")
+    return digest.hexdigest()
 
 
 def evidence_key(directory: Path) -> str:
     """A digest of iolab's version, code and plugins, and of every file below `runs/` and
-    `profiles/`, by name, size and time.
-
-    The code counts as well as the version, so that a change of a reader or gate under development
-    is seen at once.
-    """
-    digest = hashlib.sha256("\n".join([__version__, *registry.third_parties()]).encode())
-    package = Path(__file__).parents[2]
-    code = [package / group for group in _DERIVING]
-    for place in (*code, directory / RUNS, directory / PROFILES):
-        for folder, folders, names in os.walk(place):
-            # Python writes compiled code while a command runs
-            folders[:] = sorted(
-                name for name in folders if place not in code or name != "__pycache__"
-            )
-            digest.update(f"{os.path.basename(folder)}/\n".encode())  # noqa: PTH119 - a run that was killed at its start has no file
-            for name in sorted(names):
-                with contextlib.suppress(
-                    FileNotFoundError
-                ):  # a linked file may have gone: its run will say so
-                    status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - thousands of files, and Path is slow
-                    line = (
-                        f"{os.path.basename(folder)}/{name} {status.st_size} {status.st_mtime_ns}\n"  # noqa: PTH119
-                    )
-                    digest.update(line.encode())
+    `profiles/`, by name, size and time."""
+    digest = hashlib.sha256(code_key(_DERIVING).encode())
+    for place in (directory / RUNS, directory / PROFILES):
+        _add_files(digest, place)
     return digest.hexdigest()
+
+
+def _add_files(digest: Any, place: Path, without: str = "") -> None:
+    for folder, folders, names in os.walk(place):
+        folders[:] = sorted(name for name in folders if name != without)
+        digest.update(f"{os.path.basename(folder)}/\n".encode())  # noqa: PTH119 - a run that was killed at its start has no file
+        for name in sorted(names):
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # a linked file may have gone: its run will say so
+                status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118 - thousands of files, and Path is slow
+                line = f"{os.path.basename(folder)}/{name} {status.st_size} {status.st_mtime_ns}\n"  # noqa: PTH119
+                digest.update(line.encode())
 
 
 def table_of(runs: Sequence[Run]) -> Any:
@@ -213,7 +217,7 @@ def _is_whole(path: Path, digest: FileDigest) -> bool:
 
 
 def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | None:
-    """None where the evidence has other runs, or one whose plan can't be read any more."""
+    """None where the evidence has other runs, or a run with a plan that cannot be read any more."""
     names = (
         "run",
         "metric",
@@ -229,7 +233,7 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
         by_run.setdefault(run, {})[values[0]] = Observation(*values)
     if [data["run"] for data in notes] != list(run_dirs):
         return None
-    found = []
+    runs = []
     for data in notes:
         run_dir = run_dirs[data["run"]]
         plan, problem = known_plan(run_dir)
@@ -237,7 +241,7 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
             reason["code"] == NO_PLAN for reason in data["verdict"]["reasons"]
         ):
             return None
-        found.append(
+        runs.append(
             Run(
                 plan,
                 run_dir,
@@ -250,4 +254,4 @@ def _runs(table: Any, notes: Any, run_dirs: Mapping[str, Path]) -> list[Run] | N
                 data["boot"],
             )
         )
-    return found
+    return runs

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`series.parquet` and `histograms.parquet`: what runs show per second and in their tails, kept
-beside the observations.
+next to the observations.
 
 Caches like `observations.parquet`, under the same key; removing them loses nothing.
 """
@@ -28,26 +28,28 @@ def detail_tables(derived: Mapping[str, Derived]) -> dict[str, Any]:
     """Both as `pyarrow.Table`, by file name."""
     import pyarrow as pa
 
-    series = [(run, one) for run, each in derived.items() for one in each.series]
-    histograms = [(run, one) for run, each in derived.items() for one in each.histograms]
+    series = [(run, line) for run, details in derived.items() for line in details.series]
+    histograms = [
+        (run, histogram) for run, details in derived.items() for histogram in details.histograms
+    ]
     return {
         SERIES: pa.table(
             {
                 "run": pa.array([run for run, _ in series], pa.string()),
-                "name": pa.array([one.name for _, one in series], pa.string()),
-                "unit": pa.array([one.unit for _, one in series], pa.string()),
-                "time": _lists([one.time for _, one in series], pa.float64()),
-                "values": _lists([one.values for _, one in series], pa.float64()),
-                "reading": pa.array([one.reading for _, one in series], pa.float64()),
+                "name": pa.array([line.name for _, line in series], pa.string()),
+                "unit": pa.array([line.unit for _, line in series], pa.string()),
+                "time": _lists([line.time for _, line in series], pa.float64()),
+                "values": _lists([line.values for _, line in series], pa.float64()),
+                "reading": pa.array([line.reading for _, line in series], pa.float64()),
             }
         ),
         HISTOGRAMS: pa.table(
             {
                 "run": pa.array([run for run, _ in histograms], pa.string()),
-                "name": pa.array([one.name for _, one in histograms], pa.string()),
-                "bits": pa.array([one.bits for _, one in histograms], pa.int8()),
-                "indices": _lists([one.indices for _, one in histograms], pa.uint32()),
-                "counts": _lists([one.counts for _, one in histograms], pa.uint64()),
+                "name": pa.array([histogram.name for _, histogram in histograms], pa.string()),
+                "bits": pa.array([histogram.bits for _, histogram in histograms], pa.int8()),
+                "indices": _lists([histogram.indices for _, histogram in histograms], pa.uint32()),
+                "counts": _lists([histogram.counts for _, histogram in histograms], pa.uint64()),
             }
         ),
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of one study on several hosts: `hosts.json`, and for each host a whole results directory
-beside it."""
+next to it."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def begun_on(directory: Path, hosts: Hosts) -> list[str]:
         raise ResultsError(
             "holds results of no host: the study was begun on none",
             where=directory,
-            hint=f"of {', '.join(hosts.words)}; go on with --resume",
+            hint=f"of {', '.join(hosts.words)}; continue with --resume",
         )
     return begun
 
 
 def parts_of(path: Path) -> list[Path]:
     """The results directories of those hosts on which a study was begun; the path itself where it
-    is no directory of several hosts."""
+    is not a directory of several hosts."""
     hosts = read_hosts(path) if path.is_dir() else None
     return [path] if hosts is None else [path / name for name in begun_on(path, hosts)]
 
@@ -118,7 +118,7 @@ def parts_of(path: Path) -> list[Path]:
 def joined_manifest(hosts: Hosts, manifests: Sequence[Manifest]) -> Manifest:
     """One for all: arms and factors of any host."""
     variants, factors = (
-        [name for each in manifests for name in getattr(each, key)]
+        [name for manifest in manifests for name in getattr(manifest, key)]
         for key in ("variants", "factors")
     )
     return manifests[0].model_copy(
@@ -127,7 +127,9 @@ def joined_manifest(hosts: Hosts, manifests: Sequence[Manifest]) -> Manifest:
             "factors": list(dict.fromkeys(factors)),
             "reproduce": list(hosts.reproduce),
             "host": None,
-            "baseline": next((each.baseline for each in manifests if each.baseline), None),
+            "baseline": next(
+                (manifest.baseline for manifest in manifests if manifest.baseline), None
+            ),
         }
     )
 

@@ -50,7 +50,7 @@ class Profile:
     Attributes:
         run: name of the run, `<host>/<name>` where results are of several; variant, factors, host:
         as of any run. stacks: folded stack to samples, see `formats.stacks`.
-        frequency: samples per second and CPU asked for; seconds: how long; cpus: of the host; each
+        frequency: requested samples per second and CPU; seconds: how long; cpus: of the host; each
         None where unknown. event: what was sampled; tool: perf's version; commands: argument lists
         that made it, in order. lost: chunks of samples that perf lost; damaged: samples that
         couldn't be read. evidence: the run's directory; file: in it, with the stacks.
@@ -111,25 +111,25 @@ def is_idle(stack: str) -> bool:
 def read_profiles(path: Path) -> tuple[list[Profile], list[str]]:
     """The profiles of a results directory in order of their runs, and in words what was to be one
     and can't be read or never came to be."""
-    found: list[Profile] = []
+    profiles: list[Profile] = []
     notes: list[str] = []
     parts = parts_of(path)
     for part in parts:
         prefix = f"{part.name}/" if part != path else ""
         for run_dir in profile_directories(part):
-            _take(run_dir, STACKS_FILE, prefix, found, notes)
+            _take(run_dir, STACKS_FILE, prefix, profiles, notes)
         for run_dir in run_directories(part):
             for file in _foreign(run_dir):
-                _take(run_dir, file, prefix, found, notes)
-    return found, notes
+                _take(run_dir, file, prefix, profiles, notes)
+    return profiles, notes
 
 
 def _foreign(run_dir: Path) -> Iterator[str]:
     """Files of an imported run that hold stacks by their names; those made here have none."""
     yield from sorted(
-        each.name
-        for each in run_dir.iterdir()
-        if _FOREIGN.search(each.name.lower()) and each.suffix not in (".svg", ".gz")
+        file.name
+        for file in run_dir.iterdir()
+        if _FOREIGN.search(file.name.lower()) and file.suffix not in (".svg", ".gz")
     )
 
 
@@ -191,7 +191,9 @@ def _profile(name: str, plan: RunPlan, run_dir: Path, file: str, table: StackTab
         str(facts.get("event") or table.event),
         str(facts.get("tool", "")),
         plan.host,
-        tuple(tuple(map(str, each)) for each in commands) if isinstance(commands, list) else (),
+        tuple(tuple(map(str, command)) for command in commands)
+        if isinstance(commands, list)
+        else (),
         int(number("lost") or 0),
         int(number("damaged") or 0) + table.damaged,
         run_dir,

@@ -46,8 +46,8 @@ class Results:
         progress: Progress | None = None,
         outputs: Mapping[str, FioOutput] | None = None,
     ) -> None:
-        """Open; ResultsError where it is no results directory. Evidence is read anew only where the
-        cache is stale, and what `outputs` has (as `derive` takes it) is not read again."""
+        """Open; ResultsError where it is not a results directory. Evidence is read again only where
+        the cache is stale, and what `outputs` has (as `derive` takes it) is not read again."""
         path = Path(path)
         self.path = path
         hosts = read_hosts(path)
@@ -89,11 +89,11 @@ class Results:
         """Each run from its evidence, with how many there are."""
         from ..derive.derive_all import derive_all
 
-        found = [(run_dir, *known_plan(run_dir)) for run_dir in run_directories(self.path)]
+        plans = [(run_dir, *known_plan(run_dir)) for run_dir in run_directories(self.path)]
         derived_runs = derive_all(
-            [(run_dir, plan) for run_dir, plan, problem in found if problem is None], outputs
+            [(run_dir, plan) for run_dir, plan, problem in plans if problem is None], outputs
         )
-        for run_dir, plan, problem in found:
+        for run_dir, plan, problem in plans:
             if problem is not None:
                 yield (
                     Run(
@@ -102,7 +102,7 @@ class Results:
                         {},
                         Verdict.of([Reason(NO_PLAN, Level.INVALID, problem.message)]),
                     ),
-                    len(found),
+                    len(plans),
                 )
                 continue
             derived = self._derived[plan.run] = next(derived_runs)
@@ -119,7 +119,7 @@ class Results:
                     derived.window,
                     derived.boot,
                 ),
-                len(found),
+                len(plans),
             )
 
     @cached_property
@@ -132,7 +132,7 @@ class Results:
 
     @cached_property
     def standing(self) -> Standing | None:
-        """How much of its study is there; None where nothing tells (imports, tables)."""
+        """How much of its study is there; None where it is unknown (imports, tables)."""
         if self._parts:
             return joined_standing({name: part.standing for name, part in self._parts.items()})
         return standing(self.path) if self.manifest.origin == "run" else None
@@ -189,31 +189,32 @@ class Results:
         return read_details(self.path, self._key) or {}
 
     def window_runs(self) -> list[Run]:
-        """The windows between marks, as runs (see `windows`); ResultsError where no run has marks."""
+        """The windows between marks, as runs (see `windows`); ResultsError where no run has
+        marks."""
         from ..derive.windows import window_runs
 
-        found = window_runs(self.runs, self.series)
-        if not found:
+        runs = window_runs(self.runs, self.series)
+        if not runs:
             raise ResultsError(
                 "no run has marks with seconds between them",
                 where=self.path,
                 hint="a study's [[actions]] make marks",
             )
-        return found
+        return runs
 
     def step_runs(self) -> list[Run]:
         """The steps of loads that rise within a run, as runs (see `steps`); ResultsError where no
         load rises."""
         from ..derive.steps import read_steps, step_runs
 
-        found = [step for run in self.runs for step in step_runs(run, read_steps(run))]
-        if not found:
+        steps = [step for run in self.runs for step in step_runs(run, read_steps(run))]
+        if not steps:
             raise ResultsError(
                 "no run's load rises in steps",
                 where=self.path,
                 hint="a study's [workload.steps] makes it rise",
             )
-        return found
+        return steps
 
     def client_runs(self) -> list[Run]:
         """Each client's part of every run, as runs with the factor `client` (see
@@ -246,10 +247,10 @@ class Results:
     def environment(self) -> dict[str, Any]:
         """`environment.json` of the results, else of the first run that has one: `{"fingerprint",
         "facts"}`, or empty."""
-        found = read_environment(
+        document = read_environment(
             next(iter(self._parts.values())).path if self._parts else self.path
         )
-        return found or next(
+        return document or next(
             (
                 facts
                 for run in self.runs
@@ -288,5 +289,5 @@ def default_metric(runs: Sequence[Run], where: str | Path) -> str:
             hint="iolab show says why, run by run",
         )
     return next(
-        (name for name in have if (known := find(name)) is not None and known.headline), have[0]
+        (name for name in have if (metric := find(name)) is not None and metric.headline), have[0]
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checking results whole: every file that a digest is known of, read and compared; caches made anew
-where they are to be repaired."""
+"""Checking results whole: every file with a known digest is read and compared; damaged caches are
+rebuilt on request."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from .multi_host import read_hosts
 
 @dataclass(frozen=True)
 class _Checked:
-    """What looking at one file gave: its size, whether a digest of it was known, and what is wrong."""
+    """What looking at one file gave: its size, whether a digest of it was known, and what is
+    wrong."""
 
     size_bytes: int = 0
     is_verified: bool = True
@@ -54,7 +55,7 @@ def verify_results(
 
     Args:
         path: the results directory, also one of several hosts.
-        repair: make caches anew that are damaged or stale. Evidence is never touched.
+        repair: rebuild caches that are damaged or stale. Evidence is never touched.
         progress: see `integrity.Progress`.
 
     Results that are being made are checked as far as they are. ResultsError where it is no results
@@ -69,31 +70,32 @@ def verify_results(
     findings: list[Finding] = []
     for part in parts:
         below = "" if part == path else f"{part.name}/"
-        found, missing = _checks_of(part, below)
-        checks += found
+        checks_of_part, missing = _checks_of(part, below)
+        checks += checks_of_part
         findings += missing
     done = _run(checks, progress)
-    findings += [each.finding for each in done if each.finding is not None]
+    findings += [check.finding for check in done if check.finding is not None]
     checked = Verification(
         "results",
         len(done),
-        sum(each.size_bytes for each in done),
-        sum(not each.is_verified for each in done),
+        sum(check.size_bytes for check in done),
+        sum(not check.is_verified for check in done),
     )
     if repair:
-        findings = _repaired(path, parts, findings)
+        findings = _repair_caches(path, parts, findings)
     return replace(checked, findings=tuple(sorted(findings, key=lambda each: each.path)))
 
 
 def _parts(path: Path) -> list[Path]:
-    """The results directories of each host; those that are there where `hosts.json` can't be read."""
+    """The results directories of each host; those that are there where `hosts.json` can't be
+    read."""
     if not (path / HOSTS_FILE).exists():
         return [path]
     try:
         hosts = read_hosts(path)
         names = sorted(hosts.words) if hosts is not None else []
     except ResultsError:
-        names = sorted(each.name for each in path.iterdir())
+        names = sorted(entry.name for entry in path.iterdir())
     return [path / name for name in names if (path / name / MANIFEST_FILE).exists()]
 
 
@@ -107,7 +109,7 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
         manifest = None
     if manifest is not None and manifest.files is not None:
         checks += [
-            _listed(
+            _check_listed(
                 part,
                 name,
                 digest,
@@ -117,9 +119,11 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
             for name, digest in manifest.files.items()
         ]
         tables = (
-            each.relative_to(part).as_posix() for each in sorted((part / TABLES).glob("*.csv"))
+            table.relative_to(part).as_posix() for table in sorted((part / TABLES).glob("*.csv"))
         )
-        findings += [_unexpected(f"{below}{name}") for name in tables if name not in manifest.files]
+        findings += [
+            _unexpected_finding(f"{below}{name}") for name in tables if name not in manifest.files
+        ]
     if (part / ENVIRONMENT_FILE).exists():
         checks.append(lambda: _own_document(part, ENVIRONMENT_FILE, below, "on what the study ran"))
     if (part / JOURNAL_FILE).exists():
@@ -135,7 +139,7 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
             for name in (progress.gone if progress is not None else ())
         ]
     try:
-        unfinished = _unfinished(part)
+        unfinished = _open_runs(part)
     except ResultsError:
         unfinished = set()  # a finding of its own
     for run_dir in (*run_directories(part), *profile_directories(part)):
@@ -145,8 +149,9 @@ def _checks_of(part: Path, below: str) -> tuple[list[_Check], list[Finding]]:
     return checks, findings
 
 
-def _unfinished(part: Path) -> set[str]:
-    """Runs that the journal knows and does not know as ended: they are under way, or were killed."""
+def _open_runs(part: Path) -> set[str]:
+    """Runs that the journal knows and does not know as ended: they are under way, or were
+    killed."""
     events = examine_journal(part)[0] if os.path.lexists(part / JOURNAL_FILE) else []
     named = {str(event.get("run")) for event in events}
     return named - {
@@ -165,26 +170,26 @@ def _run_checks(part: Path, run_dir: Path, below: str, unfinished: set[str]) -> 
         files = read_plan(run_dir).files
     except FormatError:
         return
-    there = list(files_below(run_dir))
+    names = list(files_below(run_dir))
     if files is None:
-        yield from (_unlisted(run_dir, name, place) for name in there)
+        yield from (_check_unlisted(run_dir, name, place) for name in names)
         return
     for name, digest in files.items():
-        yield _listed(
+        yield _check_listed(
             run_dir,
             name,
             digest,
             place,
             f"the numbers of run {run_dir.name}" if holds_numbers(name) else "",
         )
-    for name in there:
+    for name in names:
         if name not in files:
             yield lambda name=name: _Checked(
-                is_verified=False, finding=_unexpected(f"{place}{name}")
+                is_verified=False, finding=_unexpected_finding(f"{place}{name}")
             )  # type: ignore[misc]
 
 
-def _listed(
+def _check_listed(
     directory: Path,
     name: str,
     digest: FileDigest,
@@ -214,8 +219,8 @@ def _listed(
     return check
 
 
-def _unlisted(directory: Path, name: str, below: str) -> _Check:
-    """A file of a run whose digests were not recorded: whether it can be read at all."""
+def _check_unlisted(directory: Path, name: str, below: str) -> _Check:
+    """A file of a run without recorded digests: whether it can be read at all."""
 
     def check() -> _Checked:
         try:
@@ -309,26 +314,27 @@ def _caches(part: Path, below: str) -> Iterator[_Check]:
     else:
         yield lambda: _own_document(part, LIST, below, "")
         yield from (
-            _listed(part, name, digest, below, is_derived=True) for name, digest in files.items()
+            _check_listed(part, name, digest, below, is_derived=True)
+            for name, digest in files.items()
         )
 
 
-def _unexpected(path: str) -> Finding:
+def _unexpected_finding(path: str) -> Finding:
     return Finding(
         path, "unexpected", "it was not there when the list of files was written, and is not used"
     )
 
 
-def _repaired(path: Path, parts: Sequence[Path], findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings, those of caches that were made anew marked so."""
+def _repair_caches(path: Path, parts: Sequence[Path], findings: Sequence[Finding]) -> list[Finding]:
+    """The same findings, with a mark at those of rebuilt caches."""
     from .results import Results
 
-    again: set[str] = set()
+    rebuilt: set[str] = set()
     for part in parts:
         below = "" if part == path else f"{part.name}/"
         if is_foreign(part) or not any(
-            each.is_derived and each.path.rpartition("/")[0] == below.rstrip("/")
-            for each in findings
+            finding.is_derived and finding.path.rpartition("/")[0] == below.rstrip("/")
+            for finding in findings
         ):
             continue
         (part / LIST).unlink(missing_ok=True)
@@ -337,15 +343,17 @@ def _repaired(path: Path, parts: Sequence[Path], findings: Sequence[Finding]) ->
         except IolabError:
             continue  # the evidence is to be put back first
         done = [check() for check in _caches(part, below)]
-        if done and not any(each.finding for each in done):
-            again |= {
-                each.path
-                for each in findings
-                if each.is_derived and each.path.rpartition("/")[0] == below.rstrip("/")
+        if done and not any(check.finding for check in done):
+            rebuilt |= {
+                finding.path
+                for finding in findings
+                if finding.is_derived and finding.path.rpartition("/")[0] == below.rstrip("/")
             }
     return [
-        replace(each, is_repaired=True) if each.path in again and each.is_derived else each
-        for each in findings
+        replace(finding, is_repaired=True)
+        if finding.path in rebuilt and finding.is_derived
+        else finding
+        for finding in findings
     ]
 
 
@@ -353,8 +361,8 @@ def _run(checks: Sequence[_Check], progress: Progress | None) -> list[_Checked]:
     """All of them, side by side: hashing lets go of the interpreter."""
     done = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for number, each in enumerate(pool.map(lambda check: check(), checks), 1):
-            done.append(each)
+        for number, check in enumerate(pool.map(lambda check: check(), checks), 1):
+            done.append(check)
             if progress is not None:
                 progress(number, len(checks))
     return done

@@ -337,6 +337,67 @@ class Who(VersionedModel):
     dimensions: list[DimensionShares]
 
 
+class FieldValue(Model):
+    """A value of a field."""
+
+    field: str
+    value: str
+
+
+class OddChange(Model):
+    """A change of a statistic: rate, latency, tail (p99 of latency), size, offset, queue (I/Os in
+    flight) or value (of counters).
+
+    before, since: percentiles of a map (latency and size: p50; tail: p99; offset: p5 and p95), else
+    the mean, in `unit`; empty without I/Os. octaves: its scale-free size, log2. q: false-discovery
+    rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
+    odd I/Os lie.
+    """
+
+    quantity: Literal["rate", "latency", "tail", "size", "offset", "queue", "value"]
+    statistic: str
+    unit: str
+    before: list[float]
+    since: list[float]
+    octaves: float
+    q: float
+    share: float
+    low: int | None
+    high: int | None
+
+
+class Oddity(Model):
+    """I/Os with one of `values` of a field (all I/Os where it is empty), with their changes, the
+    strongest first. aliases: other values that mean the same I/Os. alone: whether nothing else is
+    odd. lasting: whether it lasts until the end."""
+
+    sentence: str
+    field: str
+    values: list[str]
+    aliases: list[FieldValue]
+    alone: bool
+    from_ns: int
+    until_ns: int
+    lasting: bool
+    score: float
+    changes: list[OddChange]
+
+
+class Odd(VersionedModel):
+    """What differs most from the quiet time, the strongest first. from_ns, until_ns: the time that
+    was searched. interval_ns: windows that were compared; compared: how many series."""
+
+    recording: str
+    quiet_from_ns: int
+    quiet_until_ns: int
+    from_ns: int
+    until_ns: int
+    interval_ns: int
+    compared: int
+    notes: list[str]
+    oddities: list[Oddity]
+
+
 class Node(Model):
     """A directory or file with all that lies below it, the largest first. `own`: of its own name,
     not of what lies below;
@@ -443,6 +504,7 @@ ANSWERS: dict[str, type[Model]] = {
         Layers,
         Extremes,
         Who,
+        Odd,
         Hierarchy,
         Tick,
         Marks,

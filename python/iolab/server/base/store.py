@@ -4,19 +4,23 @@ into a path."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from ...errors import FormatError, IolabError, ResultsError, UsageError
+from ...history.store import History
 from ...recording.base.layout import FACTS, is_recording
 from ...recording.read.open import open_events
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Summary, Trace
+from ...results.evidence.manifest import FILE as MANIFEST
 from ...results.open.multi_host import parts_of
 from ...statistics.engine.coverage import behind_ns
-from ...statistics.kept.answer import span_of
+from ...statistics.kept.recorded import span_of
+from .places import Kind, kind_of, search
 
 Opened: TypeAlias = "Trace | Recording"
 
@@ -34,35 +38,126 @@ class Store:
     """Recordings and traces by name. Safe to use from several threads.
 
     Attributes:
-        results: directories of results whose recordings are among them, by name.
+        results: directories of results, by name. histories: directories of histories, by name.
+        problems: folders that can't be read, as (path, reason).
 
     Each thread has a recording of its own: one keeps what it read of hot files, and is not made to
     be shared.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Each path is a recording, a trace, or a results directory, which stands for the
-        recordings in it; one of several hosts stands for the results of those that have some. A
-        damaged recording is served with its problem, beside what is not. Errors as `open_events`
-        where there is nothing else, ResultsError where `hosts.json` is damaged."""
+        """Serve paths: recordings, traces, results directories with the recordings in them,
+        histories with the results in them, and folders of these.
+
+        Results of several hosts are those of each host that has recordings, else one. A damaged
+        recording is served with its problem, beside what is not. Errors as `open_events` where a
+        path is none of these, ResultsError where `hosts.json` is damaged and where nothing that
+        can be read is served.
+        """
         self._paths: dict[str, Path] = {}
         self._of: dict[str, str] = {}
         self.results: dict[str, Path] = {}
-        for path in [part for given in paths for part in _parts(given)]:
-            if path == STDIN:
-                raise UsageError(
-                    "standard input can be read only once", hint="save the trace into a file first"
-                )
-            inside = _inside(path)
-            home = self._home(path) if inside else ""
-            for place in inside or [path]:
-                name = self._free(f"{home}/{place.name}" if home else _label(path))
-                self._paths[name] = place
-                if home:
-                    self._of[name] = home
+        self.histories: dict[str, Path] = {}
+        self.problems: list[tuple[Path, str]] = []
+        self._folders: list[Path] = []
+        self._known: set[Path] = set()
+        self._adding = threading.Lock()
         self._held = threading.local()
         self._summaries: dict[str, tuple[tuple[int, int], Summary]] = {}
+        for path in paths:
+            self._add_given(path)
         self._traces = self._opened()
+        self.refresh()
+        if paths and not (self._paths or self.results or self.histories):
+            reasons = [f"{path}: {reason}" for path, reason in self.problems]
+            raise UsageError(
+                "has no recordings, results or histories" if not reasons else reasons[0],
+                where=paths[0],
+                hint="iolab record, run and import make some",
+            )
+
+    def refresh(self) -> None:
+        """Add what was made in folders and histories since they were searched."""
+        with self._adding:
+            problems: list[tuple[Path, str]] = []
+            for folder in self._folders:
+                contents = search(folder)
+                problems += contents.problems
+                for kind, path in contents.places:
+                    if path not in self._known:
+                        self._add_found(kind, path, str(path.relative_to(folder)))
+            for directory in self.histories.values():
+                self._add_entries(directory)
+            for name, path in self.results.items():
+                self._add_recordings(name, path)
+            self.problems = problems
+
+    def _add_given(self, path: Path) -> None:
+        if path == STDIN:
+            raise UsageError(
+                "standard input can be read only once", hint="save the trace into a file first"
+            )
+        try:
+            kind = kind_of(path)
+        except OSError:
+            kind = "recording"  # or a trace, or nothing: who opens it says why
+        if kind == "folder":
+            self._folders.append(path)
+        elif kind == "history":
+            self._add_history(path, _label(path))
+        elif kind == "results":
+            parts = [part for part in parts_of(path) if _inside(part)] or [path]
+            for part in parts:
+                self._add_results(part, _label(part))
+        else:
+            self._paths[_free(self._paths, _label(path))] = path
+        self._known.add(path)
+
+    def _add_found(self, kind: Kind, path: Path, label: str) -> None:
+        """Add a directory that was found in a folder: whatever is wrong with it is its own
+        problem."""
+        self._known.add(path)
+        if kind == "history":
+            self._add_history(path, label)
+        elif kind == "results":
+            self._add_results(path, label)
+        else:
+            self._paths = {**self._paths, _free(self._paths, label): path}
+
+    def _add_results(self, path: Path, label: str) -> None:
+        """Add results, and the recordings in them."""
+        self._known.add(path)
+        name = _free(self.results, label)
+        self.results = {**self.results, name: path}
+        self._add_recordings(name, path)
+
+    def _add_recordings(self, name: str, results: Path) -> None:
+        """Add the recordings in results that are not served yet."""
+        for place in _inside(results):
+            if place not in self._known:
+                self._known.add(place)
+                recording = _free(self._paths, f"{name}/{place.name}")
+                self._paths = {**self._paths, recording: place}
+                self._of = {**self._of, recording: name}
+
+    def _add_history(self, path: Path, label: str) -> None:
+        self.histories = {**self.histories, _free(self.histories, label): path}
+
+    def _add_entries(self, directory: Path) -> None:
+        """Add the results of a history."""
+        try:
+            history = History(directory)
+        except ResultsError:
+            return  # its problem is stated where it is listed
+        served = {_resolved(path) for path in self.results.values()}
+        for entry in history.entries:
+            path = history.directory(entry)
+            if path in self._known:
+                continue
+            self._known.add(path)
+            resolved = _resolved(path)
+            if resolved not in served and (resolved / MANIFEST).exists():
+                self._add_results(resolved, _label(resolved))
 
     @property
     def names(self) -> list[str]:
@@ -160,42 +255,30 @@ class Store:
                     opened.check()
                 except FormatError as error:
                     damaged.append(error)
-        if damaged and len(damaged) == len(self._paths):
+        if damaged and len(damaged) == len(self._paths) and not (self.results or self.histories):
             raise damaged[0]
         return traces
 
-    def _home(self, path: Path) -> str:
-        """The name of results."""
-        label, name, number = _label(path), _label(path), 1
-        while name in self.results:
-            number += 1
-            name = f"{label} ({number})"
-        self.results[name] = path
-        return name
 
-    def _free(self, label: str) -> str:
-        """The label, or one with a number where it is taken."""
-        name, number = label, 1
-        while name in self._paths:
-            number += 1
-            name = f"{label} ({number})"
-        return name
+def _free(taken: Mapping[str, object], label: str) -> str:
+    """The label, or one with a number where it is taken."""
+    name, number = label, 1
+    while name in taken:
+        number += 1
+        name = f"{label} ({number})"
+    return name
 
 
-def _parts(path: Path) -> list[Path]:
-    """The results of several hosts that have recordings; any other path is itself."""
-    parts = parts_of(path)
-    return [part for part in parts if _inside(part)] or parts
+def _resolved(path: Path) -> Path:
+    return Path(os.path.realpath(path))
 
 
 def _inside(path: Path) -> list[Path]:
-    """The recordings in a directory of results; none of anything else."""
-    inner = path / "recordings"
-    return (
-        [each for each in sorted(inner.iterdir()) if is_recording(each)]
-        if not is_recording(path) and inner.is_dir()
-        else []
-    )
+    """The recordings in a directory of results."""
+    try:
+        return [place for place in sorted((path / "recordings").iterdir()) if is_recording(place)]
+    except OSError:
+        return []
 
 
 def _told(recording: Recording) -> int:

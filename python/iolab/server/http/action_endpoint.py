@@ -18,6 +18,7 @@ from ..base.json_store import said
 from ..base.thread_pool import Workers
 from ..queries.query_params import parameters
 from .actions import Action, AppState
+from .compression import is_far, packed, response
 
 LARGEST = 1 << 20
 """Bytes of a document."""
@@ -32,12 +33,15 @@ def endpoint(action: Action, state: AppState, pool: Workers) -> Callable[[Reques
     async def answer(request: Request) -> Response:
         words = {**parameters(request.query_params.multi_items(), known), **request.path_params}
         content = await _document(request) if action.body is not None else b""
-        return await pool.run(lambda: _acted(action, state, words, content))
+        far = is_far(request)
+        return await pool.run(lambda: _acted(action, state, words, content, far))
 
     return answer
 
 
-def _acted(action: Action, state: AppState, words: dict[str, str], content: bytes) -> Response:
+def _acted(
+    action: Action, state: AppState, words: dict[str, str], content: bytes, far: bool
+) -> Response:
     document = None
     if action.body is not None:
         try:
@@ -54,6 +58,9 @@ def _acted(action: Action, state: AppState, words: dict[str, str], content: byte
         {"content-disposition": f'attachment; filename="{action.file}"'} if action.file else None
     )
     text = found.model_dump_json(by_alias=True) if isinstance(found, Model) else found
+    if headers is None:
+        body, encoded = packed(text.encode(), far=far)
+        return response(body, action.kind, encoded=encoded)
     return Response(text.encode(), media_type=action.kind, headers=headers)
 
 

@@ -17,31 +17,45 @@ from ..alerts.commands import Commands
 from ..alerts.watch import MOST, Watch
 from ..base import saved_worksheets
 from ..base.json_store import NAMES, JsonStore, folder
+from ..base.start_models import CellRuns, HistoryAnswer, Start
 from ..base.store import Store
 from ..base.worksheet import SavedWorksheets, Sharing, Worksheet
 from ..queries.parameters import RECORDING, Parameter
 from ..queries.query_params import Words
 from ..reports import share
+from ..reports.studies import FILE as STUDIES_FILE
+from ..reports.studies import StudyIndex
 from . import kept_api
 from .kept_api import KeepAdd, KeepChange, KeepLimits, KeepPrune, Kept
+from .start_api import CELL, HISTORY, METRICS, StartPage
 
 Method = Literal["GET", "PUT", "POST", "DELETE"]
 
 
 @dataclass(frozen=True)
 class AppState:
-    """What is served, where worksheets are saved, and the watch over alerts."""
+    """What is served, where worksheets are saved, the watch over alerts, and the start page."""
 
     store: Store
     worksheets: JsonStore[Worksheet]
     watch: Watch
+    start: StartPage
 
 
-def state_in(store: Store, home: Path, log: Path, commands: Commands | None = None) -> AppState:
+def state_in(
+    store: Store,
+    home: Path,
+    log: Path,
+    commands: Commands | None = None,
+    cache: Path | None = None,
+) -> AppState:
     """The state of a service whose documents lie below a directory. log: file of alert messages.
-    commands: programs that alerts may run."""
+    commands: programs that alerts may run. cache: directory of the index of studies; by default
+    that of the documents."""
     watch = Watch(store, JsonStore(home / "alerts", Alert, "alert", MOST), LogFile(log), commands)
-    return AppState(store, JsonStore(home / "worksheets", Worksheet, "worksheet"), watch)
+    index = StudyIndex(store, (home if cache is None else cache) / STUDIES_FILE)
+    worksheets = JsonStore(home / "worksheets", Worksheet, "worksheet")
+    return AppState(store, worksheets, watch, StartPage(store, index))
 
 
 def state_of_user(store: Store, commands: Commands | None = None) -> AppState:
@@ -51,6 +65,7 @@ def state_of_user(store: Store, commands: Commands | None = None) -> AppState:
         folder(os.environ),
         folder(os.environ, "STATE", ".local/state") / "alerts.jsonl",
         commands,
+        folder(os.environ, "CACHE", ".cache"),
     )
 
 
@@ -104,6 +119,29 @@ def _keep(name: str, about: str, body: type[Model], change: Callable[[Store, Any
 
 
 ACTIONS = (
+    Action(
+        "GET",
+        "/start",
+        "Everything that is served: studies with their headlines, histories, recordings.",
+        lambda state, words, _: state.start.start(),
+        model=Start,
+    ),
+    Action(
+        "GET",
+        "/history",
+        "Series of a history with their changes.",
+        lambda state, words, _: state.start.history(words),
+        (HISTORY, METRICS),
+        model=HistoryAnswer,
+    ),
+    Action(
+        "GET",
+        "/cell-runs",
+        "The runs of a cell in an entry of a history.",
+        lambda state, words, _: state.start.runs(words),
+        CELL,
+        model=CellRuns,
+    ),
     Action(
         "GET",
         "/worksheets",

@@ -78,7 +78,7 @@ def application(
             metrics.endpoint(exporter or metrics.Exporter(store, ()), pool),
             methods=["GET"],
         ),
-        *page.paths(),
+        *page.paths(store),
     ]
     handlers: Any = {
         HTTPException: _http_problem,

@@ -17,6 +17,7 @@ from ...report.model.schema import maps_schema, typescript
 from ..alerts.alert import ALERTS, RESERVED
 from ..base.compared import COMPARED
 from ..base.models import ANSWERS, Problem
+from ..base.start_models import START
 from ..base.worksheet import SHEETS
 from ..live.stream import PARAMETERS as STREAM
 from ..queries import binary
@@ -59,6 +60,7 @@ REFUSALS = {
     "alert": "the alert looks at more than one number, at no time of day, or runs a command that there is not",
     "change": "the statistic can't be kept, is kept already or is not kept, or the moment lies in the future",
     "kept": "the recording is a trace or was imported, of which nothing is kept",
+    "metric": "no results of the history have the metric",
     "share": "the answers take too long, or are too large, to be shared",
 }
 """Why a request that meets the schema may be refused with 400, by the parameter or by what the
@@ -142,7 +144,7 @@ def write(root: Path) -> list[Path]:
 
 
 def _schemas(template: str) -> dict[str, Any]:
-    models = ANSWERS | COMPARED | SHEETS | KEEPING | ALERTS
+    models = ANSWERS | COMPARED | START | SHEETS | KEEPING | ALERTS
     return models_json_schema(
         [(model, "serialization") for model in models.values()], ref_template=template
     )[1]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: a shell in HTML, the built script and its style, each a file of its own so that nothing
-inline is allowed to run."""
+"""The pages: start page and worksheet. Each is a shell in HTML with a built script and its style, files
+of their own so that nothing inline is allowed to run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ from ... import __version__
 from ...heatmap.theme import DARK, LIGHT
 from ...heatmap.wire import colours
 from ...report.page.html import ICON, bundle_file
+from ..base.store import Store
 
-_FILES = {"live.js": "text/javascript", "live.css": "text/css"}
+_FILES = {
+    f"{bundle}.{ending}": kind
+    for bundle in ("start", "live")
+    for ending, kind in (("js", "text/javascript"), ("css", "text/css"))
+}
 
 _SHELL = f"""<!doctype html>
 <html lang="en">
@@ -26,22 +31,30 @@ _SHELL = f"""<!doctype html>
 <meta name="generator" content="iolab {__version__}">
 <title>iolab</title>
 <link rel="icon" href="{ICON}">
-<link rel="stylesheet" href="/live.css">
+<link rel="stylesheet" href="/(bundle).css">
 </head>
 <body>
 <div id="app"></div>
 <noscript>This page needs JavaScript; iolab query asks the same in a terminal.</noscript>
 <script type="application/json" id="iolab-colours">(colours)</script>
-<script src="/live.js" defer></script>
+<script src="/(bundle).js" defer></script>
 </body>
 </html>
 """
 
 
-def paths() -> list[Route]:
-    """The page's paths."""
+def paths(store: Store) -> list[Route]:
+    """The pages' paths. `/` is the worksheet where a single recording is all that is served, or
+    one is named, else the start page."""
+
+    async def first(request: Request) -> Response:
+        is_lone = len(store.names) == 1 and not (store.results or store.histories)
+        return _page("live" if is_lone or "recording" in request.query_params else "start")
+
     return [
-        Route("/", _page, methods=["GET"]),
+        Route("/", first, methods=["GET"]),
+        Route("/start", _always("start"), methods=["GET"]),
+        Route("/worksheet", _always("live"), methods=["GET"]),
         *(Route(f"/{name}", _file(name, kind), methods=["GET"]) for name, kind in _FILES.items()),
     ]
 
@@ -52,11 +65,19 @@ def check() -> None:
         bundle_file(name)
 
 
-async def _page(request: Request) -> Response:
-    found = (
+def _always(bundle: str) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        return _page(bundle)
+
+    return answer
+
+
+def _page(bundle: str) -> Response:
+    themes = (
         f'{{"light":{colours(LIGHT).model_dump_json()},"dark":{colours(DARK).model_dump_json()}}}'
     )
-    return Response(_SHELL.replace("(colours)", found), media_type="text/html")
+    shell = _SHELL.replace("(bundle)", bundle).replace("(colours)", themes)
+    return Response(shell, media_type="text/html")
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Any]:

@@ -99,7 +99,10 @@ def _ask(listener: Listener) -> None:
     paths = [
         "/",
         "/live.js",
+        "/start",
+        "/start.js",
         "/nothing",
+        f"{PREFIX}/start",
         f"{PREFIX}/recordings",
         f"{PREFIX}/statistics",
         f"{PREFIX}/marks",

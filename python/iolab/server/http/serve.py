@@ -141,6 +141,8 @@ def serve(
         stopping.set()
         workers.close()
         listener.socket.close()
+        if isinstance(served, AppState):
+            served.start.studies.close()
         if watcher is not None and watcher.ident is not None:
             watcher.join(ENDS_WITHIN)
 

@@ -20,7 +20,7 @@ from ..base.json_answer import check_size
 from ..base.store import Store
 from .compare_series import changes
 from .heatmap_response import view_of
-from .query_params import Question, Words, question_of
+from .query_params import Request, Words, request_of
 from .ranges import Ranges, Span, ranges_of
 
 Spans = Sequence[tuple[int, int]]
@@ -28,7 +28,7 @@ Spans = Sequence[tuple[int, int]]
 
 def compared(store: Store, words: Words) -> Difference | Changes:
     """Two ranges of a heat map, or of numbers."""
-    asked = question_of(store, words).statistic
+    asked = request_of(store, words).statistic
     return difference(store, words) if asked.breakdown in MAPPED else changes(store, words)
 
 
@@ -39,13 +39,13 @@ def difference(store: Store, words: Words) -> Difference:
     A column of which nothing was recorded in one of the ranges has no difference; it is in `gaps`.
     """
     ranges = ranges_of(store, words)
-    asked, interval, columns = ranges.question.statistic, ranges.interval_ns, ranges.columns
+    asked, interval, columns = ranges.request.statistic, ranges.interval_ns, ranges.columns
     if asked.breakdown not in MAPPED:
         raise UsageError(
             "the difference is that of two maps", where="statistic", hint="such as io.ops[latency]"
         )
-    one, other = (_read(each, ranges) for each in ranges.questions())
-    here, there = (_within(each, ranges) for each in ranges.questions())
+    one, other = (_read(each, ranges) for each in ranges.requests())
+    here, there = (_within(each, ranges) for each in ranges.requests())
     check_size(6 * (len(one.count) + len(other.count)))
     gaps = _joined([*one.gaps, *other.gaps], columns)
     group = None
@@ -72,13 +72,13 @@ def difference(store: Store, words: Words) -> Difference:
     )
 
 
-def _read(question: Question, ranges: Ranges) -> HeatCounts:
+def _read(request: Request, ranges: Ranges) -> HeatCounts:
     """The map of a range, whose column 0 is the first of the range."""
-    counts, first, within = question.answer(), question.from_ns, _within(question, ranges)
+    counts, first, within = request.answer(), request.from_ns, _within(request, ranges)
     assert isinstance(counts, HeatCounts)
     assert first is not None
     at = (counts.t0_ns - first) // ranges.interval_ns
-    beyond = ranges.beyond(within, question) if within is not None else []
+    beyond = ranges.beyond(within, request) if within is not None else []
     return replace(
         counts,
         t0_ns=first,
@@ -88,10 +88,10 @@ def _read(question: Question, ranges: Ranges) -> HeatCounts:
     )
 
 
-def _within(question: Question, ranges: Ranges) -> Span | None:
+def _within(request: Request, ranges: Ranges) -> Span | None:
     """What lies between the ends of the recording; None where it or its counters tell when
     something was recorded."""
-    return None if question.statistic.breakdown == UTILIZATION.name else ranges.within(question)
+    return None if request.statistic.breakdown == UTILIZATION.name else ranges.within(request)
 
 
 def _joined(spans: Spans, columns: int) -> list[tuple[int, int]]:

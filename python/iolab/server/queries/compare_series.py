@@ -17,7 +17,7 @@ from ...statistics.language.fields import MAPPED
 from ..base.compared import Change, Changes
 from ..base.json_answer import check_size
 from ..base.store import Store
-from .query_params import Question, Words
+from .query_params import Request, Words
 from .ranges import Ranges, ranges_of
 
 
@@ -66,19 +66,19 @@ def changes(store: Store, words: Words) -> Changes:
     """A range of numbers beside another one: ranges are widened to whole columns, and are then of
     equal length."""
     ranges = ranges_of(store, words)
-    asked = ranges.question.statistic
+    asked = ranges.request.statistic
     if asked.breakdown in MAPPED:
         raise UsageError(
             "a map is not a number over time",
             where="statistic",
             hint="such as io.ops, or io.ops[op]",
         )
-    one, other = (_side(each, ranges) for each in ranges.questions())
+    one, other = (_side(each, ranges) for each in ranges.requests())
     found = sorted(
         dict.fromkeys([*one.rows, *other.rows]),
         key=lambda key: (-_size(one.mean(key) - other.mean(key)), key),
     )
-    keys = found[: ranges.question.top]
+    keys = found[: ranges.request.top]
     check_size(2 * (1 + len(keys)) * ranges.columns)
     return Changes(
         statistic=str(asked),
@@ -99,22 +99,22 @@ def changes(store: Store, words: Words) -> Changes:
     )
 
 
-def _side(question: Question, ranges: Ranges) -> _Side:
-    answer = _covered(question.answer(), question, ranges)
+def _side(request: Request, ranges: Ranges) -> _Side:
+    answer = _covered(request.answer(), request, ranges)
     rows: dict[str, Row] = {}
     complete, adds_up = True, True
     whole = answer
     if isinstance(answer, Stack):
         rows = {
-            row.key: replace(row, values=_placed(row.values, answer, question, ranges))
+            row.key: replace(row, values=_placed(row.values, answer, request, ranges))
             for row in largest(answer, None)[0]
         }
         # of things of which a mean is taken, one that was not there was not idle
         complete, adds_up = not answer.rest_keys and not averaged(answer), answer.adds_up
         whole = _covered(
-            question.answer(replace(question.statistic, breakdown=None)), question, ranges
+            request.answer(replace(request.statistic, breakdown=None)), request, ranges
         )
-    values = _placed(whole.values, whole, question, ranges)
+    values = _placed(whole.values, whole, request, ranges)
     return _Side(
         Row("", values, whole.total, whole.mean),
         rows,
@@ -126,25 +126,25 @@ def _side(question: Question, ranges: Ranges) -> _Side:
     )
 
 
-def _covered(answer: Answer, question: Question, ranges: Ranges) -> Series | Stack:
+def _covered(answer: Answer, request: Request, ranges: Ranges) -> Series | Stack:
     """The answer, of which nothing is covered beyond the ends of what nobody knows when it was
     recorded: its means are over the rest. Counters tell that themselves."""
     assert isinstance(answer, Series | Stack)
-    within = None if is_counted(answer.statistic, answer.source) else ranges.within(question)
+    within = None if is_counted(answer.statistic, answer.source) else ranges.within(request)
     return answer if within is None else replace(answer, covered_ns=within[1] - within[0])
 
 
-def _placed(values: Floats, answer: Series | Stack, question: Question, ranges: Ranges) -> Floats:
+def _placed(values: Floats, answer: Series | Stack, request: Request, ranges: Ranges) -> Floats:
     """Values in the columns of the range; those beyond what was answered, or beyond the ends that
     `_covered` knows, are unknown."""
-    assert question.from_ns is not None
+    assert request.from_ns is not None
     placed = np.full(ranges.columns, math.nan)
-    shift = (answer.t0_ns - question.from_ns) // ranges.interval_ns
+    shift = (answer.t0_ns - request.from_ns) // ranges.interval_ns
     first, past = max(0, shift), min(ranges.columns, shift + len(values))
     if first < past:
         placed[first:past] = values[first - shift : past - shift]
-    within = None if is_counted(answer.statistic, answer.source) else ranges.within(question)
-    for first, past in ranges.beyond(within, question) if within is not None else ():
+    within = None if is_counted(answer.statistic, answer.source) else ranges.within(request)
+    for first, past in ranges.beyond(within, request) if within is not None else ():
         placed[first:past] = math.nan
     return placed
 

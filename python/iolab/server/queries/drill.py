@@ -10,7 +10,7 @@ from ...statistics.ask import hierarchy as paths
 from ...statistics.language.fields import FIELDS, QUANTIZED
 from ..base.models import Hierarchy, Who
 from ..base.store import Store
-from .query_params import Question, Words, question_of, span_of
+from .query_params import Request, Words, request_of, span_of
 
 SMALLEST = 0.001
 """Share of all below which a path isn't named."""
@@ -24,8 +24,8 @@ def who(store: Store, words: Words) -> Who:
     Outside is all else that meets the statistic's filters from around_from to around_to, where
     these are left open of the whole recording.
     """
-    question = question_of(store, words)
-    asked = question.statistic
+    request = request_of(store, words)
+    asked = request.statistic
     if asked.breakdown not in QUANTIZED:
         raise UsageError(
             "whose I/Os these are is asked of a map",
@@ -34,28 +34,26 @@ def who(store: Store, words: Words) -> Who:
         )
     low, high = _values(words, asked.breakdown)
     found = shares.who(
-        question.opened,
+        request.opened,
         asked.breakdown,
-        shares.Rectangle(question.from_ns, question.until_ns, low, high),
+        shares.Rectangle(request.from_ns, request.until_ns, low, high),
         filters=asked.filters,
         entry=asked.entry,
-        around=_around(question, words, store.ends(question.recording)),
-        source=question.source,
-        top=question.top,
+        around=_around(request, words, store.ends(request.recording)),
+        source=request.question.source,
+        top=request.top,
     )
     return Who.model_validate(
-        {"recording": question.recording, "statistic": str(asked), **shares.as_data(found)}
+        {"recording": request.recording, "statistic": str(asked), **shares.as_data(found)}
     )
 
 
-def _around(
-    question: Question, words: Words, ends: tuple[int, int]
-) -> tuple[int | None, int | None]:
+def _around(request: Request, words: Words, ends: tuple[int, int]) -> tuple[int | None, int | None]:
     """The time that is looked at: that of the rectangle is in it in any case."""
     first, until = span_of(words, ends, "around_")
     return (
-        None if first is None or question.from_ns is None else min(first, question.from_ns),
-        None if until is None or question.until_ns is None else max(until, question.until_ns),
+        None if first is None or request.from_ns is None else min(first, request.from_ns),
+        None if until is None or request.until_ns is None else max(until, request.until_ns),
     )
 
 
@@ -67,18 +65,18 @@ def _values(words: Words, field: str) -> tuple[int | None, int | None]:
 
 def hierarchy(store: Store, words: Words) -> Hierarchy:
     """Sums by directory of a statistic that is broken down by file."""
-    question = question_of(store, words)
+    request = request_of(store, words)
     found = paths.hierarchy(
-        question.opened,
-        question.statistic,
-        from_ns=question.from_ns,
-        until_ns=question.until_ns,
-        source=question.source,
+        request.opened,
+        request.statistic,
+        from_ns=request.from_ns,
+        until_ns=request.until_ns,
+        source=request.question.source,
         least=SMALLEST,
     )
     return Hierarchy.model_validate(
         {
-            "recording": question.recording,
+            "recording": request.recording,
             "unit": "1" if found.statistic.entry.measure == "ops" else "B",
             **paths.as_data(found, DEPTH),
         }

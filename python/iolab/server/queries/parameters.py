@@ -123,6 +123,10 @@ AROUND = tuple(
     )
     for each in SPAN
 )
+AGAINST = tuple(
+    Parameter(f"against_{each.name}", f"Of the quiet time: {each.about}", each.schema)
+    for each in SPAN
+)
 SOURCE = Parameter(
     "source", "Whose events: block, syscall, fio... Default: by the statistic.", text(64)
 )

@@ -13,7 +13,7 @@ from ...statistics.language.intervals import MOST as MOST_COLUMNS
 from ...statistics.language.intervals import SECOND, round_interval
 from ..base.models import Extreme, Extremes
 from ..base.store import Store
-from .query_params import Words, columned, number, question_of
+from .query_params import Words, columned, number, request_of
 
 COUNT = 10
 MOST = 1000
@@ -28,19 +28,19 @@ def extremes(store: Store, words: Words) -> Extremes:
     Columns that the span or the recording's ends cut are left out, unless there are no others: what
     is in a part of a column says little.
     """
-    question = columned(question_of(store, words))
+    request = columned(request_of(store, words))
     least = words.get("kind") == "min"
-    if question.interval_ns is None:
-        first, last = store.ends(question.recording)
+    if request.question.interval_ns is None:
+        first, last = store.ends(request.recording)
         span = (
-            first if question.from_ns is None else question.from_ns,
-            last if question.until_ns is None else question.until_ns - 1,
+            first if request.from_ns is None else request.from_ns,
+            last if request.until_ns is None else request.until_ns - 1,
         )
-        question = replace(
-            question, interval_ns=max(SECOND, round_interval(span[0], max(span), FEWER))
+        request = request.changed(
+            interval_ns=max(SECOND, round_interval(span[0], max(span), FEWER))
         )
-    asked = replace(question.statistic, breakdown=None)
-    answer = question.answer(asked)
+    asked = replace(request.statistic, breakdown=None)
+    answer = request.answer(asked)
     assert isinstance(answer, Series)
     places = np.flatnonzero(~np.isnan(answer.values))
     uncut = places[

@@ -12,40 +12,40 @@ from ..base.store import Store
 from . import binary
 from .heatmap_response import apart, drawn
 from .percentiles import percentiles
-from .query_params import Words, question_of, with_lines
+from .query_params import Words, request_of, with_lines
 
 
 def ask(store: Store, words: Words) -> Model:
     """The answer to a statistic."""
-    question = question_of(store, words)
-    answer = question.answer()
+    request = request_of(store, words)
+    answer = request.answer()
     if isinstance(answer, HeatCounts) and words.get("drawn") == "percentiles":
-        return percentiles(question.statistic, answer)
+        return percentiles(request.statistic, answer)
     if isinstance(answer, HeatCounts) and words.get("drawn") == "true":
-        return drawn(question.statistic, answer, question.recording, lines=with_lines(words))
-    return plain(question.statistic, answer, question.top)
+        return drawn(request.statistic, answer, request.recording, lines=with_lines(words))
+    return plain(request.statistic, answer, request.top)
 
 
 def ask_binary(store: Store, words: Words) -> bytes | Model:
     """The same, a heat map in binary."""
-    question = question_of(store, words)
-    answer = question.answer()
+    request = request_of(store, words)
+    answer = request.answer()
     if not isinstance(answer, HeatCounts):
-        return plain(question.statistic, answer, question.top)
+        return plain(request.statistic, answer, request.top)
     if words.get("drawn") == "percentiles":
-        return percentiles(question.statistic, answer)
+        return percentiles(request.statistic, answer)
     if words.get("drawn") == "true":
         return binary.drawn(
-            *apart(question.statistic, answer, question.recording, lines=with_lines(words))
+            *apart(request.statistic, answer, request.recording, lines=with_lines(words))
         )
-    return binary.encode(question.statistic, answer)
+    return binary.encode(request.statistic, answer)
 
 
 def export(store: Store, words: Words) -> bytes:
     """The answer as CSV, all keys of a stack unless `top` is given."""
-    question = question_of(store, words)
-    answer = question.answer()
-    top = question.top if "top" in words else None
+    request = request_of(store, words)
+    answer = request.answer()
+    top = request.top if "top" in words else None
     if isinstance(answer, HeatCounts):
         check_size(4 * len(answer.count))
     elif isinstance(answer, Stack):
@@ -56,4 +56,4 @@ def export(store: Store, words: Words) -> bytes:
         )
     else:
         check_size(2 * len(answer.values))
-    return ("\n".join(csv_lines(question.statistic, answer, top)) + "\n").encode()
+    return ("\n".join(csv_lines(request.statistic, answer, top)) + "\n").encode()

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question as a request puts it: parameters in words to a recording, a statistic, a span of time
-and columns."""
+"""Parameters of a request as a question to a recording."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ...errors import UsageError
 from ...statistics.answers.answers import Answer
-from ...statistics.ask.query import COLUMNS, query
+from ...statistics.ask.query import COLUMNS, answer
 from ...statistics.language.intervals import columns_of
 from ...statistics.language.names import Statistic, parse
 from ...statistics.language.times import parse_duration, parse_moment
+from ...statistics.question import Question
 from ..base.store import Opened, Store
 from .single_column import whole
 
@@ -33,35 +34,47 @@ no value holds: see `several`."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of one recording; times in ns on its own clock, None where left open.
+class Request:
+    """A question to one recording, as a client put it; times in ns on the recording's own clock.
 
-    `single`: whether all of the time is one column.
+    Attributes:
+        recording: its name. opened: the recording. question: the question. top: keys that are named.
+        is_single: whether all of the time is one column.
     """
 
     recording: str
     opened: Opened
-    statistic: Statistic
-    from_ns: int | None
-    until_ns: int | None
-    interval_ns: int | None
-    columns: int
-    source: str | None
+    question: Question
     top: int
-    single: bool = False
+    is_single: bool = False
+
+    @property
+    def statistic(self) -> Statistic:
+        """What is asked."""
+        assert self.question.statistic is not None
+        return self.question.statistic
+
+    @property
+    def from_ns(self) -> int | None:
+        """Begin of the time, None where left open."""
+        return self.question.span[0]
+
+    @property
+    def until_ns(self) -> int | None:
+        """End of the time, None where left open."""
+        return self.question.span[1]
+
+    def changed(self, **parts: Any) -> Request:
+        """The same with other parts of the question."""
+        return replace(self, question=replace(self.question, **parts))
 
     def answer(self, statistic: Statistic | None = None) -> Answer:
-        """The answer of the one executor, to this statistic or another one over the same span."""
-        found = query(
-            self.opened,
-            statistic or self.statistic,
-            from_ns=self.from_ns,
-            until_ns=self.until_ns,
-            interval_ns=self.interval_ns,
-            columns=self.columns,
-            source=self.source,
+        """The answer to this statistic or another one over the same span."""
+        question = self.question
+        answered = answer(
+            self.opened, question if statistic is None else question.with_statistic(statistic)
         )
-        return whole(found) if self.single else found
+        return whole(answered) if self.is_single else answered
 
 
 def parameters(
@@ -99,8 +112,8 @@ def several(words: Words, name: str) -> list[str]:
     return list(dict.fromkeys(words[name].split(SEPARATOR))) if name in words else []
 
 
-def question_of(store: Store, words: Words) -> Question:
-    """The question of a request. UsageError for what can't be asked, NotServed for a recording that
+def request_of(store: Store, words: Words) -> Request:
+    """The request of some parameters. UsageError for what can't be asked, NotServed for a recording that
     isn't there."""
     name = recording_of(store, words)
     statistic = parse(needed(words, "statistic"))
@@ -120,25 +133,16 @@ def question_of(store: Store, words: Words) -> Question:
             (last if until_ns is None else until_ns - 1),
             interval,
         )
-    return Question(
-        name,
-        opened,
-        statistic,
-        from_ns,
-        until_ns,
-        interval,
-        number(words, "columns", COLUMNS, 1, MOST_COLUMNS),
-        words.get("source"),
-        number(words, "top", TOP, 1, MOST_KEYS),
-        single,
-    )
+    columns = number(words, "columns", COLUMNS, 1, MOST_COLUMNS)
+    question = Question.of(statistic, (from_ns, until_ns), interval, columns, words.get("source"))
+    return Request(name, opened, question, number(words, "top", TOP, 1, MOST_KEYS), single)
 
 
-def columned(question: Question) -> Question:
-    """The question, where it asks for columns of time; UsageError where all is to be one."""
-    if question.single:
+def columned(request: Request) -> Request:
+    """The request, where it asks for columns of time; UsageError where all is to be one."""
+    if request.is_single:
         raise UsageError(f"'{ALL}' is no interval of this", where="interval", hint="such as 1s")
-    return question
+    return request
 
 
 def recording_of(store: Store, words: Words) -> str:

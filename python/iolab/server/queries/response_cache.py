@@ -38,7 +38,9 @@ LONGEST_NS = TIERS[-1].seconds * SECOND
 Written: TypeAlias = tuple[bytes, str]
 """An answer as it is sent: its bytes, and their media type."""
 
-_MOMENTS = tuple(f"{which}{end}" for which in ("", "other_", "around_") for end in ("from", "to"))
+_MOMENTS = tuple(
+    f"{which}{end}" for which in ("", "other_", "around_", "against_") for end in ("from", "to")
+)
 
 
 class Remembered:

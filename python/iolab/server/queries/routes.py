@@ -18,6 +18,7 @@ from ..base.models import (
     Layers,
     Losses,
     Marks,
+    Odd,
     PercentilesAnswer,
     Recordings,
     SeriesAnswer,
@@ -26,8 +27,9 @@ from ..base.models import (
     Who,
 )
 from ..base.store import Store
-from . import compare_heatmap, drill, listing, peaks, queries, split_heatmap
+from . import compare_heatmap, drill, listing, odd, peaks, queries, split_heatmap
 from .parameters import (
+    AGAINST,
     AROUND,
     COLUMNS,
     DRAWN,
@@ -168,6 +170,14 @@ ROUTES = (
         (Who,),
         drill.who,
         ends=("to", "around_to"),
+    ),
+    Route(
+        "/odd",
+        "What differs most from the minutes before, or from a quiet time.",
+        (RECORDING, *SPAN, *AGAINST),
+        (Odd,),
+        odd.odd,
+        ends=("to",),
     ),
     Route(
         "/hierarchy",

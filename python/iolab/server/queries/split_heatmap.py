@@ -18,7 +18,7 @@ from ..base.models import DrawnMap, Layers
 from ..base.store import Store
 from . import binary
 from .heatmap_response import apart, drawn
-from .query_params import Question, Words, columned, needed, question_of, several, with_lines
+from .query_params import Request, Words, columned, needed, request_of, several, with_lines
 
 MOST = 12
 """Keys that are told apart: as many as there are colours to tell them."""
@@ -62,8 +62,8 @@ class _Told:
 
 
 def _told(store: Store, words: Words) -> _Told:
-    question = columned(question_of(store, words))
-    asked, by, keys = question.statistic, needed(words, "by"), several(words, "key")
+    request = columned(request_of(store, words))
+    asked, by, keys = request.statistic, needed(words, "by"), several(words, "key")
     if asked.breakdown not in MAPPED:
         raise UsageError(
             "layers are those of a map", where="statistic", hint="such as io.ops[latency]"
@@ -75,31 +75,33 @@ def _told(store: Store, words: Words) -> _Told:
         )
     if not keys:
         raise UsageError("'key' is missing", where="key", hint=f"a value of {by}")
-    ends = store.ends(question.recording)
-    whole, parts = _read(_pinned(question, ends), [_of(asked, by, key) for key in keys])
+    ends = store.ends(request.recording)
+    whole, parts = _read(_pinned(request, ends), [_of(asked, by, key) for key in keys])
     named = [*zip(keys, parts, strict=True)]
     if words.get("rest") != "false":
         rest = whole.minus(parts, overlapping=True)
         named.append((OTHERS, rest))
     # what has no value among its kind (a partition beside its disk) is more than the map knows of
     whole = _with_cells(whole, merge(alike([part for _, part in named])))
-    return _Told(asked, question.recording, keys, whole, Dimension(by, tuple(named)))
+    return _Told(asked, request.recording, keys, whole, Dimension(by, tuple(named)))
 
 
-def _pinned(question: Question, ends: tuple[int, int]) -> Question:
-    """The question with an end, so that what comes meanwhile is in none of the maps."""
-    return replace(question, until_ns=ends[1] + 1) if question.until_ns is None else question
+def _pinned(request: Request, ends: tuple[int, int]) -> Request:
+    """The request with an end, so that what comes meanwhile is in none of the maps."""
+    if request.until_ns is not None:
+        return request
+    return request.changed(span=(request.from_ns, ends[1] + 1))
 
 
 def _of(asked: Statistic, by: str, key: str) -> Statistic:
     return replace(narrowed(replace(asked, breakdown=by), key), breakdown=asked.breakdown)
 
 
-def _read(question: Question, asked: Sequence[Statistic]) -> tuple[HeatCounts, list[HeatCounts]]:
+def _read(request: Request, asked: Sequence[Statistic]) -> tuple[HeatCounts, list[HeatCounts]]:
     """(the map, that of each statistic), of the same columns and buckets."""
-    whole = question.answer()
+    whole = request.answer()
     assert isinstance(whole, HeatCounts)
-    columns = replace(question, interval_ns=whole.interval_ns)
+    columns = request.changed(interval_ns=whole.interval_ns)
     found = [
         part for part in (columns.answer(each) for each in asked) if isinstance(part, HeatCounts)
     ]

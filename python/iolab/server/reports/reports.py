@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of results whose recordings are served: made when they are asked for, and linked with
-the worksheet both ways."""
+"""The reports of results that are served: made when they are asked for, and linked with the worksheet
+both ways."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...errors import IolabError
-from ...recording.read.recording import Recording
 from ...report.model.payload import Link
 from ...results.open.cache import evidence_key
 from ...results.open.results import Results
-from ...statistics.ask.available import available
 from ..base.store import NotServed, Store
 from ..base.thread_pool import Busy, Workers
-from ..queries.listing import run_of
+from .recorded_runs import find_recorded_runs
 
-PATH = "/report/{name}"
+PATH = "/report/{name:path}"
 MOST_WAITING = 16
 """Requests that wait while a report is made; more are refused."""
 
@@ -90,34 +87,18 @@ class Reports:
 
     def _links(self, name: str) -> dict[str, list[Link]]:
         """Of each run where the worksheet shows what was recorded of it."""
-        found: dict[str, list[Link]] = {}
-        for recording in self._store.of_results(name):
-            try:
-                opened = Recording(self._store.path(recording))
-                marks, graph = opened.marks(), _first_look(opened)
-            except IolabError:
-                continue  # its own problem is told where it is listed
-            for mark in marks:
-                run = run_of(mark)
-                if run is not None and mark["until_ns"] is not None:
-                    words = {
-                        "recording": recording,
-                        "from": mark["from_ns"],
-                        "to": mark["until_ns"],
-                        **({"graph": graph} if graph else {}),
-                    }
-                    found.setdefault(run, []).append(
-                        Link(text=f"what was recorded: {recording}", href=f"/?{urlencode(words)}")
-                    )
-        return found
-
-
-def _first_look(recording: Recording) -> str:
-    """What shows most of a run at a glance: a map of latency, else the first statistic that has an
-    answer; empty where none has."""
-    found = [each for each in available(recording) if not each.why_not]
-    mapped = next((each for each in found if "latency" in each.breakdowns), None)
-    return f"{mapped.entry.name}[latency]" if mapped else found[0].entry.name if found else ""
+        links: dict[str, list[Link]] = {}
+        for run, places in find_recorded_runs(self._store, name).items():
+            for place in places:
+                words = {
+                    "recording": place.recording,
+                    "from": place.from_ns,
+                    "to": place.until_ns,
+                    **({"graph": place.graph} if place.graph else {}),
+                }
+                text = f"what was recorded: {place.recording}"
+                links.setdefault(run, []).append(Link(text=text, href=f"/?{urlencode(words)}"))
+        return links
 
 
 def endpoint(reports: Reports, pool: Workers) -> Callable[[Request], Any]:

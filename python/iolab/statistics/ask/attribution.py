@@ -4,8 +4,9 @@ outside, in one scan."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,18 @@ from ...recording.base.conditions import Where
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..engine.engine import Engine, whole
-from ..engine.windows import attach
+from ..engine.windows import Window, attach
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of, sql_of
 from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.names import Filter, Statistic
 from ..language.quantities import print_whole
+from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
+from ..tiers.events import Events
 from .damage_notes import again, trouble
-from .query import Windows
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -142,10 +144,10 @@ def who(
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def whose() -> Who:
-        windows = Windows(events, question)
-        window = windows.kept
+        frame = plan(question, [Events(events)]).frame
+        window = frame.window
         with Engine(events.path) as engine:
-            attach(engine, window)
+            _attach(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
         return _answer(
             y,
@@ -154,11 +156,52 @@ def who(
             window.source,
             fields,
             found,
-            (*windows.notes(window), *trouble(events)),
+            (*frame.notes, *trouble(events)),
             top,
         )
 
     return again(whose)
+
+
+def _attach(engine: Engine, window: Window) -> None:
+    from ...archive.recordings import ArchivedEvents
+
+    if isinstance(window.snap.recording, ArchivedEvents):
+        from ..tiers import archived
+
+        archived.attach(engine, window)
+    else:
+        attach(engine, window)
+
+
+def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:
+    """Whose the I/Os of several hosts are, from the answers of each, asked for all their values.
+    `host` is a dimension."""
+    first = next(iter(parts.values()))
+    values: dict[str, dict[str, list[int]]] = {"host": {}}
+    for host, part in parts.items():
+        values["host"][host] = [part.inside, part.outside]
+        for dimension in part.dimensions:
+            sums = values.setdefault(dimension.field, {})
+            for share in dimension.values:
+                pair = sums.setdefault(share.value, [0, 0])
+                pair[0] += share.inside
+                pair[1] += share.outside
+    inside, outside = (
+        sum(getattr(part, name) for part in parts.values()) for name in ("inside", "outside")
+    )
+    dimensions = [
+        _dimension(field, of_field, (inside, outside), top) for field, of_field in values.items()
+    ]
+    return replace(
+        first,
+        source=", ".join(dict.fromkeys(part.source for part in parts.values())),
+        inside=inside,
+        outside=outside,
+        without=sum(part.without for part in parts.values()),
+        dimensions=tuple(sorted(dimensions, key=lambda dimension: -dimension.telling)),
+        notes=tuple(dict.fromkeys(note for part in parts.values() for note in part.notes)),
+    )
 
 
 def _ask(
@@ -295,7 +338,8 @@ def _dimension(
             each.value,
         )
     )
-    telling = sum(abs(each) for each in apart.values()) / 2 if all(sums) else 0.0
+    # exact, so that the order of rows does not show in the last bit
+    telling = math.fsum(abs(each) for each in apart.values()) / 2 if all(sums) else 0.0
     rest = shares[top:]
     return Dimension(
         field,

@@ -41,9 +41,9 @@ def trouble(recording: Recording) -> tuple[str, ...]:
     kept: tuple[str, ...] = ()
     if (recording.path / "histograms").is_dir():
         # not for recordings without: what it needs takes its time to load
-        from ..kept import answer as answering
+        from ..kept import recorded
 
-        kept = answering.trouble(recording)
+        kept = recorded.trouble(recording)
     return (*recording.trouble(), *kept)
 
 

@@ -17,12 +17,12 @@ from ...files import open_for_reading
 from ...recording.base.lock import LOCK
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer
-from ..engine.snapshot import choose, snapshot
-from ..engine.windows import end_of
+from ..engine.windows import Window, end_of
 from ..language.intervals import MOST
 from ..language.names import Statistic
-from ..tiers import counters
-from .query import query
+from ..plan import plan
+from ..question import Question
+from .query import query, tiers_of
 
 PATIENCE = 10.0
 """Seconds without a sign of life after which nobody is waited for: no writer that holds no lock, no
@@ -184,33 +184,32 @@ class Follower:
 
     def _end(self, otherwise: int) -> int:
         """Where the answer to all of a recording that is over ends: before it was closed, which
-        takes a while of which nothing is told.
+        takes a while of which nothing is recorded.
         `otherwise`: where nothing answers."""
-        entry = self._asked.entry
         try:
-            samples = counters.counted(self._recording, self._asked, self._source)
-            if entry.counter is not None and samples is not None:
-                return end_of(samples, entry.counter.source)
-            events = snapshot(self._recording)
-            return end_of(
-                events, choose(events.sources, entry, self._source, self._recording.path)[0]
-            )
+            window = self._window()
+            return end_of(window.snap, window.source)
         except (FormatError, UsageError):
             return otherwise
 
     def _counted_until(self, told: int) -> int:
         """Of counters a column is ready once there is a reading after it; one that never comes is
         not waited for."""
-        counter = self._asked.entry.counter
-        with contextlib.suppress(UsageError):
-            if (
-                counter is None
-                or counters.counted(self._recording, self._asked, self._source) is None
-            ):
+        if self._asked.entry.counter is None:
+            return told
+        with contextlib.suppress(FormatError, UsageError):
+            if (window := self._window()).snap.kind != "samples":
                 return told
-        assert counter is not None
-        ends = snapshot(self._recording, "samples").bounds(counter.source)
-        return told if ends is None else max(min(told, ends[1]), told - round(PATIENCE * 1e9))
+            ends = window.snap.bounds(window.source)
+            if ends is not None:
+                return max(min(told, ends[1]), told - round(PATIENCE * 1e9))
+        return told
+
+    def _window(self) -> Window:
+        """The window of all that can be answered now."""
+        question = Question.of(self._asked, (None, None), self._interval, 1, self._source)
+        tiers = tiers_of(self._recording.frozen(), kept=False)
+        return plan(question, tiers).frame.window
 
 
 def _held(recording: Recording) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one executor of questions to events: recordings and traces, maps and numbers over time.
+"""Questions to recordings and traces: maps, and numbers over time.
 
 A map of a trace whose conditions the native readers know goes straight through them, for speed;
 tests hold it equal to this executor.
@@ -7,30 +7,28 @@ tests hold it equal to this executor.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 from ...errors import UsageError
 from ...recording.base.conditions import Where
 from ...recording.base.counts import HeatCounts, Weight
-from ...recording.base.grids import LogLinear
 from ...recording.read.recording import Recording
 from ...recording.read.trace import STDIN, Trace
 from ..answers.answers import Answer, Series, Stack
-from ..engine.dropped_segments import gone
 from ..engine.snapshot import choose, snapshot
-from ..engine.windows import Window, window_of
+from ..execute import execute
 from ..language.conditions import filters_of
-from ..language.fields import FIELDS, QUANTIZED, near
+from ..language.fields import QUANTIZED, near
 from ..language.host_names import host_names
 from ..language.intervals import check_interval
 from ..language.names import Statistic, parse
+from ..plan import Plan, Tier, plan
 from ..question import Question
-from ..tiers import counters, over_time, segment_maps, trace_tier
-from ..tiers.field_support import lacking, told_by
-from ..tiers.heat import heat_of, maps_of
+from ..tiers.counters import Counters
+from ..tiers.events import Events
+from ..tiers.segment_maps import SegmentMaps
+from ..tiers.trace_tier import TraceEvents
 from .damage_notes import again, answered
-from .plan import Coverage, Part, Plan, Tier, plan
 from .unmatched import with_unmatched
 from .unrecorded_calls import with_unrecorded_calls
 
@@ -87,7 +85,7 @@ def heat(
     )
 
     def ask(events: Trace | Recording) -> HeatCounts:
-        counts = _answer(events, question, kept)
+        counts = _execute(events, question, kept)
         assert isinstance(counts, HeatCounts)
         return counts
 
@@ -112,7 +110,7 @@ def told_unmatched(
     chosen, _ = choose(snapshot(events).sources, None, source, events.path)
     question = Question.of(statistic, (from_ns, until_ns), None, 1, chosen)
     counts_with_notes = with_unmatched(
-        counts, statistic, lambda other: _answer(events, question.with_statistic(other), True)
+        counts, statistic, lambda other: _execute(events, question.with_statistic(other), True)
     )
     assert isinstance(counts_with_notes, HeatCounts)
     return counts_with_notes
@@ -132,35 +130,43 @@ def query(
     """The answer to a statistic: counts of a heat map where it is broken down by latency, queue,
     offset or size; a stack for any other breakdown; else a series. Arguments as in `heat`. Names in
     conditions that did not occur are in the notes of an empty answer."""
-    named = parse(statistic) if isinstance(statistic, str) else statistic
-    asked = host_names().statistic(named)
-    check_interval(interval_ns)
+    asked = parse(statistic) if isinstance(statistic, str) else statistic
     question = Question.of(asked, (from_ns, until_ns), interval_ns, columns, source)
+    return answer(events, question, kept=kept)
+
+
+def answer(events: Trace | Recording, question: Question, *, kept: bool = True) -> Answer:
+    """The answer to the question of a statistic; see `query`."""
+    named = question.statistic
+    assert named is not None
+    check_interval(question.interval_ns)
+    asked = host_names().statistic(named)
+    question = question.with_statistic(asked)
 
     def ask(events: Trace | Recording) -> Answer:
-        answer = _answer(events, question, kept)
+        found = _execute(events, question, kept)
         if isinstance(events, Trace) and events.path == STDIN:
-            return answer
+            return found
         whole = replace(question, interval_ns=None, columns=1)
-        answer = with_unmatched(
-            answer, asked, lambda other: _answer(events, whole.with_statistic(other), kept)
+        found = with_unmatched(
+            found, asked, lambda other: _execute(events, whole.with_statistic(other), kept)
         )
         if isinstance(events, Trace):
-            return answer
+            return found
         return with_unrecorded_calls(
-            answer,
+            found,
             asked,
             events,
-            lambda other, of: _answer(
+            lambda other, of: _execute(
                 events, replace(whole.with_statistic(other), source=of), kept
             ),
         )
 
-    answer = answered(events, ask)
-    if isinstance(answer, Stack):
-        keys = host_names().labels(named.breakdown, answer.keys)
-        return replace(answer, statistic=named, keys=keys)
-    return replace(answer, statistic=named) if isinstance(answer, Series) else answer
+    found = answered(events, ask)
+    if isinstance(found, Stack):
+        keys = host_names().labels(named.breakdown, found.keys)
+        return replace(found, statistic=named, keys=keys)
+    return replace(found, statistic=named) if isinstance(found, Series) else found
 
 
 def explain(
@@ -182,235 +188,29 @@ def explain(
 
     def planned() -> Plan:
         frozen = events.frozen() if isinstance(events, Recording) else events
-        return plan(question, _tiers(frozen, kept))
+        return plan(question, tiers_of(frozen, kept=kept))
 
     return again(planned)
 
 
-def _answer(events: Trace | Recording, question: Question, kept: bool) -> Answer:
-    return plan(question, _tiers(events, kept)).coverage.answer()
+def _execute(events: Trace | Recording, question: Question, kept: bool) -> Answer:
+    return execute(question, tiers_of(events, kept=kept))
 
 
-def _tiers(events: Trace | Recording, kept: bool) -> list[Tier]:
-    """What answers, the preferred first. `kept`: whether roll-ups may."""
+def tiers_of(events: Trace | Recording, *, kept: bool = True) -> list[Tier]:
+    """All tiers, the preferred form of an answer first. `kept`: whether roll-ups may answer."""
     if isinstance(events, Trace):
-        return [_TraceEvents(events)]
-    return [
-        *([_RollUps(events)] if kept else []),
-        _Counters(events),
-        _SegmentMaps(events),
-        _Events(events),
-    ]
+        return [TraceEvents(events)]
+    from ...archive.recordings import ArchivedEvents
 
+    if isinstance(events, ArchivedEvents):
+        from ..tiers.archived import ArchiveEvents, ArchiveMaps
 
-@dataclass(frozen=True)
-class _TraceEvents:
-    trace: Trace
-    name: str = "trace"
+        return [Counters(events), ArchiveMaps(events), ArchiveEvents(events)]
+    exact: list[Tier] = [Counters(events), SegmentMaps(events), Events(events)]
+    if not kept:
+        return exact
+    # not for traces: what it needs takes its time to load
+    from ..kept.roll_ups import RollUps
 
-    def covers(self, question: Question) -> Coverage | str:
-        asked = question.statistic
-        if asked is not None and not asked.entry.sources:
-            raise UsageError(
-                f"{asked.entry.name} comes of counters, and a trace has none",
-                where=self.trace.path,
-                hint="iolab record counters keeps them",
-            )
-
-        def parts() -> list[Part]:
-            from .plan_parts import trace_parts
-
-            return trace_parts(Path(self.trace.path))
-
-        def answer() -> Answer:
-            if question.y is not None:
-                return trace_tier.heat(self.trace, question)
-            return trace_tier.over_time(self.trace, question)
-
-        return Coverage(answer, parts)
-
-
-@dataclass(frozen=True)
-class _RollUps:
-    recording: Recording
-    name: str = "roll-ups"
-
-    def covers(self, question: Question) -> Coverage | str:
-        # not for traces: what it needs takes its time to load
-        from ..kept.answer import choose as choose_roll_ups
-
-        found = choose_roll_ups(self.recording, question)
-        if isinstance(found, str):
-            return found
-
-        def parts() -> list[Part]:
-            from .plan_parts import roll_up_parts
-
-            return roll_up_parts(found)
-
-        return Coverage(found.answer, parts, found.notes)
-
-
-@dataclass(frozen=True)
-class _Counters:
-    recording: Recording
-    name: str = "counters"
-
-    def covers(self, question: Question) -> Coverage | str:
-        asked = question.statistic
-        counter = None if asked is None else asked.entry.counter
-        if asked is None or counter is None:
-            return "no counters of this are asked"
-        samples = counters.counted(self.recording, asked, question.source)
-        if samples is None:
-            return "events are preferred, or no samples are there"
-        from_ns, until_ns = question.span
-
-        def parts() -> list[Part]:
-            from .plan_parts import event_parts
-
-            return event_parts(
-                window_of(
-                    samples,
-                    counter.source,
-                    from_ns,
-                    until_ns,
-                    question.interval_ns,
-                    question.columns,
-                )
-            )
-
-        return Coverage(
-            lambda: counters.answer(
-                samples,
-                asked,
-                from_ns=from_ns,
-                until_ns=until_ns,
-                interval_ns=question.interval_ns,
-                columns=question.columns,
-            ),
-            parts,
-        )
-
-
-@dataclass(frozen=True)
-class _SegmentMaps:
-    recording: Recording
-    name: str = "segment maps"
-
-    def covers(self, question: Question) -> Coverage | str:
-        windows = Windows(self.recording, question)
-        if question.y is None:
-            window, found = windows.whole, segment_maps.find_counts(windows.whole, question)
-            if isinstance(found, str):
-                return found
-            files = found
-        else:
-            maps = maps_of(windows.whole, question)
-            if isinstance(maps, str):
-                return maps
-            window, files = maps
-
-        def parts() -> list[Part]:
-            from .plan_parts import map_parts
-
-            return map_parts(window, files)
-
-        def answer() -> Answer:
-            if question.y is None:
-                return _over_time(windows, window, question, files)
-            return windows.with_notes(
-                *heat_of(windows.whole, windows.kept, question, (window, files)), question
-            )
-
-        coarse = (
-            ("events are scanned instead where finer buckets are due than the maps have",)
-            if question.y == "offset"
-            else ()
-        )
-        return Coverage(answer, parts, coarse)
-
-
-@dataclass(frozen=True)
-class _Events:
-    recording: Recording
-    name: str = "events"
-
-    def covers(self, question: Question) -> Coverage | str:
-        windows = Windows(self.recording, question)
-        window = windows.kept
-
-        def parts() -> list[Part]:
-            from .plan_parts import event_parts
-
-            return event_parts(window)
-
-        def answer() -> Answer:
-            if question.y is None:
-                return _over_time(windows, window, question, None)
-            return windows.with_notes(*heat_of(windows.whole, window, question, None), question)
-
-        return Coverage(answer, parts)
-
-
-def _over_time(
-    windows: Windows, window: Window, question: Question, files: segment_maps.MapFiles | None
-) -> Answer:
-    asked = question.statistic
-    assert asked is not None
-    return over_time.answer(
-        asked,
-        over_time.added(over_time.sums_of(window, asked, files)),
-        source=window.source,
-        base_ns=window.base_ns,
-        interval_ns=window.interval_ns,
-        columns=window.columns,
-        span=window.span,
-        recorded=window.recorded,
-        notes=windows.notes(window, asked.breakdown, *(each.field for each in asked.filters)),
-        losses=window.losses,
-    )
-
-
-class Windows:
-    """The span of a recording that a question is about, by what is left of it.
-
-    Attributes:
-        whole: with the time of which only default maps remain. kept: the time of which there are
-        events.
-    """
-
-    def __init__(self, recording: Recording, question: Question) -> None:
-        snap = snapshot(recording)
-        self._entry = question.entry
-        chosen, self._notes = choose(snap.sources, self._entry, question.source, recording.path)
-        self._earlier = gone(snap).span(chosen)
-        ends = (*question.span, question.interval_ns, question.columns)
-        self.whole = window_of(snap, chosen, *ends, earlier=self._earlier)
-        self.kept = self.whole if self._earlier is None else window_of(snap, chosen, *ends)
-
-    def notes(self, window: Window, *asked: str | None) -> tuple[str, ...]:
-        """What to know about the answer: which source gave it, what is gone, and which of the
-        fields that were asked for nothing tells."""
-        gone = (
-            self._earlier is not None
-            and window is not self.whole
-            and self.whole.first_ns <= self._earlier[1]
-        )
-        lost = (
-            ["events of earlier times are no longer kept, and their maps can't answer this"]
-            if gone
-            else []
-        )
-        known = told_by(window.snap.recording, (window.source,))
-        untold = lacking(
-            self._entry, [field for field in asked if field in FIELDS], window.source, known
-        )
-        return (*self._notes, *lost, *untold.values())
-
-    def with_notes(self, counts: HeatCounts, window: Window, question: Question) -> HeatCounts:
-        """Counts of a window with what to know about them, on the grid of the statistic."""
-        if self._entry is not None and self._entry.octaves and isinstance(counts.grid, LogLinear):
-            counts = counts.coarser(steps=counts.grid.bits)
-        notes = self.notes(window, *(each.field for each in question.filters))
-        return replace(counts, assumptions=(*notes, *counts.assumptions))
+    return [RollUps(events), *exact]

@@ -5,7 +5,7 @@ conditions."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UsageError
@@ -65,6 +65,16 @@ class Window:
     def span(self) -> Span:
         """From, until."""
         return self.first_ns, self.until_ns
+
+    def between(self, from_ns: int, until_ns: int) -> Window:
+        """The window with other ends, which lie within."""
+        return replace(
+            self,
+            first_ns=from_ns,
+            until_ns=until_ns,
+            cuts_first=self.cuts_first or from_ns > self.first_ns,
+            cuts_until=self.cuts_until or until_ns < self.until_ns,
+        )
 
     def segments(self) -> list[Segment]:
         """Sealed segments with events in the span."""

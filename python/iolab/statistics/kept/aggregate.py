@@ -15,12 +15,12 @@ from ...recording.read.recording import Recording, Segment
 from ..engine.cells import Asked, count
 from ..engine.coverage import Losses
 from ..engine.engine import Engine, whole
+from ..engine.numbers import sums as sum_numbers
 from ..engine.snapshot import Snapshot
 from ..engine.windows import Window, attach
 from ..language.fields import QUANTIZED
 from ..language.intervals import SECOND
 from ..language.names import Statistic
-from ..tiers import over_time
 from .definitions import Spans
 from .storage_kind import BITS, COARSER, MOST_KEYS, form_of
 from .tables import SCHEMAS, Sums, added
@@ -119,7 +119,7 @@ def _map(
             name: fine.count,
         }
         if counts.without_y:
-            lacking = over_time.sums(
+            lacking = sum_numbers(
                 engine,
                 Statistic("io", "ops" if name == "count" else "bytes"),
                 (*conditions, f"({asked.lacking})"),
@@ -155,7 +155,7 @@ def _numbers(
     conditions: tuple[str, ...],
     bound: dict[str, Any],
 ) -> Sums:
-    found = over_time.sums(
+    found = sum_numbers(
         engine, statistic, conditions, bound, window.base_ns, SECOND, window.columns
     )
     times, amount = whole(found["c"]) + window.base_ns // SECOND, whole(found["n"])

@@ -16,7 +16,7 @@ from ...recording.read.recording import Recording
 from ...recording.read.verify import verify_recording, when
 from ..language.intervals import SECOND
 from ..language.names import parse
-from . import answer, listed, tables
+from . import listed, recorded, tables
 from .aggregate import Making
 from .definitions import read_definitions
 from .paths import DEFINITIONS, LIST, STATE, TIERS, File, Tier, folder_name
@@ -39,11 +39,11 @@ def _kept(path: Path, repair: bool, progress: Progress) -> Verification:
     for start in range(0, len(parts), BLOCK):
         damages(parts[start : start + BLOCK])
         progress(min(start + BLOCK, len(parts)), len(parts))
-    before = answer.damaged(path)
+    before = recorded.damaged(path)
     if repair and not listed.is_whole(path):
         with take_lock(path):
             listed.rebuild_list(path)
-    remaining = answer.damaged(path)
+    remaining = recorded.damaged(path)
     lost = {each.file.path: each for each in listed.lost_files(path)}
     found = [
         Finding(

@@ -13,7 +13,7 @@ from .counter_catalogue import Counter
 from .fields import FIELDS, OPS
 
 _ALL = tuple(FIELDS)
-_CALLS = tuple(name for name in FIELDS if name not in ("queue", "job"))
+_CALLS = tuple(name for name in FIELDS if name not in ("queue", "job", "device"))
 _JOBS = ("op", "job", "file", "error", "flags", "latency", "offset", "size")
 
 
@@ -25,6 +25,22 @@ _NFS = (
     "file",
     "thread",
     "error",
+    "latency",
+    "offset",
+    "size",
+)
+
+_SMB = (
+    "op",
+    "client",
+    "user",
+    "share",
+    "file",
+    "mount",
+    "pid",
+    "thread",
+    "error",
+    "flags",
     "latency",
     "offset",
     "size",
@@ -48,6 +64,7 @@ class Entry:
         its numbers hold and what they don't, in one line.
         octaves: whether latency and size are known by powers of two alone, so that its maps have no
         finer buckets.
+        implied: (field, value) of conditions that always hold and are not in the name.
     """
 
     name: str
@@ -61,6 +78,7 @@ class Entry:
     counter: Counter | None = None
     covers: str = ""
     octaves: bool = False
+    implied: tuple[tuple[str, str], ...] = ()
 
     @property
     def additive(self) -> bool:
@@ -89,6 +107,7 @@ _NFS_CLIENT = (
     "mounts of NFS that the recorded machine has; a file system that is mounted at several places counts "
     "once; an operation counts when its reply has arrived"
 )
+_SMB_CLIENT = "SMB mounts of the recorded machine; a share that is mounted twice counts once; there is no latency by share"
 _ARC = "the machine's one ARC, all pools together"
 _TXG = "groups that were done; one that came and went between two readings is lost, and counted as such"
 
@@ -120,6 +139,27 @@ def _counted(
 _EVENTS = "every recorded I/O; losses are reported with the answer"
 
 _NFS_EVENTS = f"{_EVENTS}; operations that only prepare others of their NFSv4 compound are part of the next one"
+
+_SMB_CALLS = (
+    "system calls of the processes smbd, not SMB operations: one operation can make several calls, or none; "
+    "calls by io_uring and ksmbd are not seen; Samba's own files have no share"
+)
+
+
+def _smb(measure: str, about: str) -> Entry:
+    return Entry(
+        f"smb.{measure}",
+        about,
+        measure,
+        {"ops": "1/s", "bytes": "B/s"}[measure],
+        ("syscall",),
+        True,
+        ("process", *_SMB),
+        _SMB,
+        covers=_SMB_CALLS,
+        implied=(("process", "smbd"),),
+    )
+
 
 _OCTAVES = "OpenZFS's own counts by powers of two; a condition on {} holds for all from its least value to twice that, or for none"
 
@@ -215,6 +255,8 @@ CATALOGUE = {
             _NFS,
             covers=_EVENTS,
         ),
+        _smb("ops", "file operations of Samba's server, as system calls"),
+        _smb("bytes", "throughput of Samba's server, as system calls"),
         _counted(
             "nfs.client.ops",
             "ops",
@@ -256,6 +298,30 @@ CATALOGUE = {
             counter_catalogue.NFS_CLIENT_ERRORS,
             f"{_NFS_CLIENT}; errors include expected ones, such as a LOOKUP of a file that does not exist; "
             "kernels before 5.3 do not count errors",
+        ),
+        _counted(
+            "smb.client.ops",
+            "ops",
+            "1/s",
+            "operations of SMB mounts, by server, share and command",
+            counter_catalogue.SMB_CLIENT_OPS,
+            _SMB_CLIENT,
+        ),
+        _counted(
+            "smb.client.bytes",
+            "bytes",
+            "B/s",
+            "data that SMB mounts read from and wrote to their servers",
+            counter_catalogue.SMB_CLIENT_BYTES,
+            _SMB_CLIENT,
+        ),
+        _counted(
+            "smb.client.errors",
+            "errors",
+            "1/s",
+            "operations of SMB mounts that failed",
+            counter_catalogue.SMB_CLIENT_ERRORS,
+            f"{_SMB_CLIENT}; errors include expected ones; SMB 1 counts none",
         ),
         _entry(
             "app",
@@ -321,8 +387,8 @@ CATALOGUE = {
             "B/s",
             "TCP throughput, by peer",
             counter_catalogue.IP_BYTES,
-            "TCP in the network namespace that is recorded; out is what the peer acknowledged; a connection that ends between two "
-            "readings counts where the kernel tells of its end, else up to its last reading; a sum leaves out this machine's own",
+            "TCP, no UDP, of the recorded network namespace; out is what the peer acknowledged; a connection that ends "
+            "between two readings counts if the kernel reports its end; a sum leaves out this machine's own",
         ),
         _counted(
             "fs.capacity",

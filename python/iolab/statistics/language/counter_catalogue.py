@@ -47,6 +47,7 @@ class Counter:
         always: the object that every reading has, where the others are left out while they do
         nothing; None where all are always there. within: further fields that objects' names hold
         after the first, with tabs between.
+        combined: a field whose values are all that differ between parts: "hit demand data".
     """
 
     source: str
@@ -61,11 +62,13 @@ class Counter:
     mapped: bool = False
     always: str | None = None
     within: tuple[str, ...] = ()
+    combined: str | None = None
 
     @property
     def apart(self) -> tuple[str, ...]:
         """Fields that tell parts apart."""
-        return (*([self.part] if self.part else []), *(field for field, _ in self.parts[0].also))
+        further = [field for field, _ in self.parts[0].also]
+        return tuple(field for field in (self.part, *further, self.combined) if field)
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -85,6 +88,8 @@ class Counter:
 
     def value(self, part: Part, field: str) -> str:
         """A part's value of a field of `apart`."""
+        if field == self.combined:
+            return part.key
         return part.name if field == self.part else dict(part.also)[field]
 
     def values(self, field: str) -> tuple[str, ...]:
@@ -238,6 +243,17 @@ NFS_CLIENT_ERRORS = _nfs_client(
     Part("timeout", ("timeouts",)),
     part="kind",
 )
+
+
+def _smb_client(*parts: Part, part: str | None = None) -> Counter:
+    return Counter("smb-client", parts, part, "server", always="", within=("share", "procedure"))
+
+
+SMB_CLIENT_OPS = _smb_client(Part("op", ("ops",)))
+SMB_CLIENT_BYTES = _smb_client(
+    Part("read", ("read_bytes",)), Part("write", ("written_bytes",)), part="op"
+)
+SMB_CLIENT_ERRORS = _smb_client(Part("error", ("errors",)))
 
 FILE_SYSTEMS = Counter(
     "filesystems",

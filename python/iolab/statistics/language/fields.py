@@ -63,6 +63,7 @@ COUNTED = {
         "peer",
         "pool",
         "result",
+        "outcome",
         "access",
         "phase",
         "server",
@@ -79,7 +80,10 @@ NFS = {
 }
 """Fields of the events of the NFS server: which columns hold them."""
 
-STORED = {**FIELDS, **ZPOOL, **NFS}
+SMB = {"share": Field("share", "job", "name"), "user": Field("user", "device", "name")}
+"""Fields of system calls of Samba: which columns hold them."""
+
+STORED = {**FIELDS, **ZPOOL, **NFS, **SMB}
 """Every field that a column of events holds."""
 
 UTILIZATION = Field("utilization", "", "number")

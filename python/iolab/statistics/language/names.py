@@ -55,7 +55,8 @@ class Filter:
 
 @dataclass(frozen=True)
 class Statistic:
-    """A named question; `str()` is its canonical name."""
+    """A named question; `str()` is its canonical name. The filters include those that the catalogue
+    implies, which the name leaves out."""
 
     group: str
     name: str
@@ -68,10 +69,14 @@ class Statistic:
         return CATALOGUE[f"{self.group}.{self.name}"]
 
     def __str__(self) -> str:
-        brackets = [str(each) for each in self.filters] + (
-            [self.breakdown] if self.breakdown else []
-        )
-        return f"{self.group}.{self.name}" + "".join(f"[{each}]" for each in brackets)
+        implied = _implied_filters(self.entry)
+        brackets = [str(condition) for condition in self.filters if condition not in implied]
+        brackets += [self.breakdown] if self.breakdown else []
+        return f"{self.group}.{self.name}" + "".join(f"[{text}]" for text in brackets)
+
+
+def _implied_filters(entry: Entry) -> tuple[Filter, ...]:
+    return tuple(Filter(field, "=", (value,)) for field, value in entry.implied)
 
 
 def same(one: Statistic, other: Statistic) -> bool:
@@ -96,7 +101,8 @@ def parse(text: str) -> Statistic:
             _near(word),
         )
     entry = CATALOGUE[word]
-    filters: list[Filter] = []
+    implied = _implied_filters(entry)
+    filters: list[Filter] = [*implied]
     breakdown: str | None = None
     for name, sign, values in _brackets(text, head.end() if head else 0):
         allowed = entry.filters if sign else entry.breakdowns
@@ -111,7 +117,8 @@ def parse(text: str) -> Statistic:
             )
             raise _refused(text, f"{word} {what} '{name}'", near(name, allowed))
         if sign:
-            filters.append(_filter(text, entry, ANY[name], sign, values))
+            condition = _filter(text, entry, ANY[name], sign, values)
+            filters += [] if condition in implied else [condition]
         elif breakdown is not None:
             raise _refused(
                 text,
@@ -122,6 +129,22 @@ def parse(text: str) -> Statistic:
             breakdown = name
     group, _, name = word.partition(".")
     return Statistic(group, name, tuple(filters), breakdown)
+
+
+def split_field(text: str, field: str) -> tuple[str, list[tuple[str, tuple[str, ...]]]]:
+    """A statistic's name without the brackets of a field that is no field of events, and these
+    brackets: (sign, values), or ("", ()) for a breakdown. UsageError as in `parse`."""
+    head = _HEAD.match(text)
+    end = head.end() if head else 0
+    rest, taken = text[:end], []
+    for name, sign, values in _brackets(text, end):
+        if name == field:
+            taken.append((sign, tuple(value for value, _ in values)))
+            continue
+        # a value that was not quoted is a number or a name without special characters
+        words = (_printed(value, "name") if quoted else value for value, quoted in values)
+        rest += f"[{name}{sign}{','.join(words)}]"
+    return rest, taken
 
 
 def _near(word: str) -> str:

@@ -16,6 +16,7 @@ ARC_ACCESSES = Counter(
         for kind in ("data", "metadata")
     ),
     "result",
+    combined="outcome",
 )
 ARC_HIT_RATIO = Counter(
     "arcstats", (Part("hit", ("hits",)),), over=("hits", "iohits", "misses"), mean=True

@@ -5,14 +5,14 @@ busy."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import FormatError, UsageError
 from ...recording.base.counts import HeatCounts
-from ...recording.base.grids import Linear
+from ...recording.base.grids import Grid, Linear
 from ...recording.read.recording import Recording
 from ..answers.answers import Answer, Floats, Series, Stack
 from ..engine.coverage import gap_columns, lost_at
@@ -22,12 +22,104 @@ from ..language import objects
 from ..language.catalogue import LAST
 from ..language.counter_catalogue import Counter, Part
 from ..language.fields import UTILIZATION
-from ..language.intervals import SECOND, columns_of
+from ..language.intervals import SECOND
 from ..language.names import Filter, Statistic
-from .readings import Spread, read, spread
+from ..plan import Cost, Frame, Reading, Span
+from ..plan import Part as PlanPart
+from ..question import Question
+from ..sums import Growth, Sums
+from .events import event_parts
+from .readings import Shares, Spread, read, spread
 
 PERCENT = 101
 """Buckets of a map of utilization: 0 % to 100 %."""
+
+
+class Counters:
+    """Samples of a recording."""
+
+    name = "counters"
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`."""
+        asked = question.statistic
+        if asked is None or asked.entry.counter is None:
+            return "no counters of this are asked"
+        samples = counted(self._recording, asked, question.source)
+        if samples is None:
+            return "events are preferred, or no samples are there"
+        ends = (*question.span, question.interval_ns, question.columns)
+        window = window_of(samples, asked.entry.counter.source, *ends)
+        if question.interval_ns is None and window.interval_ns < SECOND:
+            window = replace(window, interval_ns=SECOND)
+        return Frame(question, window)
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`."""
+        if frame.window.snap.kind != "samples":
+            return "events are preferred, or no samples are there"
+        return [frame.whole]
+
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`. Readings before and after the time are read as well."""
+        window = frame.window
+        segments, unsealed = (
+            window.snap.segments(window.source),
+            window.snap.hot_of(window.source),
+        )
+        size = sum(segment.facts.get("bytes") or 0 for segment in segments)
+        return Cost(len(segments), size + (0 if unsealed is None else unsealed.nbytes))
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> Samples:
+        """As `Tier.read`."""
+        return Samples(frame, spans)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[PlanPart]:
+        """As `Tier.parts`."""
+        return event_parts(frame.window)
+
+
+@dataclass(frozen=True)
+class Samples(Reading):
+    """Samples while they are read."""
+
+    frame: Frame
+    spans: Sequence[Span]
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        asked, window = self.frame.question.statistic, self.frame.window
+        assert asked is not None
+        assert asked.entry.counter is not None
+        if not window.snap.bounds(window.source):
+            return []
+        breaks = window.snap.recording.breaks(window.source)
+        readings = read(window, asked.entry.counter, parted=is_parted(asked))
+        spreads = [
+            spread(each, asked.entry.counter, parts_of(asked), window, breaks) for each in readings
+        ]
+        if list(self.spans) != [self.frame.whole]:
+            spreads = [within(spread, window, self.spans) for spread in spreads]
+        return [Growth(tuple(spreads))]
+
+
+def within(spread: Spread, window: Window, spans: Sequence[Span]) -> Spread:
+    """Growth in the columns of spans alone, which begin and end with columns of a window."""
+    is_within = np.zeros(window.columns, dtype=bool)
+    for _, _, from_ns, until_ns in spans:
+        first = (from_ns - window.base_ns) // window.interval_ns
+        is_within[first : -(-(until_ns - window.base_ns) // window.interval_ns)] = True
+    shown = is_within[spread.readings.column]
+    return Spread(
+        spread.object,
+        {part: np.where(is_within, amount, 0.0) for part, amount in spread.amounts.items()},
+        np.where(is_within, spread.over, 0.0),
+        np.where(is_within, spread.covered, 0.0),
+        np.where(is_within, spread.broken, 0.0),
+        Shares(spread.readings.column[shown], spread.readings.share[shown]),
+    )
 
 
 def counted(recording: Recording, asked: Statistic, source: str | None) -> Snapshot | None:
@@ -72,29 +164,6 @@ def counted(recording: Recording, asked: Statistic, source: str | None) -> Snaps
     return snap
 
 
-def answer(
-    snap: Snapshot,
-    asked: Statistic,
-    *,
-    from_ns: int | None,
-    until_ns: int | None,
-    interval_ns: int | None,
-    columns: int,
-) -> Answer:
-    """The answer of a recording's samples; arguments as in `query.query`."""
-    counter = asked.entry.counter
-    assert counter is not None
-    window = window_of(snap, counter.source, from_ns, until_ns, interval_ns, columns)
-    if interval_ns is None and window.interval_ns < SECOND:
-        window = replace(window, interval_ns=SECOND)
-    columns_of(window.first_ns, window.until_ns - 1, window.interval_ns)
-    breaks = snap.recording.breaks(counter.source)
-    readings = read(window, counter, parted=is_parted(asked))
-    return tell(
-        asked, window, [spread(each, counter, parts_of(asked), window, breaks) for each in readings]
-    )
-
-
 def parts_of(asked: Statistic) -> list[Part]:
     """The parts that a statistic is about."""
     counter = asked.entry.counter
@@ -114,8 +183,10 @@ def is_parted(asked: Statistic) -> bool:
     )
 
 
-def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
-    """The answer, from what the counters of every object grew by."""
+def build(
+    asked: Statistic, window: Window, spreads: Sequence[Spread], noted: tuple[str, ...]
+) -> Answer:
+    """The answer, from the growth of the counters of every object. noted: notes that come first."""
     counter, asked_for = asked.entry.counter, parts_of(asked)
     assert counter is not None
     parts = (
@@ -143,7 +214,8 @@ def tell(asked: Statistic, window: Window, spreads: Sequence[Spread]) -> Answer:
     )
     kept = [each for each in found if each.object in held]
     notes = [
-        *_notes(asked, counter, found, held, [part for part in asked_for if part not in parts])
+        *noted,
+        *_notes(asked, counter, found, held, [part for part in asked_for if part not in parts]),
     ]
     for condition in asked.filters:
         if condition.field in counter.objects:

@@ -19,7 +19,7 @@ _CALLS = ("op", "process", "pid", "thread", "error", "flags", "latency", "offset
 
 _RECORDED = {
     "block": (*_CALLS, "device", "queue"),
-    "syscall": (*_CALLS, "file", "mount", "client"),
+    "syscall": (*_CALLS, "file", "mount", "client", "share", "user"),
     "nfs": (
         "op",
         "procedure",

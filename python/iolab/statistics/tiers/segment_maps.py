@@ -1,70 +1,79 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heat maps and series from the default maps of sealed segments, where these answer exactly."""
+"""Sums of the default maps of sealed segments, where these are exact; they remain where events were
+deleted."""
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...recording.base.checked_files import DamagedError, Part, damages, is_known_damaged
-from ...recording.base.counts import HeatCounts, Integers, Y
-from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
+from ...recording.base.checked_files import DamagedError, damages, is_known_damaged
+from ...recording.base.checked_files import Part as File
+from ...recording.base.counts import HeatCounts, Y
+from ...recording.base.grids import WITHOUT, Grid, LogLinear
+from ...recording.read.recording import Recording
+from ...recording.read.trace import BITS
 from ...recording.segments.segments import Segment, part_of
-from ..engine.cells import BUCKETS, Asked, bucket_of, cells_of, covering, lower_bounds, where
+from ..engine.cells import Asked, bucket_of, cells_of, lower_bounds, where
 from ..engine.dropped_segments import gone
 from ..engine.engine import Engine, whole
-from ..engine.snapshot import Snapshot, Span
+from ..engine.numbers import key_of
 from ..engine.windows import Window
 from ..language.conditions import sql_of
 from ..language.intervals import SECOND
-from ..language.names import Filter
+from ..plan import Cost, Frame, Part, Reading, Span, TooCoarseError
 from ..question import Question
+from ..sums import Bounds, Numbers, Sums
+from .events import frame_of
+from .file_parts import files_part
 
 FIELDS = ("op", "device")
 """What default maps tell apart."""
 
-
 NO_SEGMENT = "no sealed segment lies in this time"
 """Why no map answers."""
 
+_FINER = "events are scanned instead where finer buckets are due than the maps have"
+
 MOST_ROWS = 4_000_000
 """Rows of sums that are remembered, of all questions together."""
+
+LONG_SCAN = 5_000_000
+"""Events that take a noticeable time to scan: then columns of a second, which default maps have, do
+instead of shorter ones."""
 
 
 class MapFile(NamedTuple):
     """The default map of a segment. width: of its equal buckets (offset maps; else 1)."""
 
     number: int
-    part: Part
+    file: File
     width: int
 
 
 @dataclass(frozen=True)
 class MapFiles:
-    """Default maps of one kind of y: those of segments in the window, and older ones whose events
-    were removed. unmapped: segments in the window of which the map is missing or damaged."""
+    """Default maps of one kind of y, ascending: of segments in the window, and of older ones without
+    events. unmapped: segments in the window with a missing or damaged map."""
 
     files: tuple[MapFile, ...]
     unmapped: tuple[Segment, ...] = ()
 
-    @property
-    def widest(self) -> int:
-        """Width of the widest equal buckets."""
-        return max((file.width for file in self.files), default=1)
-
-    def rest(self, window: Window) -> Window:
-        """The window of the events that no map has."""
-        snap = window.snap
-        return replace(window, snap=Snapshot(snap.recording, self.unmapped, snap.hot, snap.kind))
+    @cached_property
+    def numbers(self) -> list[int]:
+        """Numbers of the segments with maps, ascending."""
+        return [file.number for file in self.files]
 
 
 def files_of(window: Window, y: Y) -> MapFiles:
-    """The maps that a window needs. One of a segment whose events were removed is left out where it
-    is missing or damaged; what is lost by that is told."""
+    """The maps that a window needs. A missing or damaged map of a segment without events is left out;
+    losses state it."""
     catalogue = window.snap.recording.catalogue()
     lines, maps = catalogue.segments.lines, catalogue.maps[f"io.{y}"]
     segments = {segment.number: segment for segment in window.segments()}
@@ -80,135 +89,381 @@ def files_of(window: Window, y: Y) -> MapFiles:
             )
         elif number in segments:
             unmapped.append(segments[number])
-    known = {file.part.path for file in files if is_known_damaged(file.part.path)}
-    wrong = {part.path for part, _ in damages([file.part for file in files])}
+    known = {file.file.path for file in files if is_known_damaged(file.file.path)}
+    wrong = {part.path for part, _ in damages([file.file for file in files])}
     for file in files:
-        if file.part.path not in wrong:
+        if file.file.path not in wrong:
             continue
         if file.number in segments:
             unmapped.append(segments[file.number])
-        elif file.part.path not in known:
+        elif file.file.path not in known:
             # the window was made without knowing that this time is lost
             raise DamagedError(
                 "is a damaged default map",
-                where=file.part.path,
+                where=file.file.path,
                 hint="iolab verify says what is lost",
             )
-    return MapFiles(tuple(file for file in files if file.part.path not in wrong), tuple(unmapped))
+    usable = [file for file in files if file.file.path not in wrong]
+    return MapFiles(tuple(sorted(usable)), tuple(unmapped))
 
 
-def find_counts(window: Window, question: Question) -> MapFiles | str:
-    """The maps that count I/Os over time exactly; or why none does."""
-    if question.weight != "count":
-        return "segment maps count I/Os, not bytes"
-    if question.breakdown not in (None, *FIELDS):
-        return f"segment maps do not tell the {question.breakdown}"
-    return find_maps(window, question.filters, "latency")
+class SegmentMaps:
+    """Default maps of a recording."""
+
+    name = "segment maps"
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._found: dict[tuple[int, Y], tuple[Window, MapFiles | str]] = {}
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`. Columns become a second if their length is open and a scan takes long."""
+        frame = frame_of(self._recording, question, with_deleted=True)
+        window = frame.window
+        if question.y is not None and question.interval_ns is None and _is_long(window):
+            window = replace(window, interval_ns=SECOND)
+            notes = (*frame.notes, "columns of a second, as the recording's own maps have them")
+            frame = replace(frame, recorded=window, notes=notes)
+        if question.y == "offset":
+            frame = replace(frame, undecided=(_FINER,))
+        files = self.files(frame)
+        return files if isinstance(files, str) else frame
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`."""
+        files = self.files(frame)
+        if isinstance(files, str):
+            return files
+        unmapped, last = sorted(segment.number for segment in files.unmapped), files.numbers[-1]
+        # of deleted segments it has those from the first map on
+        deleted = frame.window.snap.recording.facts.dropped_through
+        starts = [min(deleted + 1, files.numbers[0]), *(number + 1 for number in unmapped)]
+        ends = [*(min(number - 1, last) for number in unmapped), last]
+        times = frame.whole[2:]
+        return [
+            Span(first, end, *times)
+            for first, end in zip(starts, ends, strict=True)
+            if first <= end
+        ]
+
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`."""
+        files = self.files(frame)
+        if isinstance(files, str) or _cut_reason(frame.window.between(*span[2:])):
+            return None
+        read = _within(files, [span])
+        return Cost(len(read), sum(file.file.bytes or 0 for file in read))
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> MapReading:
+        """As `Tier.read`."""
+        files = self.files(frame)
+        assert isinstance(files, MapFiles)
+        return MapReading(frame, files, spans)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        files = self.files(frame)
+        assert isinstance(files, MapFiles)
+        lines = frame.window.snap.recording.catalogue().segments.lines
+        read = _within(files, spans)
+        times = [
+            (lines[file.number]["first_ns"], lines[file.number]["last_ns"] + 1) for file in read
+        ]
+        return [files_part(self.name, [file.file.path for file in read], times)]
+
+    def find_files(self, window: Window, y: Y) -> MapFiles:
+        """The maps of y that a window needs."""
+        return files_of(window, y)
+
+    def files(self, frame: Frame) -> MapFiles | str:
+        """The maps that have the sums of a frame, or why they have none."""
+        y = _y_of(frame.question)
+        key = (id(frame.window), y)
+        if key not in self._found:
+            reason = _refusal(frame)
+            found = reason or _usable(self.find_files(frame.window, y))
+            self._found[key] = (frame.window, found)
+        return self._found[key][1]
 
 
-def find_maps(window: Window, filters: Sequence[Filter], y: Y) -> MapFiles | str:
-    """The maps of y where they answer for a window under conditions; or why none does."""
-    refused = refusal(window, filters)
-    if refused:
-        return refused
-    files = files_of(window, y)
+def _y_of(question: Question) -> Y:
+    return "latency" if question.y is None else question.y
+
+
+def _is_long(window: Window) -> bool:
+    """Whether a scan takes long, and enough columns of a second remain."""
+    if window.interval_ns >= SECOND or window.until_ns - window.first_ns < 60 * SECOND:
+        return False
+    return sum(segment.sources[window.source] for segment in window.segments()) > LONG_SCAN
+
+
+def _usable(files: MapFiles) -> MapFiles | str:
     if files.files:
         return files
     return "the maps of all segments are missing or damaged" if files.unmapped else NO_SEGMENT
 
 
-def refusal(window: Window, filters: Sequence[Filter]) -> str:
-    """Why maps can't answer for a window under conditions; empty where they can."""
+def _refusal(frame: Frame) -> str:
+    """Why maps have no sums of a frame; empty if they may have them."""
+    question, window = frame.question, frame.window
+    if window.snap.kind != "events":
+        return "counters are asked"
+    if question.y is None:
+        if question.weight != "count":
+            return "segment maps count I/Os, not bytes"
+        if question.breakdown not in (None, *FIELDS):
+            return f"segment maps do not tell the {question.breakdown}"
+    elif question.y == "queue":
+        return "segment maps have no time in the queue"
+    elif question.weight == "bytes":
+        return "segment maps count I/Os, not bytes"
+    elif question.buckets is not None and question.y != "offset":
+        return "segment maps have no equal buckets of this"
+    elif question.y == "offset" and frame.is_coarse:
+        return "segment maps have other equal buckets than roll-ups"
+    elif question.y != "offset" and _aligned(BITS, question.low, question.high) is None:
+        return "the range of values cuts a bucket of segment maps"
     if window.interval_ns % SECOND:
         return "columns are not whole seconds"
+    other = [each.field for each in question.filters if each.field not in FIELDS]
+    return _cut_reason(window) or (f"segment maps do not tell the {other[0]}" if other else "")
+
+
+def _cut_reason(window: Window) -> str:
     ends = ((window.cuts_first, window.first_ns), (window.cuts_until, window.until_ns))
-    if any(is_cut and end_ns % SECOND for is_cut, end_ns in ends):
-        return "the time begins or ends within a second"
-    other = [each.field for each in filters if each.field not in FIELDS]
-    return f"segment maps do not tell the {other[0]}" if other else ""
+    is_within = any(is_cut and end_ns % SECOND for is_cut, end_ns in ends)
+    return "the time begins or ends within a second" if is_within else ""
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """Sums of maps that were read. parts: the maps by the number of their segment. columns: rows of
-    the answer, with the number of the segment in `number`."""
-
-    parts: Mapping[int, Part]
-    columns: Mapping[str, Any]
-
-
-_remembered: dict[tuple[object, ...], _Sums] = {}
-_guard = threading.Lock()
+def _within(files: MapFiles, spans: Sequence[Span]) -> list[MapFile]:
+    """The maps of the segments of spans."""
+    numbers = files.numbers
+    return [
+        file
+        for first, last, *_ in spans
+        for file in files.files[bisect_left(numbers, first) : bisect_right(numbers, last)]
+    ]
 
 
-def _sums(
-    engine: Engine,
-    window: Window,
-    files: MapFiles,
-    select: str,
-    conditions: Sequence[str],
-    bound: Mapping[str, Any],
-) -> dict[str, Any]:
-    """What SQL selects of maps under conditions, by segment `number` and column `c` (from the
-    window's base). Rows of one column may be several; they add up.
+class _Cells(NamedTuple):
+    """Sums of the I/Os that meet the conditions, by column (from the base of the window) and bucket.
+    width: of buckets. spent: time in I/Os. filtered: I/Os that do not meet the conditions."""
 
-    A map takes far longer to open than to add up: the sums of maps that the window holds whole are
-    remembered, and only those of other maps are read.
-    """
+    width: int
+    column: Any
+    bucket: Any
+    ios: Any
+    spent: Any
+    filtered: int
+
+
+class MapReading(Reading):
+    """Maps of spans while they are read."""
+
+    def __init__(self, frame: Frame, files: MapFiles, spans: Sequence[Span]) -> None:
+        self._frame = frame
+        # maps of one time at once
+        times = dict.fromkeys(span[2:] for span in spans)
+        self._reads = [
+            (frame.window.between(*group[0][2:]), _within(files, group))
+            for group in ([span for span in spans if span[2:] == time] for time in times)
+        ]
+        self._reads = [(window, read) for window, read in self._reads if read]
+        self._engine = Engine(frame.window.snap.place)
+
+    def __exit__(self, *_: object) -> None:
+        self._engine.__exit__()
+
+    @cached_property
+    def _cells(self) -> list[_Cells]:
+        spent = self._frame.question.weight == "time"
+        return [self._cells_of(window, files, spent) for window, files in self._reads]
+
+    def _cells_of(self, window: Window, files: Sequence[MapFile], spent: bool) -> _Cells:
+        texts, bound = sql_of(self._frame.question.filters)
+        meets = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
+        # columns that are not asked for are not read
+        time = "CAST(sum(time_ns_sum) AS BIGINT)" if spent else "0"
+        select = f"index AS b, {meets} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent"
+        rows = self._sums(window, files, select, (), bound)
+        width = max(file.width for file in files)
+        bucket = rows["b"]
+        for narrow in {file.width for file in files} - {width}:
+            numbers = [file.number for file in files if file.width == narrow]
+            is_narrow = np.isin(rows["number"], numbers) & (bucket != WITHOUT)
+            shift = (width // narrow).bit_length() - 1
+            bucket = np.where(is_narrow, bucket >> np.uint32(shift), bucket)
+        meets_all = np.ma.filled(rows["meets"], False).astype(bool)
+        column, bucket = whole(rows["c"]), whole(bucket)
+        ios, spent_ns = whole(rows["ios"]), whole(rows["spent"])
+        return _Cells(
+            width,
+            column[meets_all],
+            bucket[meets_all],
+            ios[meets_all],
+            spent_ns[meets_all],
+            int(ios[~meets_all].sum()),
+        )
+
+    def bounds(self) -> Sequence[Bounds]:
+        bounds = []
+        for cells in self._cells:
+            bucket = cells.bucket[cells.bucket != WITHOUT]
+            ends = (int(bucket.min()), int(bucket.max())) if len(bucket) else None
+            values = None if ends is None else (ends[0] * cells.width, ends[1] * cells.width)
+            bounds.append(Bounds(values, cells.width))
+        return bounds
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        question = self._frame.question
+        if question.y is None:
+            texts, bound = sql_of(question.filters)
+            key = key_of(question.breakdown) or "NULL"
+            select = f"{key} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking"
+            return [
+                Numbers(self._sums(window, files, select, texts, bound))
+                for window, files in self._reads
+            ]
+        assert grid is not None
+        if question.weight == "time" and question.y != "latency" and not self._are_all_timed():
+            raise TooCoarseError(SegmentMaps.name)
+        return [self._counts(cells, grid) for cells in self._cells]
+
+    def _counts(self, cells: _Cells, grid: Grid) -> HeatCounts:
+        question, window = self._frame.question, self._frame.window
+        assert question.y is not None
+        is_missing = cells.bucket == WITHOUT
+        if isinstance(grid, LogLinear):
+            buckets = _aligned(grid.bits, question.low, question.high)
+            assert buckets is not None  # such maps are refused
+            low, past = buckets
+        else:
+            low = (question.low or 0) // cells.width
+            past = 2**63 - 1 if question.high is None else question.high // cells.width
+        inside = ~is_missing & (cells.bucket >= low) & (cells.bucket < past)
+        index = cells.bucket[inside]
+        if not isinstance(grid, LogLinear):
+            shift = (grid.width // cells.width).bit_length() - 1
+            index = bucket_of(index.astype(np.uint64) >> np.uint64(shift), grid, shifted=True)
+        amount = cells.spent if question.weight == "time" else cells.ios
+        columns = (window.base_ns, window.interval_ns)
+        counts = cells_of(
+            Asked(question.y, *columns, (), {}, None, None, grid, question.weight),
+            cells.column[inside],
+            index,
+            amount[inside],
+            events=int(cells.ios[inside].sum()),
+            without_y=int(cells.ios[is_missing].sum()),
+            outside=int(cells.ios[~is_missing & ~inside].sum()),
+        )
+        return replace(counts, filtered=cells.filtered)
+
+    def find_latency(self, window: Window) -> MapFiles:
+        """The maps of latency that a window needs."""
+        return files_of(window, "latency")
+
+    def _are_all_timed(self) -> bool:
+        """Whether every I/O that meets the conditions has a latency: other maps do not tell those
+        without one apart."""
+        for window, files in self._reads:
+            numbers = {file.number for file in files}
+            timed = self.find_latency(window)
+            read = [file for file in timed.files if file.number in numbers]
+            if len(read) < len(numbers):
+                return False
+            cells = self._cells_of(window, read, spent=False)
+            if (cells.bucket == WITHOUT).any():
+                return False
+        return True
+
+    def _sums(
+        self,
+        window: Window,
+        files: Sequence[MapFile],
+        select: str,
+        conditions: Sequence[str],
+        bound: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """What SQL selects of maps under conditions, by segment `number` and column `c` (from the
+        base of the frame). Rows of one column may be several; they add up.
+
+        A map takes far longer to open than to add up: the sums of maps that the window holds whole
+        are remembered, and only those of other maps are read.
+        """
+        engine = self._engine
+        inner, edges = _divide(window, files)
+        bound = {**bound, "source": window.source}
+        folder = files[0].file.path.parent
+        key = (folder, window.interval_ns, select, tuple(conditions), repr(bound))
+        with _guard:
+            known = _remembered.get(key, _Remembered({}, {}))
+        unread = {number: file for number, file in inner.items() if known.files.get(number) != file}
+        parts: list[Mapping[str, Any]] = []
+        reused = inner.keys() - unread.keys()
+        if len(reused) == len(known.files):
+            parts += [known.columns] if known.columns else []
+        else:
+            is_reused = np.isin(known.columns["number"], np.fromiter(reused, dtype=np.int64))
+            parts.append({name: column[is_reused] for name, column in known.columns.items()})
+        if unread:
+            columns = _read(engine, window, "maps", unread, select, conditions, bound)
+            parts.append(columns)
+            _remember(key, known, unread, columns)
+        if edges:
+            ends = {
+                "from_ns": window.first_ns if window.cuts_first else -(2**63),
+                "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
+            }
+            inside = [*conditions, "second_ns >= $from_ns", "second_ns < $until_ns"]
+            parts.append(_read(engine, window, "edges", edges, select, inside, {**bound, **ends}))
+        sums = _join_facts(parts)
+        sums["c"] = sums["c"] - self._frame.window.base_ns // window.interval_ns
+        return sums
+
+
+def _divide(window: Window, files: Sequence[MapFile]) -> tuple[dict[int, File], dict[int, File]]:
+    """Maps that the window holds whole, and maps that it cuts."""
     lines = window.snap.recording.catalogue().segments.lines
-    inner: dict[int, Part] = {}
-    edges: dict[int, Part] = {}
-    for number, part, _ in files.files:
+    inner: dict[int, File] = {}
+    edges: dict[int, File] = {}
+    for number, file, _ in files:
         line = lines.get(number, {})
         first, last = line.get("first_ns"), line.get("last_ns")
         is_whole = (
             first is not None
             and last is not None
-            and part.crc32 is not None
+            and file.crc32 is not None
             and not (window.cuts_first and first < window.first_ns)
             and not (window.cuts_until and last >= window.until_ns)
         )
-        (inner if is_whole else edges)[number] = part
-    bound = {**bound, "source": window.source}
-    folder = files.files[0].part.path.parent
-    key = (folder, window.interval_ns, select, tuple(conditions), repr(bound))
-    with _guard:
-        sums = _remembered.get(key, _Sums({}, {}))
-    unread = {number: part for number, part in inner.items() if sums.parts.get(number) != part}
-    parts: list[Mapping[str, Any]] = []
-    known = inner.keys() - unread.keys()
-    if len(known) == len(sums.parts):
-        parts += [sums.columns] if sums.columns else []
-    else:
-        shown = np.isin(sums.columns["number"], np.fromiter(known, dtype=np.int64))
-        parts.append({name: column[shown] for name, column in sums.columns.items()})
-    if unread:
-        columns = _read(engine, window, "maps", unread, select, conditions, bound)
-        parts.append(columns)
-        _remember(key, sums, unread, columns)
-    if edges:
-        ends = {
-            "from_ns": window.first_ns if window.cuts_first else -(2**63),
-            "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
-        }
-        inside = [*conditions, "second_ns >= $from_ns", "second_ns < $until_ns"]
-        parts.append(_read(engine, window, "edges", edges, select, inside, {**bound, **ends}))
-    found = _join_facts(parts)
-    found["c"] = found["c"] - window.base_ns // window.interval_ns
-    return found
+        (inner if is_whole else edges)[number] = file
+    return inner, edges
+
+
+@dataclass(frozen=True)
+class _Remembered:
+    """Sums of maps that were read. files: the maps by the number of their segment. columns: rows of
+    the answer, with the number of the segment in `number`."""
+
+    files: Mapping[int, File]
+    columns: Mapping[str, Any]
+
+
+_remembered: dict[tuple[object, ...], _Remembered] = {}
+_guard = threading.Lock()
 
 
 def _read(
     engine: Engine,
     window: Window,
     view: str,
-    parts: Mapping[int, Part],
+    files: Mapping[int, File],
     select: str,
     conditions: Sequence[str],
     bound: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Sums of maps as `_sums`, with absolute columns."""
-    engine.files(view, list(parts.values()), is_named=True)
+    engine.files(view, list(files.values()), is_named=True)
     # `//` rounds towards zero
     start = "second_ns - (second_ns % $interval + $interval) % $interval"
     return engine.ask(
@@ -220,7 +475,7 @@ def _read(
 
 
 def _remember(
-    key: tuple[object, ...], before: _Sums, read: Mapping[int, Part], columns: dict[str, Any]
+    key: tuple[object, ...], before: _Remembered, read: Mapping[int, File], columns: dict[str, Any]
 ) -> None:
     """Remember sums with those that were read after them; the latest questions, as far as there is
     room."""
@@ -231,7 +486,7 @@ def _remember(
         )
     with _guard:
         _remembered.pop(key, None)
-        _remembered[key] = _Sums({**before.parts, **read}, columns)
+        _remembered[key] = _Remembered({**before.files, **read}, columns)
         rows = {key: len(sums.columns["number"]) for key, sums in _remembered.items()}
         total = sum(rows.values())
         for oldest in list(rows):
@@ -247,93 +502,11 @@ def _join_facts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _cells(
-    engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], *, spent: bool
-) -> dict[str, Any]:
-    """Sums of I/Os and time by column (from the window's base) and bucket (of the widest width),
-    and whether they meet the conditions."""
-    texts, bound = sql_of(filters)
-    meets = f"coalesce({' AND '.join(texts)}, false)" if texts else "true"
-    # columns that are not asked for are not read
-    time = "CAST(sum(time_ns_sum) AS BIGINT)" if spent else "0"
-    select = f"index AS b, {meets} AS meets, CAST(sum(count) AS BIGINT) AS ios, {time} AS spent"
-    found = _sums(engine, window, files, select, (), bound)
-    widest = files.widest
-    widths = {file.width for file in files.files}
-    for width in widths - {widest}:
-        narrow = np.isin(
-            found["number"], [file.number for file in files.files if file.width == width]
-        )
-        narrow &= found["b"] != WITHOUT
-        shift = (widest // width).bit_length() - 1
-        found["b"] = np.where(narrow, found["b"] >> np.uint32(shift), found["b"])
-    return found
-
-
-def heat(
-    engine: Engine,
-    window: Window,
-    files: MapFiles,
-    filters: Sequence[Filter],
-    asked: Asked,
-    buckets: int | None,
-    others: Span | None,
-) -> HeatCounts | None:
-    """The map of the sealed segments, None where their maps are too coarse to say exactly what
-    events would.
-
-    `asked.grid` is given for latency and size; for equal buckets it is found here. `others` is
-    the least and largest value of y among the events that no map has, so that the buckets have room
-    for them.
-    """
-    found = _cells(engine, window, files, filters, spent=asked.weight == "time")
-    meets = np.ma.filled(found["meets"], False).astype(bool)
-    column, bucket, ios, spent = (whole(found[name])[meets] for name in ("c", "b", "ios", "spent"))
-    missing = bucket == WITHOUT
-    if asked.weight == "time" and asked.y != "latency" and not _all_timed(engine, window, filters):
-        return None
-    grid: Grid = asked.grid
-    inside = ~missing
-    if isinstance(asked.grid, LogLinear) and buckets is None:
-        bounds = _aligned(asked)
-        if bounds is None:
-            return None
-        inside &= (bucket >= bounds[0]) & (bucket < bounds[1])
-        index = bucket[inside]
-    else:
-        fitted = _fitted(asked, bucket[~missing], files.widest, buckets or BUCKETS, others)
-        if fitted is None:
-            return None
-        grid, low, past = fitted
-        inside &= (bucket >= low) & (bucket < past)
-        index = bucket_of(
-            bucket[inside].astype(np.uint64)
-            >> np.uint64((grid.width // files.widest).bit_length() - 1),
-            grid,
-            shifted=True,
-        )
-    amount = spent if asked.weight == "time" else ios
-    made = Asked(
-        asked.y, window.base_ns, window.interval_ns, (), {}, None, None, grid, asked.weight
-    )
-    counts = cells_of(
-        made,
-        column[inside],
-        index,
-        amount[inside],
-        events=int(ios[inside].sum()),
-        without_y=int(ios[missing].sum()),
-        outside=int(ios[~missing & ~inside].sum()),
-    )
-    return replace(counts, filtered=int(whole(found["ios"])[~meets].sum()))
-
-
-def _aligned(asked: Asked) -> tuple[int, int] | None:
-    """Buckets (first, one past the last) of the range asked for, None where it cuts one."""
-    assert isinstance(asked.grid, LogLinear)
-    lower = lower_bounds(asked.grid.bits)
+def _aligned(bits: int, low: int | None, high: int | None) -> tuple[int, int] | None:
+    """Logarithmic buckets (first, one past the last) of a range, None where it cuts one."""
+    lower = lower_bounds(bits)
     ends = []
-    for value, default in ((asked.low or 0, 0), (asked.high, len(lower))):
+    for value, default in ((low or 0, 0), (high, len(lower))):
         if value is None:
             ends.append(default)
             continue
@@ -342,53 +515,3 @@ def _aligned(asked: Asked) -> tuple[int, int] | None:
             return None
         ends.append(place)
     return ends[0], ends[1]
-
-
-def _fitted(
-    asked: Asked, bucket: Integers, width: int, buckets: int, others: Span | None
-) -> tuple[Linear, int, int] | None:
-    """(equal buckets as a scan would choose them, first and one past the last stored bucket of the
-    range), None where finer ones are due.
-
-    Which power of two is due is told by stored buckets alone as long as it is no finer than theirs.
-    """
-    if (asked.low or 0) % width or (asked.high or 0) % width:
-        return None
-    first = asked.low // width if asked.low is not None else None
-    past = asked.high // width if asked.high is not None else None
-    shown = first or 0, past if past is not None else 2**63 - 1
-    if asked.low is not None and asked.high is not None:
-        exact = covering(asked.low, asked.high - 1, buckets)
-        return (exact, *shown) if exact.width >= width else None
-    ends = [int(bucket.min()), int(bucket.max())] if len(bucket) else []
-    ends += [end // width for end in others] if others else []
-    held = [end for end in ends if shown[0] <= end < shown[1]]
-    if not held:
-        return Linear(0, width), *shown
-    low = first if first is not None else min(held)
-    high = past - 1 if past is not None else max(held)
-    grid = covering(low, high, buckets)
-    if grid.width == 1 and width > 1 and 2 * (high - low) - 1 < buckets:
-        return None
-    return Linear(grid.low * width, grid.width * width), *shown
-
-
-def _all_timed(engine: Engine, window: Window, filters: Sequence[Filter]) -> bool:
-    """Whether every I/O that meets the conditions has a latency: otherwise those without one can't
-    be told apart in other maps."""
-    files = files_of(window, "latency")
-    if files.unmapped or not files.files:
-        return False
-    found = _cells(engine, window, files, filters, spent=False)
-    return not bool(
-        (np.ma.filled(found["meets"], False).astype(bool) & (whole(found["b"]) == WITHOUT)).any()
-    )
-
-
-def series(
-    engine: Engine, window: Window, files: MapFiles, filters: Sequence[Filter], key: str | None
-) -> dict[str, Any]:
-    """I/Os by column c and key k, of the sealed segments."""
-    texts, bound = sql_of(filters)
-    select = f"{key or 'NULL'} AS k, CAST(sum(count) AS BIGINT) AS n, 0 AS lacking"
-    return _sums(engine, window, files, select, texts, bound)

@@ -5,28 +5,31 @@ conditions, all else by the executor over a stream of the trace's events."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from ...errors import IolabError, UsageError
 from ...recording.base.counts import HeatCounts
-from ...recording.base.grids import Linear
+from ...recording.base.grids import Grid, Linear
 from ...recording.read.trace import STDIN, Trace
 from ...recording.write.ingest import source_of
-from ..answers.answers import Series, Stack
 from ..engine.cells import Asked, count, covering, fitting, grid_of
 from ..engine.engine import Engine, whole
-from ..engine.snapshot import Span, choose
+from ..engine.numbers import sums
+from ..engine.snapshot import Span as Time
+from ..engine.snapshot import choose
 from ..engine.stream import Stream
 from ..language.catalogue import Entry
 from ..language.conditions import filters_of, for_core, sql_of
 from ..language.fields import FIELDS
 from ..language.intervals import SECOND, columns_of, round_interval
 from ..language.names import Between, Filter
+from ..plan import Cost, Frame, Part, Reading, Span
 from ..question import Question
-from . import over_time as sums
+from ..sums import Axis, Numbers, Sums
 from .field_support import lacking, told_by
 
 Ends = tuple[int | None, int | None]
@@ -35,8 +38,60 @@ Ends = tuple[int | None, int | None]
 _T = TypeVar("_T")
 
 
-def heat(trace: Trace, question: Question) -> HeatCounts:
-    """Counts by time and y; see `query.heat`."""
+class TraceEvents:
+    """Events of a text trace."""
+
+    name = "trace"
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`. The time is known after reading."""
+        asked = question.statistic
+        if asked is not None and not asked.entry.sources:
+            raise UsageError(
+                f"{asked.entry.name} comes of counters, and a trace has none",
+                where=self._trace.path,
+                hint="iolab record counters keeps them",
+            )
+        return Frame(question, None)
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`."""
+        return [frame.whole]
+
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`."""
+        return Cost(1, 0)
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> TraceReading:
+        """As `Tier.read`."""
+        return TraceReading(self._trace, frame.question)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`. Of a pipe not even the size is known."""
+        path = Path(self._trace.path)
+        return [
+            Part(self.name, None, None, 1, None, path.stat().st_size if path.is_file() else None)
+        ]
+
+
+@dataclass(frozen=True)
+class TraceReading(Reading):
+    """A trace while it is read."""
+
+    trace: Trace
+    question: Question
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        if self.question.y is not None:
+            return [_heat(self.trace, self.question)]
+        return [_numbers(self.trace, self.question)]
+
+
+def _heat(trace: Trace, question: Question) -> HeatCounts:
+    """Counts by time and y, with all that is known of the trace."""
     y, filters, ends = question.y, question.filters, question.span
     assert y is not None
     if y == "queue":
@@ -103,8 +158,8 @@ def heat(trace: Trace, question: Question) -> HeatCounts:
     )
 
 
-def over_time(trace: Trace, question: Question) -> Series | Stack:
-    """A series or stack; see `query.query`."""
+def _numbers(trace: Trace, question: Question) -> Numbers:
+    """Sums by column of time and key."""
     asked, ends, interval_ns = question.statistic, question.span, question.interval_ns
     assert asked is not None
     name = source_name(trace, asked.entry, question.source)
@@ -128,7 +183,7 @@ def over_time(trace: Trace, question: Question) -> Series | Stack:
         trace,
         name,
         core,
-        lambda engine: sums.sums(engine, asked, tuple(texts), bound, base, interval, many),
+        lambda engine: sums(engine, asked, tuple(texts), bound, base, interval, many),
     )
     if span is None:
         # what a pipe holds is known when it has been read
@@ -155,17 +210,8 @@ def over_time(trace: Trace, question: Question) -> Series | Stack:
         if each in FIELDS
     ]
     notes += lacking(asked.entry, fields, name, told_by(trace, (name,))).values()
-    return sums.answer(
-        asked,
-        found,
-        source=name,
-        base_ns=base,
-        interval_ns=interval,
-        columns=many,
-        span=(span[0], span[1] + 1),
-        recorded=None,
-        notes=tuple(notes),
-    )
+    axis = Axis(name, base, interval, many, (span[0], span[1] + 1))
+    return Numbers(found, tuple(notes), axis)
 
 
 def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
@@ -179,7 +225,7 @@ def _window(counts: HeatCounts, ends: Ends) -> tuple[int, int] | None:
     )
 
 
-def bounds(trace: Trace) -> Span:
+def bounds(trace: Trace) -> Time:
     """(first, last) time of a trace's events, by a pass over it. UsageError for standard input,
     which can be read once."""
     if trace.path == STDIN:
@@ -190,7 +236,7 @@ def bounds(trace: Trace) -> Span:
     return (0, 0) if facts["first_ns"] is None else (facts["first_ns"], facts["last_ns"])
 
 
-def _span(trace: Trace, ends: Ends) -> Span:
+def _span(trace: Trace, ends: Ends) -> Time:
     """The span that was asked for, what was left open being the trace's own."""
     first, last = bounds(trace) if None in ends else (0, 0)
     low, high = (

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { facts, follows, sheet, whole } from "../../api/worksheet";
+import { searchOddities } from "../pages/odd";
 import { offline } from "../session";
 import { compare, move, moveCompared, pause, shown, showUnit, showWhole, toNow, zoom } from "../time-navigation";
 import { lengthOf, lengthWords, oneOf, spanWords, UNITS } from "../times";
@@ -62,6 +63,16 @@ export function TimeBar() {
 						onClick={compare}
 					>
 						Compare
+					</button>
+				)}
+				{!offline.value && (
+					<button
+						type="button"
+						id="odd"
+						title="What differs most from the minutes before: in the marked time, or in the time shown (O)"
+						onClick={() => void searchOddities()}
+					>
+						What is odd here?
 					</button>
 				)}
 				{other && (

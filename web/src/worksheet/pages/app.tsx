@@ -17,6 +17,7 @@ import { Frame } from "./frame";
 import { Header } from "./header";
 import { KeptPage } from "./kept";
 import { listenToKeys } from "./keys";
+import { OdditiesPanel } from "./odd";
 import { Overview } from "./overview";
 
 /** The page: what is served, when, and the graphs; other pages in their place. */
@@ -47,6 +48,7 @@ function Graphs() {
 	return (
 		<>
 			<Overview />
+			{!offline.value && <OdditiesPanel />}
 			{graphs.length === 0 && !offline.value && <Empty />}
 			<div class="graphs">
 				{graphs.map((spec) => (

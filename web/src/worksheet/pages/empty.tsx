@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { add, catalogue, facts, recordings } from "../../api/worksheet";
+import { Thumbnail } from "../../heatmap/thumbnail";
 import { choicesOf, suggestions } from "../choices";
 import { opened } from "../dialogs/dialogs";
 
@@ -34,6 +35,7 @@ export function Empty() {
 						<strong>{WORDS[each.statistic]?.[0] ?? each.statistic}</strong>
 						<span>{WORDS[each.statistic]?.[1] ?? each.about}</span>
 						<code>{each.statistic}</code>
+						{here && <Thumbnail recording={here.name} statistic={each.statistic} live={here.live} />}
 					</button>
 				))}
 				<button type="button" class="other" onClick={() => (opened.value = "add")}>

@@ -20,7 +20,7 @@ const VIEWS: { view: View; title: string; about: string }[] = [
 export function Header() {
 	return (
 		<header class="top">
-			<h1>iolab</h1>
+			<h1>{offline.value ? "iolab" : <a href="/start">iolab</a>}</h1>
 			{offline.value ? <span class="quiet">{visible(sheet.value.recording)}, saved to a file</span> : <Recording />}
 			{!offline.value && (
 				<nav aria-label="Pages">

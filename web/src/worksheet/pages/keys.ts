@@ -21,6 +21,7 @@ import {
 } from "../time-navigation";
 import { oneOf, UNITS } from "../times";
 import { exportCsv, exportPng } from "./export";
+import { searchOddities } from "./odd";
 import { shareSheet } from "./share";
 
 /** A key with what it does in words; `act` is not given where the browser does it. */
@@ -73,6 +74,7 @@ export const TIME_KEYS: Key[] = [
 		words: `${oneOf(unit.name)}; again: two, three…`,
 		act: () => showUnit(unit.seconds),
 	})),
+	{ key: "O", words: "what is odd here", act: () => void searchOddities(), asks: true },
 	{ key: "d", words: "compare with the time before, or no more", act: compare, asks: true },
 	{ key: "(", words: "compare with an earlier time", act: () => moveCompared(-0.5), asks: true },
 	{ key: ")", words: "compare with a later time", act: () => moveCompared(0.5), asks: true },

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archived recordings as recordings whose rows are in the archive: all that a question needs to
+know about sessions, segments and losses, without a file of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import ResultsError
+from ..recording.base.layout import KINDS, LOSSES, SEGMENTS, Kind
+from ..recording.base.lock import Told
+from ..recording.base.loss_log import Noted
+from ..recording.base.metadata import ClockKind, Facts
+from ..recording.base.schema import SAMPLES
+from ..recording.catalogue import Catalogue
+from ..recording.ledger import Contents, Numbered
+from ..recording.read.damage import read_ledgers
+from ..recording.read.recording import Recording
+from ..recording.segments.segments import SealedFile, Segment
+from . import tables
+from .scan import DataFile, data_files, recorded, row_filter
+from .store import Archive, ArchivedRecording, expressions
+from .tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Span = tuple[int, int]
+
+
+class ArchivedEvents(Recording):
+    """A recording of which the archive has the rows. It is frozen: what is pushed later is not in
+    it.
+
+    Attributes:
+        archive, archived: where it is, and its key. numbers: segments of events that are archived.
+    """
+
+    def __init__(self, archive: Archive, archived: ArchivedRecording, catalogue: Catalogue) -> None:
+        super().__init__(catalogue.path, catalogue)
+        self.archive = archive
+        self.archived = archived
+        self.numbers = frozenset(catalogue.segments.lines)
+        self._data_files: dict[tuple[str, str, Span], list[DataFile]] = {}
+
+    @property
+    def key(self) -> str:
+        """Its key in the archive."""
+        return self.archived.recording
+
+    def files(self, table: Table, source: str, span: Span) -> list[DataFile]:
+        """Data files that can hold rows of a source in a span."""
+        asked = (table.name, source, span)
+        if asked not in self._data_files:
+            where = row_filter([self.key], *span, [source], table.order[-1])
+            self._data_files[asked] = [
+                file for file in data_files(self.archive, table, where) if file.may_hold(self.key)
+            ]
+        return self._data_files[asked]
+
+    def snapshot(self, kind: Kind = "events") -> tuple[list[Segment], pa.Table | None]:
+        """As `Recording.snapshot`. Samples are read at once, as those that are not sealed."""
+        if kind == "events":
+            return super().snapshot(kind)
+        return [], self._samples
+
+    @cached_property
+    def _samples(self) -> pa.Table | None:
+        import pyarrow.compute as pc
+
+        rows = self.archive.read(tables.SAMPLES, row_filter([self.key]))
+        listed = self.archive.read(
+            tables.SEGMENTS,
+            expressions().And(
+                expressions().EqualTo("recording", self.key),
+                expressions().EqualTo("kind", "samples"),
+            ),
+            ("segment",),
+        )
+        # others are of a push that goes on, or was killed
+        rows = rows.filter(pc.is_in(rows["segment"], listed["segment"].combine_chunks()))
+        return recorded(rows, SAMPLES) if rows.num_rows else None
+
+    def marks(self) -> list[dict[str, Any]]:
+        """As `Recording.marks`."""
+        rows = self.archive.read(tables.MARKS, expressions().EqualTo("recording", self.key))
+        return [
+            {
+                **{name: row[name] for name in ("label", "kind", "from_ns", "until_ns", "link")},
+                "facts": json.loads(row["facts"]),
+            }
+            for row in rows.to_pylist()
+        ]
+
+
+def open_recordings(
+    archive: Archive, recordings: Sequence[ArchivedRecording]
+) -> list[ArchivedEvents]:
+    """Archived recordings, to be asked as any other. ResultsError where their metadata can't be
+    read."""
+    where = expressions().In("recording", [item.recording for item in recordings])
+    segments = _by_recording(archive, tables.SEGMENTS, where) if recordings else {}
+    coverage = _by_recording(archive, tables.COVERAGE, where) if recordings else {}
+    return [
+        ArchivedEvents(
+            archive,
+            item,
+            _catalogue(
+                archive, item, segments.get(item.recording, []), coverage.get(item.recording, [])
+            ),
+        )
+        for item in recordings
+    ]
+
+
+def _by_recording(archive: Archive, table: Table, where: Any) -> dict[str, list[dict[str, Any]]]:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in archive.read(table, where).to_pylist():
+        rows.setdefault(row["recording"], []).append(row)
+    return rows
+
+
+def _catalogue(
+    archive: Archive,
+    archived: ArchivedRecording,
+    segments: Sequence[Mapping[str, Any]],
+    coverage: Sequence[Mapping[str, Any]],
+) -> Catalogue:
+    # no file has such a path: '#' is not in the path of an archive
+    path = Path(f"{archive.url.removesuffix('/')}#{archived.recording}")
+    if archived.clock not in ("realtime", "trace"):
+        raise ResultsError(f"unknown clock {archived.clock!r}", where=path)
+    facts = Facts(
+        host=archived.host,
+        clock=cast("ClockKind", archived.clock),
+        origin=archived.origin,
+        sources=archived.sources,
+        sessions=[
+            {"from_ns": row["from_ns"], "until_ns": row["until_ns"]}
+            for row in coverage
+            if row["kind"] == "session"
+        ],
+        is_signed=False,
+    )
+    losses = [_loss(row) for row in coverage if row["kind"] != "session"]
+    lines = _lines([row for row in segments if row["kind"] == "events"])
+    ledgers = {
+        **read_ledgers(path),
+        LOSSES: Contents(Noted(lines=losses, single=losses)),
+        SEGMENTS: Contents(Numbered(lines)),
+    }
+    sealed = {
+        "events": [SealedFile(number, path, line, line) for number, line in lines.items()],
+        "samples": [],
+    }
+    return Catalogue(
+        path,
+        facts,
+        Told(archived.recorded_ns),
+        None,
+        ledgers,
+        {kind: sealed[kind] for kind in KINDS},
+        {},
+        {kind: {} for kind in KINDS},
+    )
+
+
+def _loss(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A loss as a recording notes it; what was not archived yet is a gap."""
+    is_behind = row["kind"] == "behind"
+    loss = {
+        "source": row["source"],
+        "kind": "gap" if is_behind else row["kind"],
+        "from_ns": row["from_ns"],
+        "until_ns": row["until_ns"],
+        "count": row["count"],
+        "words": "not archived at the last push" if is_behind else row["words"],
+        "notes": 1,
+    }
+    return loss | {name: row[name] for name in ("parts", "of") if row.get(name) is not None}
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Facts of segments of events by number, ascending."""
+    lines: dict[int, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["segment"]):
+        line = lines.setdefault(
+            row["segment"],
+            {
+                "number": row["segment"],
+                "first_ns": row["first_ns"],
+                "last_ns": row["last_ns"],
+                "rows": 0,
+                "sources": {},
+            },
+        )
+        line["first_ns"] = min(line["first_ns"], row["first_ns"])
+        line["last_ns"] = max(line["last_ns"], row["last_ns"])
+        line["rows"] += row["rows"]
+        line["sources"][row["source"]] = {"events": row["count"]}
+    return lines

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data files of an archive: those that can hold rows of some recordings, a source and a span, by
+the partitions and statistics of the table, and their rows as an Arrow dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .store import Archive, explain_errors, expressions
+from .tables import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+Range = tuple[Any, Any]
+"""The least and the largest value of a column in a file."""
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A Parquet file of a table.
+
+    Attributes:
+        address: its URL. bytes, rows: its size. recordings, segments, times: ranges of its columns
+        `recording`, `segment`, and `time_ns` or `second_ns`; None where the table does not say.
+        has_deletes: whether another engine deleted rows of it without a new file.
+    """
+
+    address: str
+    bytes: int
+    rows: int
+    recordings: Range | None
+    segments: Range | None
+    times: Range | None
+    has_deletes: bool
+
+    def may_hold(self, key: str) -> bool:
+        """Whether it can have rows of a recording."""
+        return self.recordings is None or self.recordings[0] <= key <= self.recordings[1]
+
+    def holds_only(self, key: str, numbers: Collection[int]) -> bool:
+        """Whether all its rows are of a recording and of these segments."""
+        if self.recordings != (key, key) or self.segments is None or self.has_deletes:
+            return False
+        first, last = self.segments
+        return last - first < len(numbers) and all(
+            number in numbers for number in range(first, last + 1)
+        )
+
+
+def row_filter(
+    keys: Sequence[str],
+    from_ns: int | None = None,
+    until_ns: int | None = None,
+    sources: Sequence[str] = (),
+    time_column: str = "time_ns",
+) -> Any:
+    """The PyIceberg expression for rows of recordings in a span (None: open), of sources (none:
+    all)."""
+    from datetime import UTC, datetime, timedelta
+
+    def day(time_ns: int) -> str:
+        # outside the calendar every day is read
+        seconds = min(max(time_ns // 10**9, -62_135_596_800), 253_402_300_799)
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).date().isoformat()
+
+    of = expressions()
+    where: Any = of.In("recording", keys)
+    if from_ns is not None:
+        where = of.And(
+            where,
+            of.GreaterThanOrEqual(time_column, from_ns),
+            of.GreaterThanOrEqual("day", day(from_ns)),
+        )
+    if until_ns is not None:
+        where = of.And(
+            where, of.LessThan(time_column, until_ns), of.LessThanOrEqual("day", day(until_ns))
+        )
+    return of.And(where, of.In("source", sources)) if sources else where
+
+
+def data_files(archive: Archive, table: Table, where: Any) -> list[DataFile]:
+    """Files of a table that can hold rows of a filter. Only metadata is read."""
+    from pyiceberg.conversions import from_bytes
+
+    iceberg = archive.table(table)
+    schema = iceberg.schema()
+    time_column = table.order[-1]
+
+    def range_of(file: Any, column: str) -> Range | None:
+        field = schema.find_field(column)
+        low, high = file.lower_bounds.get(field.field_id), file.upper_bounds.get(field.field_id)
+        if low is None or high is None:
+            return None
+        return from_bytes(field.field_type, low), from_bytes(field.field_type, high)
+
+    with explain_errors(archive.url, f"read table {table.name}"):
+        return [
+            DataFile(
+                task.file.file_path,
+                task.file.file_size_in_bytes,
+                task.file.record_count,
+                range_of(task.file, "recording"),
+                range_of(task.file, "segment"),
+                range_of(task.file, time_column),
+                bool(task.delete_files),
+            )
+            for task in iceberg.scan(row_filter=where).plan_files()
+        ]
+
+
+def dataset(archive: Archive, table: Table, files: Iterable[DataFile]) -> ds.Dataset:
+    """Rows of data files, with the columns of the table. Checksums of pages are checked when they
+    are read. Files with deletes can't be read so."""
+    import pyarrow.dataset as ds
+    from pyiceberg.io.pyarrow import PyArrowFileIO
+
+    properties = archive.table(table).io.properties
+    store = PyArrowFileIO(properties)
+    form = ds.ParquetFileFormat(
+        default_fragment_scan_options=ds.ParquetFragmentScanOptions(
+            page_checksum_verification=True, pre_buffer=True
+        )
+    )
+    filesystem: Any = None
+    paths = []
+    for file in files:
+        scheme, host, path = PyArrowFileIO.parse_location(file.address, properties)
+        if filesystem is None:
+            filesystem = store.fs_by_scheme(scheme, host)
+        paths.append(path)
+    with explain_errors(archive.url, f"read table {table.name}"):
+        return ds.FileSystemDataset.from_paths(
+            paths, schema=table.columns, format=form, filesystem=filesystem
+        )
+
+
+def recorded(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of an archive with the columns of recordings."""
+    import pyarrow as pa
+
+    columns = [
+        rows.column(field.name).cast(field.type)
+        if not pa.types.is_dictionary(field.type)
+        else rows.column(field.name).cast(pa.string()).dictionary_encode().cast(field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema).combine_chunks()

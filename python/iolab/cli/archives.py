@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Archives as paths of the commands that ask: `archive:URL`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .output import say, tell, tell_as, tell_drawn
+
+if TYPE_CHECKING:
+    from ..archive.recordings import ArchivedEvents
+    from ..statistics.answers.answers import Answer
+    from ..statistics.ask.fleet import FleetStatistic
+
+PREFIX = "archive:"
+DRAWN = 10
+"""Hosts of which an answer is printed, unless asked otherwise."""
+
+
+def archive_url(path: Path) -> str | None:
+    """The archive that a path names; None for any other path."""
+    text = str(path)
+    if not text.startswith(PREFIX):
+        return None
+    # a path has one slash where a URL has two
+    return re.sub(r"^([a-z][a-z0-9]*):/(?!/)", r"\1://", text.removeprefix(PREFIX))
+
+
+def split_hosts(where: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(hosts that conditions of `iolab heatmap --where` name, the other conditions)."""
+    hosts: list[str] = []
+    others: list[str] = []
+    for text in where:
+        kept = []
+        is_host = False
+        for condition in text.split(","):
+            name, sign, value = condition.partition("=")
+            # a part without a sign is one more choice for the field before it
+            if re.search("[=<>]", condition):
+                is_host = bool(sign) and name.strip() == "host"
+                condition = value if is_host else condition
+            if is_host:
+                hosts.append(condition.strip())
+            else:
+                kept.append(condition)
+        if kept:
+            others.append(",".join(kept))
+    return hosts, others
+
+
+def open_archive(url: str) -> list[ArchivedEvents]:
+    """The recordings of an archive that hold anything. UsageError where there is none."""
+    from ..archive import Archive
+    from ..archive.recordings import open_recordings
+    from ..errors import UsageError
+
+    archive = Archive.open(url)
+    recordings = [item for item in archive.recordings() if item.events or item.samples]
+    if not recordings:
+        raise UsageError("the archive is empty", where=url, hint="iolab archive push fills it")
+    return open_recordings(archive, recordings)
+
+
+def open_hosts(url: str, hosts: Sequence[str]) -> list[ArchivedEvents]:
+    """The recordings with events of an archive, of `hosts` (none: all). UsageError where there is
+    none."""
+    from ..errors import UsageError
+    from ..statistics.ask.fleet import FleetStatistic
+    from ..statistics.language.names import parse
+
+    conditions = (("=", tuple(hosts)),) if hosts else ()
+    asked = FleetStatistic(parse("io.ops"), conditions, False)
+    chosen = [item for item in asked.chosen(open_archive(url)) if item.archived.events]
+    if not chosen:
+        raise UsageError("the archive has no events", where=url)
+    return chosen
+
+
+def ask(
+    url: str,
+    text: str,
+    *,
+    ends: tuple[str | None, str | None],
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+    style: str,
+    top: int | None,
+    values: str | None,
+    explain: bool,
+) -> None:
+    """Answer a statistic of an archive and print it. Arguments as the options of `iolab query`."""
+    from ..statistics.ask.fleet import FleetStatistic, ask_fleet
+    from .events import span_of
+
+    asked = FleetStatistic.parse(text)
+    recordings = asked.chosen(open_archive(url))
+    from_ns, until_ns = span_of(recordings, *ends)
+    if values is not None:
+        _who(url, recordings, asked, values, (from_ns, until_ns), source, top, style)
+        return
+    if explain:
+        _explain(recordings, asked, (from_ns, until_ns), interval_ns, columns, source, style)
+        return
+    answer = ask_fleet(
+        recordings,
+        asked,
+        from_ns=from_ns,
+        until_ns=until_ns,
+        interval_ns=interval_ns,
+        columns=columns,
+        source=source,
+    )
+    if isinstance(answer, dict):
+        _tell_hosts(asked, answer, url, style, top)
+    else:
+        _tell(asked, answer, url, style, top)
+
+
+def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
+    from ..recording.base.counts import HeatCounts
+    from ..statistics.answers.export import as_json, csv_lines
+    from .query_text import draw_map, lines
+
+    statistic = asked.statistic if isinstance(answer, HeatCounts) else answer.statistic
+    if style == "csv":
+        tell_as(style, "".join(f"{line}\n" for line in csv_lines(statistic, answer, top)))
+        for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
+            say(f"note: {note}")
+    elif style == "json":
+        tell_as(style, f"{as_json(statistic, answer, top)}\n")
+    elif isinstance(answer, HeatCounts):
+        tell_drawn(draw_map(statistic, answer, name))
+    else:
+        tell(*lines(statistic, answer, name, top or 10))
+
+
+def _tell_hosts(
+    asked: FleetStatistic, answers: dict[str, Answer], url: str, style: str, top: int | None
+) -> None:
+    """Print the answer of each host, those with the most I/Os first."""
+    from ..recording.base.counts import HeatCounts
+    from ..statistics.answers.export import csv_lines
+    from ..statistics.answers.json_form import as_data
+
+    def size(host: str) -> int:
+        answer = answers[host]
+        return answer.events if isinstance(answer, HeatCounts) else answer.total
+
+    hosts = sorted(answers, key=lambda host: (-size(host), host))
+    if style == "json":
+        data = [{"host": host, **as_data(asked.statistic, answers[host], top)} for host in hosts]
+        text = json.dumps({"schema": 1, "kind": "hosts", "hosts": data}, ensure_ascii=False)
+        tell_as(style, f"{text}\n")
+    elif style == "csv":
+        import csv
+        import io
+
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator="\n")
+        for place, host in enumerate(hosts):
+            head, *rows = csv.reader(csv_lines(asked.statistic, answers[host], top))
+            if not place:
+                writer.writerow(["host", *head])
+            writer.writerows([host, *row] for row in rows)
+        tell_as(style, table.getvalue())
+    else:
+        for host in hosts[: top or DRAWN]:
+            _tell(asked, answers[host], f"{url} {host}", style, top)
+        if len(hosts) > (top or DRAWN):
+            say(f"{len(hosts) - (top or DRAWN)} more hosts; --top N shows more")
+
+
+def _who(
+    url: str,
+    recordings: Sequence[ArchivedEvents],
+    asked: FleetStatistic,
+    values: str,
+    ends: tuple[int | None, int | None],
+    source: str | None,
+    top: int | None,
+    style: str,
+) -> None:
+    from ..recording.base.conditions import parse_range
+    from ..statistics.ask.attribution import TOP, Rectangle
+    from ..statistics.ask.fleet import who_of_fleet
+    from ..statistics.language.fields import FIELDS
+    from . import query_who
+
+    y = query_who.map_of(asked.statistic)
+    low, high = parse_range(values, FIELDS[y].kind)
+    answer = who_of_fleet(
+        recordings, asked, y, Rectangle(*ends, low, high), source=source, top=top or TOP
+    )
+    query_who.tell_who(answer, asked.statistic, url, values, top, style)
+
+
+def _explain(
+    recordings: Sequence[ArchivedEvents],
+    asked: FleetStatistic,
+    ends: tuple[int | None, int | None],
+    interval_ns: int | None,
+    columns: int,
+    source: str | None,
+    style: str,
+) -> None:
+    from ..statistics.ask.query import explain
+    from .query_explain import lines
+
+    plans = [
+        (
+            recording,
+            explain(
+                recording,
+                asked.statistic,
+                from_ns=ends[0],
+                until_ns=ends[1],
+                interval_ns=interval_ns,
+                columns=columns,
+                source=source,
+            ),
+        )
+        for recording in recordings
+    ]
+    if style == "json":
+        data = [
+            {"host": recording.archived.host, "recording": recording.key, **plan.as_data()}
+            for recording, plan in plans
+        ]
+        tell_as(style, f"{json.dumps({'schema': 1, 'kind': 'plans', 'recordings': data})}\n")
+        return
+    for recording, plan in plans:
+        tell(f"{recording.archived.host or '-'} {recording.key}", *lines(plan))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The headline of results: what is compared first, and the sentences of the report's cover. No chart
+is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..compare.compare import compare
+from ..compare.model import Comparison
+from ..errors import UsageError
+from .model.metric_selection import chosen_metrics
+from .model.source import Progress, Source
+from .model.statements import Sentence
+from .model.variant_selection import select
+from .sections.cover import cover_sentences
+
+
+def headline(results: Source, most: int) -> list[Sentence]:
+    """The first `most` sentences of the cover, in its order."""
+    leading, _ = chosen_metrics(results.metrics(), results.runs)
+    comparisons = compare_metrics(results, leading)
+    selection = select(comparisons)
+    if selection is not None:
+        comparisons = [selection.of(comparison) for comparison in comparisons]
+    return cover_sentences(main_comparisons(comparisons))[:most]
+
+
+def compare_metrics(
+    results: Source, names: Sequence[str], begin: Progress | None = None
+) -> list[Comparison]:
+    """A comparison per metric; a metric that cannot be compared (no run that counts has it) is left
+    out. `begin` is called with each step that begins."""
+    comparisons = []
+    for name in names:
+        if begin is not None:
+            begin(f"comparing {name}")
+        try:
+            comparisons.append(compare(results.runs, name, baseline=baseline_of(results)))
+        except UsageError:
+            continue
+    return [
+        comparison
+        for comparison in comparisons
+        if any(cell.estimate.value is not None for cell in comparison.cells)
+    ]
+
+
+def main_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons that cover and summary state.
+
+    Throughput is left to its table where the rate says the same, and so is the maximum, a single
+    I/O of each run.
+    """
+    names = {comparison.metric.name for comparison in comparisons}
+
+    def repeats(name: str) -> bool:
+        return name.endswith(".max") or (
+            name.endswith(".bw") and name.removesuffix("bw") + "iops" in names
+        )
+
+    return [
+        comparison for comparison in comparisons if not repeats(comparison.metric.name)
+    ] or list(comparisons)
+
+
+def baseline_of(results: Source) -> str | None:
+    """The manifest's baseline where a run of it is there; else whichever variant comes first."""
+    name = results.manifest.baseline
+    return name if any(run.variant == name for run in results.runs) else None

@@ -1,0 +1,417 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to the recordings of many hosts: the sum of their answers, or an answer for each host.
+
+`host` is a field of such a question, as a condition and as a breakdown next to another one:
+`io.ops[host]`, `io.ops[latency][host]`, `io.bytes[host=db1,db2][process]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from ...archive.recordings import ArchivedEvents
+from ...errors import FormatError, IolabError, UsageError
+from ...recording.base.counts import HeatCounts, alike, merge
+from ...recording.base.intervals import joined
+from ...recording.base.loss_columns import added
+from ..answers.answers import Answer, Floats, Series, Stack
+from ..engine.coverage import Losses
+from ..engine.snapshot import Span
+from ..language.fields import near
+from ..language.intervals import columns_of, round_interval
+from ..language.names import Statistic, parse, split_field
+from ..question import Question
+from ..tiers.events import frame_of
+from .attribution import Rectangle, Who, joined_who, who
+from .damage_notes import with_notes
+from .query import COLUMNS, query
+
+HOST = "host"
+MOST_VALUES = 1 << 20
+"""Values of a dimension that are read of each recording, so that their sums are exact."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class FleetStatistic:
+    """A statistic of many hosts.
+
+    Attributes:
+        statistic: without the host. hosts: conditions on it, (sign, names). by_host: whether each
+        host has an answer of its own.
+    """
+
+    statistic: Statistic
+    hosts: tuple[tuple[str, tuple[str, ...]], ...]
+    by_host: bool
+
+    @classmethod
+    def parse(cls, text: str) -> FleetStatistic:
+        """UsageError as `names.parse`."""
+        rest, taken = split_field(text, HOST)
+        for sign, _ in taken:
+            if sign not in ("", "=", "!="):
+                raise UsageError(
+                    f"'host' is a name: it can't be compared with '{sign}'",
+                    where=f"statistic '{text}'",
+                    hint="write [host=NAME]",
+                )
+        conditions = tuple((sign, names) for sign, names in taken if sign)
+        return cls(parse(rest), conditions, len(conditions) < len(taken))
+
+    def chosen(self, recordings: Sequence[ArchivedEvents]) -> list[ArchivedEvents]:
+        """Recordings of the hosts that meet the conditions. UsageError where a name is unknown or
+        none is left."""
+        hosts = {recording.archived.host for recording in recordings}
+        for sign, names in self.hosts:
+            unknown = [name for name in names if name not in hosts and sign == "="]
+            if unknown:
+                raise UsageError(
+                    f"the archive has no host '{unknown[0]}'", hint=near(unknown[0], sorted(hosts))
+                )
+            hosts = {host for host in hosts if (host in names) == (sign == "=")}
+        if not hosts:
+            raise UsageError("no host meets the conditions", hint="leave a condition out")
+        return [recording for recording in recordings if recording.archived.host in hosts]
+
+
+def ask_fleet(
+    recordings: Sequence[ArchivedEvents],
+    asked: FleetStatistic,
+    *,
+    from_ns: int | None = None,
+    until_ns: int | None = None,
+    interval_ns: int | None = None,
+    columns: int = COLUMNS,
+    source: str | None = None,
+) -> Answer | dict[str, Answer]:
+    """The answer of all recordings together, each as `query` gives it; with a breakdown by host and
+    another one, the answer of each host.
+
+    Rates of recordings add up; a column has no value where none of them recorded. Recordings
+    outside the span, and those that can't answer, are left out, the latter with a note.
+    UsageError where none can.
+    """
+    chosen = _within(asked.chosen(recordings), from_ns, until_ns)
+    if len(chosen) > 1 and interval_ns is None:
+        interval_ns = _interval(chosen, (from_ns, until_ns), columns)
+
+    def ask(recording: ArchivedEvents) -> Answer:
+        return query(
+            recording,
+            asked.statistic,
+            from_ns=from_ns,
+            until_ns=until_ns,
+            interval_ns=interval_ns,
+            columns=columns,
+            source=source,
+        )
+
+    answers, notes = _each(chosen, ask)
+    pairs = [
+        (recording, answer, _recorded(recording, answer, asked.statistic, (from_ns, until_ns)))
+        for recording, answer in answers
+    ]
+    if not asked.by_host:
+        return with_notes(_together(pairs), notes)
+    by_host: dict[str, list[_Part]] = {}
+    for part in pairs:
+        by_host.setdefault(part[0].archived.host or "-", []).append(part)
+    hosts = {host: _together(parts) for host, parts in by_host.items()}
+    if asked.statistic.breakdown is None:
+        series = {host: answer for host, answer in hosts.items() if isinstance(answer, Series)}
+        return with_notes(_stack_of_hosts(series, _covered(pairs)), notes)
+    return {host: with_notes(answer, notes) for host, answer in hosts.items()}
+
+
+def who_of_fleet(
+    recordings: Sequence[ArchivedEvents],
+    asked: FleetStatistic,
+    y: str,
+    rectangle: Rectangle,
+    *,
+    source: str | None = None,
+    top: int,
+) -> Who:
+    """Whose the I/Os inside a rectangle are, of all recordings together; `host` is a dimension.
+    Arguments as in `attribution.who`."""
+    chosen = _within(asked.chosen(recordings), rectangle.from_ns, rectangle.until_ns)
+    answers, notes = _each(
+        chosen,
+        lambda recording: who(
+            recording,
+            y,
+            rectangle,
+            filters=asked.statistic.filters,
+            entry=asked.statistic.entry,
+            source=source,
+            top=MOST_VALUES,
+        ),
+    )
+    by_host: dict[str, list[Who]] = {}
+    for recording, answer in answers:
+        by_host.setdefault(recording.archived.host or "-", []).append(answer)
+    parts = {
+        host: joined_who({str(place): part for place, part in enumerate(of_host)}, MOST_VALUES)
+        if len(of_host) > 1
+        else of_host[0]
+        for host, of_host in by_host.items()
+    }
+    answer = joined_who(parts, top)
+    return replace(answer, notes=tuple(dict.fromkeys([*answer.notes, *notes])))
+
+
+_Part = tuple[ArchivedEvents, Answer, "list[Span]"]
+"""A recording, its answer, and when it recorded."""
+
+
+def _within(
+    recordings: Sequence[ArchivedEvents], from_ns: int | None, until_ns: int | None
+) -> list[ArchivedEvents]:
+    """Recordings that overlap a span. UsageError where they can't be asked together."""
+    clocks = {recording.archived.clock for recording in recordings}
+    if len(clocks) > 1:
+        raise UsageError(
+            "recordings with a clock of their own can't be asked together with others",
+            hint="choose hosts with [host=NAME]",
+        )
+    chosen = [
+        recording
+        for recording in recordings
+        if (first := recording.archived.first_ns) is not None
+        and (until_ns is None or first < until_ns)
+        and (from_ns is None or (recording.span() or (0, first))[1] >= from_ns)
+    ]
+    if not chosen:
+        raise UsageError(
+            "no recording of the archive overlaps this time",
+            hint="iolab archive list shows what is archived",
+        )
+    return chosen
+
+
+def _interval(
+    recordings: Sequence[ArchivedEvents], span: tuple[int | None, int | None], columns: int
+) -> int:
+    """A length of columns that all can have."""
+    spans = [recording.span() or (0, 0) for recording in recordings]
+    first = span[0] if span[0] is not None else min(first for first, _ in spans)
+    last = span[1] - 1 if span[1] is not None else max(last for _, last in spans)
+    return round_interval(first, max(first, last), columns)
+
+
+def _each(
+    recordings: Sequence[ArchivedEvents], ask: Callable[[ArchivedEvents], T]
+) -> tuple[list[tuple[ArchivedEvents, T]], tuple[str, ...]]:
+    """(answers, notes on recordings that gave none). The error of the first where none did."""
+    answers: list[tuple[ArchivedEvents, T]] = []
+    refusals: list[tuple[str, IolabError]] = []
+    for recording in recordings:
+        try:
+            answers.append((recording, ask(recording)))
+        except (UsageError, FormatError) as error:
+            if len(recordings) == 1:
+                raise
+            refusals.append((recording.archived.host or recording.key, error))
+    if not answers:
+        raise refusals[0][1]
+    notes = [f"{host} is left out: {error.message}" for host, error in refusals[:3]]
+    if len(refusals) > 3:
+        notes.append(f"{len(refusals) - 3} more recordings are left out")
+    return answers, (*notes, *_overlaps([recording for recording, _ in answers]))
+
+
+def _overlaps(recordings: Sequence[ArchivedEvents]) -> Iterator[str]:
+    """Notes on recordings of a host that cover the same time."""
+    ends: dict[str, int] = {}
+    for recording in sorted(recordings, key=lambda item: item.archived.first_ns or 0):
+        host, span = recording.archived.host, recording.span()
+        if span is None:
+            continue
+        if host and span[0] <= ends.get(host, -(2**63)):
+            yield f"recordings of {host} overlap: the same I/Os may be counted twice"
+        ends[host] = max(span[1], ends.get(host, span[1]))
+
+
+def _recorded(
+    recording: ArchivedEvents,
+    answer: Answer,
+    statistic: Statistic,
+    span: tuple[int | None, int | None],
+) -> list[Span]:
+    """When a recording recorded what an answer is of."""
+    if isinstance(answer, HeatCounts):
+        return []
+    counter = statistic.entry.counter
+    if counter is not None and answer.source == counter.source:
+        return [(answer.first_ns, answer.until_ns)]
+    question = Question.of(statistic, span, answer.interval_ns, 1, answer.source)
+    recorded = frame_of(recording, question, with_deleted=False).window.recorded
+    return [(answer.first_ns, answer.until_ns)] if recorded is None else list(recorded)
+
+
+def _covered(parts: Sequence[_Part]) -> int:
+    return sum(
+        until - first for first, until in joined(span for _, _, spans in parts for span in spans)
+    )
+
+
+def _together(parts: Sequence[_Part]) -> Answer:
+    """The sum of the answers of recordings."""
+    if len(parts) == 1:
+        return parts[0][1]
+    maps = [answer for _, answer, _ in parts if isinstance(answer, HeatCounts)]
+    if maps:
+        return merge(alike(maps))
+    covered_ns = _covered(parts)
+    series = [answer for _, answer, _ in parts if isinstance(answer, Series)]
+    if series:
+        return _sum_series(series, covered_ns)
+    return _sum_stacks([answer for _, answer, _ in parts if isinstance(answer, Stack)], covered_ns)
+
+
+def _sum_series(series: Sequence[Series], covered_ns: int) -> Series:
+    _check_sum(series[0])
+    first = _common(series, covered_ns)
+    values = _sum_rates([_moved(answer.values, answer, first, series) for answer in series])
+    return replace(first, values=values, total=sum(answer.total for answer in series), average=None)
+
+
+def _sum_stacks(stacks: Sequence[Stack], covered_ns: int) -> Stack:
+    _check_sum(stacks[0])
+    first = _common(stacks, covered_ns)
+    totals: dict[str, int] = {}
+    rows: dict[str, list[Floats]] = {}
+    for stack in stacks:
+        for key, values, total in zip(stack.keys, stack.values, stack.totals, strict=True):
+            totals[key] = totals.get(key, 0) + total
+            rows.setdefault(key, []).append(_moved(values, stack, first, stacks))
+    keys = sorted(totals, key=lambda key: (-totals[key], key))
+    # where a recording lacks a key that another one has, its rate was 0
+    zeros = [
+        _moved(np.where(np.isnan(_any_row(stack)), np.nan, 0.0), stack, first, stacks)
+        for stack in stacks
+    ]
+    base = _sum_rates(zeros)
+    rests = [_moved(stack.rest, stack, first, stacks) for stack in stacks if stack.rest is not None]
+    return replace(
+        first,
+        keys=keys,
+        values=np.array([_sum_rates([base, *rows[key]]) for key in keys]).reshape(
+            len(keys), len(base)
+        ),
+        totals=[totals[key] for key in keys],
+        rest=_sum_rates(rests) if rests else None,
+        rest_keys=sum(stack.rest_keys for stack in stacks),
+        rest_total=sum(stack.rest_total for stack in stacks),
+        averages=None,
+        average=None,
+        whole=None
+        if all(stack.whole is None for stack in stacks)
+        else sum(stack.total for stack in stacks),
+    )
+
+
+def _any_row(stack: Stack) -> Floats:
+    """Values of some key: all lack the same columns."""
+    if len(stack.keys):
+        row: Floats = stack.values[0]
+        return row
+    return np.full(stack.values.shape[1], np.nan)
+
+
+def _check_sum(answer: Series | Stack) -> None:
+    if not answer.statistic.entry.additive:
+        raise UsageError(
+            f"{answer.statistic.entry.name} has no sum over several recordings",
+            hint="choose a host with [host=NAME], or break it down with [host]",
+        )
+
+
+def _stack_of_hosts(hosts: Mapping[str, Series], covered_ns: int) -> Stack:
+    """A stack with a key for each host."""
+    series = list(hosts.values())
+    first = _common(series, covered_ns)
+    keys = sorted(hosts, key=lambda host: (-hosts[host].total, host))
+    is_additive = first.statistic.entry.additive
+    averages = None if is_additive else [hosts[host].mean for host in keys]
+    common = {
+        name: getattr(first, name)
+        for name in (
+            "unit", "t0_ns", "interval_ns", "first_ns", "until_ns", "covered_ns", "source",
+            "notes", "lost_at", "losses",
+        )
+    }  # fmt: skip
+    return Stack(
+        statistic=replace(first.statistic, breakdown=HOST),
+        **common,
+        keys=keys,
+        values=np.array([_moved(hosts[host].values, hosts[host], first, series) for host in keys]),
+        totals=[hosts[host].total for host in keys],
+        rest=None,
+        rest_keys=0,
+        rest_total=0,
+        averages=averages,
+        average=None if averages is None else float(np.mean(averages)),
+        adds_up=is_additive,
+    )
+
+
+_A = TypeVar("_A", Series, Stack)
+
+
+def _common(answers: Sequence[_A], covered_ns: int) -> _A:
+    """The first answer with what all have in common: time, notes, losses."""
+    first = answers[0]
+    t0_ns = min(answer.t0_ns for answer in answers)
+    known = [answer.losses for answer in answers if answer.losses is not None]
+    losses = (
+        Losses(
+            sum(part.lost for part in known),
+            sum(part.damaged for part in known),
+            sum(part.unpaired for part in known),
+            tuple(timed for part in known for timed in part.timed),
+            frozenset(kind for part in known for kind in part.unknown),
+        )
+        if known
+        else None
+    )
+    return replace(
+        first,
+        t0_ns=t0_ns,
+        first_ns=min(answer.first_ns for answer in answers),
+        until_ns=max(answer.until_ns for answer in answers),
+        covered_ns=covered_ns,
+        source=", ".join(dict.fromkeys(answer.source for answer in answers)),
+        notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
+        losses=losses,
+        lost_at=added(
+            (column + (answer.t0_ns - t0_ns) // answer.interval_ns, kind, count)
+            for answer in answers
+            for column, kind, count in answer.lost_at
+        ),
+    )
+
+
+def _moved(
+    values: Floats, answer: Series | Stack, first: Series | Stack, answers: Sequence[Series | Stack]
+) -> Floats:
+    """Values of an answer in the columns that all of them have together."""
+    until_ns = max(answer.until_ns for answer in answers)
+    columns = columns_of(first.t0_ns, until_ns - 1, first.interval_ns)
+    moved = np.full(columns, np.nan)
+    start = (answer.t0_ns - first.t0_ns) // answer.interval_ns
+    moved[start : start + len(values)] = values[: columns - start]
+    return moved
+
+
+def _sum_rates(parts: Sequence[Floats]) -> Floats:
+    """The sum of rates; nan where none is known."""
+    stacked = np.array(parts)
+    total: Floats = np.where(np.isnan(stacked).all(axis=0), np.nan, np.nansum(stacked, axis=0))
+    return total

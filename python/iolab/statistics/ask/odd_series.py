@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The series in which oddities are searched: of each layer of I/O, all I/Os and the values of fields,
+with their rate and their distributions; and counters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...stats.sustained_change import SustainedChange
+from ..language.intervals import SECOND
+from ..language.names import Filter, Statistic
+from .available import Available
+from .odd_measures import (
+    Distribution,
+    Floats,
+    Measures,
+    Timeline,
+    distances,
+    filtered,
+    in_flight,
+    quantiles,
+)
+
+MOST_OCTAVES = 10.0
+"""Changes count as much as this at most: something that appears has no finite ratio."""
+
+DIMENSIONS = ("device", "process", "client", "file", "op", "job", "mount", "error")
+"""Fields that are compared, the preferred name first where two values mean the same I/Os."""
+LEAST_SHARE = 0.01
+"""Share of all I/Os below which a value is not compared separately; errors always are."""
+MOST_KEYS = 8
+"""Values of a field that are compared: those with the most I/Os."""
+
+LAYERS = ("io", "file", "nfs", "app")
+"""Groups of statistics of single I/Os."""
+_WEIGHTS = {"appears": 2.0, "size": 1.5, "offset": 1.5, "queue": 0.8, "tail": 0.3, "value": 0.5}
+"""What a kind of change counts when findings are ranked. What is issued explains how it is served;
+a tail is a hundredth of the I/Os; counters say less than single I/Os."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Which I/Os: those with one of these values of a field; all of them without a field.
+
+    Attributes:
+        aliases: other fields and values that mean the same I/Os.
+    """
+
+    field: str = ""
+    values: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """As conditions of a statistic."""
+        return (Filter(self.field, "=", self.values),) if self.field else ()
+
+
+@dataclass
+class SubjectSeries:
+    """A number per window of one quantity of a subject.
+
+    Attributes:
+        at: the numbers (octaves), once it is known how many windows are quiet. resolution: standard
+        deviation of a number at least. rises: whether only larger numbers are odd. share: of all
+        I/Os that the subject has. rest: the same numbers without some values of the subject's
+        field; None where too little is left. change, q: what is found. nothing: a rate (log2) below
+        which next to nothing happens.
+    """
+
+    group: str
+    subject: Subject
+    quantity: str
+    statistic: Statistic
+    timeline: Timeline
+    at: Callable[[int], Floats]
+    resolution: float
+    rises: bool
+    share: Callable[[SustainedChange], float]
+    rest: Callable[[Sequence[str]], Callable[[int], Floats] | None] | None = None
+    change: SustainedChange | None = None
+    q: float = 1.0
+    nothing: float = -math.inf
+
+    @property
+    def octaves(self) -> float:
+        """The size of its change, log2."""
+        if self.change is None:
+            return 0.0
+        return max(-MOST_OCTAVES, min(MOST_OCTAVES, self.change.effect))
+
+    def score(self) -> float:
+        """The size of its change by the share of I/Os, for the ranking."""
+        assert self.change is not None
+        kind = self.quantity
+        if kind == "rate" and self.change.before < self.nothing and self.octaves > 0:
+            kind = "appears"
+        return abs(self.octaves) * math.sqrt(self.share(self.change)) * _WEIGHTS.get(kind, 1.0)
+
+
+@dataclass
+class Layer:
+    """The I/Os of one layer: all of them, and the values of fields."""
+
+    statistic: Statistic
+    total: Floats
+    keys: dict[tuple[str, str], Floats] = field(default_factory=dict)
+    aliases: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+
+
+def layers(measures: Measures, facts: Sequence[Available]) -> Iterable[Layer]:
+    """The layers of I/O that are recorded, with their values of fields."""
+    for each in facts:
+        name, _, measure = each.entry.name.partition(".")
+        if name not in LAYERS or measure != "ops" or each.counted:
+            continue
+        statistic = Statistic(name, "ops")
+        group = Layer(statistic, measures.total(statistic))
+        if not np.nansum(group.total):
+            continue
+        for dimension in DIMENSIONS:
+            if dimension in each.breakdowns and dimension in each.entry.breakdowns:
+                _add_keys(
+                    group, dimension, measures.by_key(replace(statistic, breakdown=dimension))
+                )
+        yield group
+
+
+def _add_keys(group: Layer, dimension: str, rates: dict[str, Floats]) -> None:
+    """The values of a field with enough I/Os; those that mean the same I/Os as another value, or
+    all of them, are its aliases."""
+    whole = float(np.nansum(group.total))
+    windows = np.nan_to_num(group.total)
+    shares = {
+        key: max(
+            float(np.nansum(rate)) / whole,
+            _largest_share(np.nan_to_num(rate), windows),
+        )
+        for key, rate in rates.items()
+    }
+    least = 0.0 if dimension == "error" else LEAST_SHARE
+    keys = [key for key in sorted(shares, key=lambda key: -shares[key]) if shares[key] >= least]
+    for key in keys[:MOST_KEYS]:
+        if dimension == "error" and key == "none":
+            continue
+        rate = np.nan_to_num(rates[key])
+        same = next(
+            (
+                other
+                for other, others in {("", ""): group.total, **group.keys}.items()
+                if np.abs(rate - np.nan_to_num(others)).sum() <= 0.01 * rate.sum()
+            ),
+            None,
+        )
+        if same is None:
+            group.keys[dimension, key] = rates[key]
+        else:
+            group.aliases.setdefault(same, []).append((dimension, key))
+
+
+def _largest_share(rate: Floats, total: Floats) -> float:
+    """Share of all I/Os in the tenth of the time where it is largest."""
+    size = max(1, len(rate) // 10)
+    kernel = np.ones(size)
+    of_all = np.convolve(total, kernel, "valid")
+    part = np.convolve(rate, kernel, "valid")
+    busy = of_all > 0.05 * of_all.max()
+    return float((part[busy] / of_all[busy]).max()) if busy.any() else 0.0
+
+
+def series_of_layer(
+    measures: Measures, group: Layer, facts: Sequence[Available]
+) -> list[SubjectSeries]:
+    """What is compared of a layer."""
+    entry = next(each for each in facts if each.entry.name == f"{group.statistic.group}.ops")
+    maps = [name for name in ("latency", "size", "offset") if name in entry.breakdowns]
+    has_several_devices = sum(name == "device" for name, _ in group.keys) > 1
+    frames: dict[str, Distribution] = {}
+    parts: dict[tuple[str, str, str], Distribution] = {}
+    found = []
+    subjects = {("", ""): group.total, **group.keys}
+    for (dimension, key), rate in subjects.items():
+        subject = Subject(
+            dimension, (key,) if dimension else (), tuple(group.aliases.get((dimension, key), ()))
+        )
+        found.append(_rate_series(measures.timeline, group, subject, rate))
+        for y in maps:
+            if y == "offset" and not dimension and has_several_devices:
+                continue
+            statistic = filtered(group.statistic, subject.filters, y)
+            counts = measures.distribution(statistic, frames.get(y) if dimension else None)
+            if not dimension:
+                frames[y] = counts
+            parts[y, dimension, key] = counts
+            found += _distribution_series(measures.timeline, group, subject, statistic, counts)
+    for one in found:
+        if one.quantity == "rate":
+            one.rest = _rate_rest(group, one)
+        elif one.subject.field:
+            of = "latency" if one.quantity in ("tail", "queue") else one.quantity
+            if of in frames:
+                one.rest = _distribution_rest(frames[of], parts, of, one)
+    return found
+
+
+def _share(group: Layer, rate: Floats, timeline: Timeline) -> Callable[[SustainedChange], float]:
+    part, total = np.nan_to_num(rate), np.nan_to_num(group.total)
+
+    def share(change: SustainedChange) -> float:
+        shares = [
+            part[span].sum() / total[span].sum() if total[span].sum() else 0.0
+            for span in (slice(0, change.first), slice(change.first, change.past))
+        ]
+        return min(1.0, float(max(shares)))
+
+    return share
+
+
+def _rate_series(timeline: Timeline, group: Layer, subject: Subject, rate: Floats) -> SubjectSeries:
+    # so much is next to nothing: a share of all I/Os that nobody would look at
+    least = (0.0001 if subject.field == "error" else 0.005) * float(np.nanmean(group.total))
+    seconds = timeline.interval_ns / SECOND
+    noise = 1 / (math.log(2) * math.sqrt(float(np.nanmean(rate)) * seconds + 1))
+    name = filtered(group.statistic, (), subject.field or None)
+    return SubjectSeries(
+        group.statistic.group,
+        subject,
+        "rate",
+        name,
+        timeline,
+        lambda _: np.log2(rate + least),
+        math.hypot(0.02, noise * float(np.nanmean(rate) / (np.nanmean(rate) + least))),
+        False,
+        _share(group, rate, timeline),
+        nothing=math.log2(least) + 1.0,
+    )
+
+
+def _distribution_series(
+    timeline: Timeline, group: Layer, subject: Subject, statistic: Statistic, counts: Distribution
+) -> list[SubjectSeries]:
+    y = statistic.breakdown
+    assert y is not None
+    rate = counts.totals / (timeline.interval_ns / SECOND)
+    share = _share(group, rate, timeline)
+
+    def made(quantity: str, at: Callable[[int], Floats], rises: bool) -> SubjectSeries:
+        return SubjectSeries(
+            group.statistic.group,
+            subject,
+            quantity,
+            statistic,
+            timeline,
+            at,
+            0.05,
+            rises,
+            share,
+        )
+
+    found = [made(y, lambda quiet: distances(counts, quiet), True)]
+    if y == "latency":
+        found.append(made("tail", lambda _: quantiles(counts, 0.99), False))
+        found.append(made("queue", lambda _: _depth(counts, timeline), False))
+    return found
+
+
+def _depth(counts: Distribution, timeline: Timeline) -> Floats:
+    depth = np.log2(in_flight(counts, timeline.interval_ns) + 0.05)
+    depth[counts.totals == 0] = np.nan
+    return np.asarray(depth, dtype=float)
+
+
+def _rate_rest(
+    group: Layer, one: SubjectSeries
+) -> Callable[[Sequence[str]], Callable[[int], Floats] | None]:
+    def rest(values: Sequence[str]) -> Callable[[int], Floats] | None:
+        left = group.total - sum(
+            np.nan_to_num(group.keys[one.subject.field, value]) for value in values
+        )
+        if np.nansum(left) < LEAST_SHARE * np.nansum(group.total):
+            return None
+        least = 0.005 * float(np.nanmean(group.total))
+        return lambda _: np.log2(np.maximum(0.0, left) + least)
+
+    return rest
+
+
+def _distribution_rest(
+    whole: Distribution, parts: dict[tuple[str, str, str], Distribution], y: str, one: SubjectSeries
+) -> Callable[[Sequence[str]], Callable[[int], Floats] | None]:
+    def rest(values: Sequence[str]) -> Callable[[int], Floats] | None:
+        left = whole
+        for value in values:
+            left = left.without(parts[y, one.subject.field, value])
+        if left.counts.sum() < LEAST_SHARE * whole.counts.sum():
+            return None
+        if one.quantity == "tail":
+            return lambda _: quantiles(left, 0.99)
+        if one.quantity == "queue":
+            return lambda _: _depth(left, one.timeline)
+        return lambda quiet: distances(left, quiet)
+
+    return rest
+
+
+def series_of_counters(measures: Measures, facts: Sequence[Available]) -> list[SubjectSeries]:
+    """What is compared of counters: each by its first field."""
+    found = []
+    for each in facts:
+        if not each.counted:
+            continue
+        group, _, name = each.entry.name.partition(".")
+        dimension = next((name for name in each.breakdowns if name != "utilization"), None)
+        statistic = Statistic(group, name, (), dimension)
+        rates = {"": measures.total(statistic)} if dimension is None else measures.by_key(statistic)
+        means = {key: float(np.nanmean(np.abs(rate))) for key, rate in rates.items() if _any(rate)}
+        largest = max(means.values(), default=0.0)
+        if not largest:
+            continue
+        is_share = each.entry.measure == "share"
+        least = 0.05 if is_share else 0.02 * largest
+        for key in sorted(means, key=lambda key: -means[key])[:MOST_KEYS]:
+            rate = rates[key]
+            subject = Subject(dimension, (key,)) if dimension is not None else Subject(group)
+            weight = 1.0 if is_share else min(1.0, means[key] / sum(means.values()))
+            found.append(
+                SubjectSeries(
+                    each.entry.name,
+                    subject,
+                    "value",
+                    statistic,
+                    measures.timeline,
+                    lambda _, rate=rate, least=least: np.log2(np.maximum(0.0, rate) + least),  # type: ignore[misc]
+                    0.05,
+                    False,
+                    lambda _, weight=weight: weight,  # type: ignore[misc]
+                )
+            )
+    return found
+
+
+def _any(rate: Floats) -> bool:
+    return bool(np.isfinite(rate).any())

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Oddities with numbers and in sentences: values before and since, as the same questions answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from ...recording.base.counts import HeatCounts
+from ...recording.read.recording import Recording
+from ...recording.read.trace import Trace
+from ...units import format_quantity
+from ..answers.answers import OWN_CLOCK_NS, Series, Stack
+from ..language.names import Statistic
+from .odd_measures import Span
+from .odd_series import Subject
+from .oddities import Change, Oddities, Oddity
+from .query import query
+
+_SHARES = {"latency": (0.5,), "tail": (0.99,), "size": (0.5,), "offset": (0.05, 0.95)}
+"""Percentiles that a change of a map is stated by."""
+_BAND = (0.05, 0.999)
+"""Percentiles of a map between which its odd values lie."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A change in numbers.
+
+    Attributes:
+        before, since: percentiles of a map, or the mean per second (levels: the mean), in `unit`:
+        "ns", "B", "1/s", "B/s", "1" or "". low, high: the values between which the odd I/Os of a
+        map lie, None where it is no map.
+    """
+
+    before: tuple[float, ...]
+    since: tuple[float, ...]
+    unit: str
+    low: int | None = None
+    high: int | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An oddity in a sentence, with the numbers of its changes in their order."""
+
+    oddity: Oddity
+    numbers: tuple[Numbers, ...]
+    sentence: str
+
+
+def statements(events: Trace | Recording, found: Oddities) -> list[Statement]:
+    """A sentence for each oddity, with the numbers in it."""
+    return [
+        _statement(
+            oddity, tuple(_numbers(events, oddity, change, found) for change in oddity.changes)
+        )
+        for oddity in found.oddities
+    ]
+
+
+def _numbers(events: Trace | Recording, oddity: Oddity, change: Change, found: Oddities) -> Numbers:
+    odd = (oddity.from_ns, oddity.until_ns)
+    quiet = found.quiet
+    if change.quantity in _SHARES:
+        maps = [_map(events, change.statistic, span) for span in (quiet, odd)]
+        before, since = (_percentiles(each, _SHARES[change.quantity]) for each in maps)
+        band = _percentiles(maps[1], _BAND)
+        low, high = (int(band[0]), int(band[1]) + 1) if band else (None, None)
+        if change.quantity == "tail" and since:
+            low = int((before[0] + since[0]) / 2) if before else low
+        unit = "ns" if change.quantity in ("latency", "tail") else "B"
+        return Numbers(before, since, unit, low, high)
+    if change.quantity == "queue":
+        depths = [(_depth(_map(events, change.statistic, span), span),) for span in (quiet, odd)]
+        band = _percentiles(_map(events, change.statistic, odd), _BAND)
+        low, high = (int(band[0]), int(band[1]) + 1) if band else (None, None)
+        return Numbers(depths[0], depths[1], "", low, high)
+    means = [_mean(events, change.statistic, oddity.subject, span) for span in (quiet, odd)]
+    return Numbers((means[0],), (means[1],), change.statistic.entry.unit)
+
+
+def _map(events: Trace | Recording, statistic: Statistic, span: Span) -> HeatCounts:
+    answer = query(events, statistic, from_ns=span[0], until_ns=span[1], columns=2)
+    assert isinstance(answer, HeatCounts)
+    return answer
+
+
+def _percentiles(counts: HeatCounts, shares: Sequence[float]) -> tuple[float, ...]:
+    """The largest value of the bucket that holds each percentile; none without I/Os."""
+    index, count = counts.by_index()
+    if not len(index):
+        return ()
+    seen = np.cumsum(count)
+    ranks = [max(1, int(np.ceil(round(share * seen[-1], 9)))) for share in shares]
+    first = int(index[0])
+    bounds = counts.grid.bounds(first, int(index[-1]))
+    return tuple(
+        float(bounds[int(index[int(np.searchsorted(seen, rank))]) - first + 1] - 1)
+        for rank in ranks
+    )
+
+
+def _depth(counts: HeatCounts, span: Span) -> float:
+    """Mean number of I/Os in flight: the sum of their latencies by the time."""
+    index, count = counts.by_index()
+    if not len(index):
+        return 0.0
+    first = int(index[0])
+    bounds = counts.grid.bounds(first, int(index[-1]))
+    middles = (bounds[index - first] + bounds[index - first + 1] - 1) / 2
+    return float((middles * count).sum() / (span[1] - span[0]))
+
+
+def _mean(events: Trace | Recording, statistic: Statistic, subject: Subject, span: Span) -> float:
+    """Per second (levels: on average) of the subject's values together."""
+    answer = query(events, statistic, from_ns=span[0], until_ns=span[1], columns=2)
+    if isinstance(answer, Series):
+        return answer.mean
+    assert isinstance(answer, Stack)
+    rows = [place for place, key in enumerate(answer.keys) if key in subject.values]
+    if answer.averages is not None:
+        return float(np.mean([answer.averages[place] for place in rows])) if rows else 0.0
+    seconds = answer.covered_ns / 1e9
+    return sum(answer.totals[place] for place in rows) / seconds if seconds else 0.0
+
+
+def _statement(oddity: Oddity, numbers: tuple[Numbers, ...]) -> Statement:
+    changes = "; ".join(
+        _change_words(change, number)
+        for change, number in zip(oddity.changes[:3], numbers[:3], strict=True)
+    )
+    alone = " alone" if oddity.changes[0].alone else ""
+    sentence = f"{subject_words(oddity.subject)}{alone}: {changes}, {_when(oddity)}"
+    return Statement(oddity, numbers, sentence)
+
+
+def subject_words(subject: Subject) -> str:
+    """A subject as sentences begin: 'loop4', 'process backup', 'all I/Os'."""
+    if not subject.values:
+        return subject.field or "all I/Os"
+    *most, last = subject.values
+    values = f"{', '.join(most)} and {last}" if most else last
+    return values if subject.field == "device" else f"{subject.field} {values}"
+
+
+_TITLES = {
+    "rate": "",
+    "latency": "median latency ",
+    "tail": "p99 of latency ",
+    "size": "median size ",
+    "offset": "offsets (p5 to p95) ",
+    "queue": "I/Os in flight ",
+}
+
+
+def _change_words(change: Change, numbers: Numbers) -> str:
+    before, since = (
+        _value_words(values, numbers.unit) for values in (numbers.before, numbers.since)
+    )
+    title = _TITLES.get(change.quantity)
+    if title is None:
+        title = f"{change.statistic.group}.{change.statistic.name} "
+    return f"{title}{before} → {since}"
+
+
+def _value_words(values: tuple[float, ...], unit: str) -> str:
+    if not values:
+        return "none"
+    words = [_quantity(value, unit) for value in values]
+    return " to ".join(words)
+
+
+def _quantity(value: float, unit: str) -> str:
+    if unit == "ns":
+        return format_quantity(value / 1e9, "s", 3)
+    if unit == "1/s":
+        return f"{value:,.0f} I/Os/s".replace(",", " ") if value >= 10 else f"{value:.2g} I/Os/s"
+    if unit == "1":
+        return f"{100 * value:.3g} %"
+    if unit in ("B", "B/s"):
+        return format_quantity(value, unit, 3)
+    return f"{value:.3g}"
+
+
+def _when(oddity: Oddity) -> str:
+    begin = moment_words(oddity.from_ns)
+    return f"since {begin}" if oddity.lasting else f"{begin} to {moment_words(oddity.until_ns)}"
+
+
+def moment_words(moment_ns: int) -> str:
+    """The time of day (UTC), or seconds since the start of a trace with a clock of its own."""
+    if moment_ns < OWN_CLOCK_NS:
+        return f"{moment_ns / 1e9:.1f} s"
+    tenths = moment_ns // 10**8
+    return f"{datetime.fromtimestamp(tenths // 10, UTC):%H:%M:%S}.{tenths % 10}"
+
+
+def as_data(found: Oddities, stated: Sequence[Statement]) -> dict[str, Any]:
+    """For JSON."""
+    return {
+        "quiet_from_ns": found.quiet[0],
+        "quiet_until_ns": found.quiet[1],
+        "from_ns": found.looked_at[0],
+        "until_ns": found.looked_at[1],
+        "interval_ns": found.interval_ns,
+        "compared": found.compared,
+        "notes": list(found.notes),
+        "oddities": [_oddity_data(each) for each in stated],
+    }
+
+
+def _oddity_data(stated: Statement) -> dict[str, Any]:
+    oddity = stated.oddity
+    return {
+        "sentence": stated.sentence,
+        "field": oddity.subject.field,
+        "values": list(oddity.subject.values),
+        "aliases": [{"field": name, "value": value} for name, value in oddity.subject.aliases],
+        "alone": oddity.changes[0].alone,
+        "from_ns": oddity.from_ns,
+        "until_ns": oddity.until_ns,
+        "lasting": oddity.lasting,
+        "score": oddity.score,
+        "changes": [
+            {
+                "quantity": change.quantity,
+                "statistic": str(shown(change, oddity.subject)),
+                "unit": numbers.unit,
+                "before": list(numbers.before),
+                "since": list(numbers.since),
+                "octaves": change.octaves,
+                "q": change.q,
+                "share": change.share,
+                "low": numbers.low,
+                "high": numbers.high,
+            }
+            for change, numbers in zip(oddity.changes, stated.numbers, strict=True)
+        ],
+    }
+
+
+def shown(change: Change, subject: Subject) -> Statistic:
+    """The statistic that shows a change: a map of the subject, or numbers by the field's values."""
+    if change.quantity in ("rate", "value"):
+        return replace(change.statistic, breakdown=subject.field if subject.values else None)
+    return change.statistic

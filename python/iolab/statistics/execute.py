@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers by plan: read the sums of each tier, merge them, build the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from ..recording.base.grids import Grid, LogLinear
+from ..recording.read.trace import BITS
+from .answers.answers import Answer
+from .answers.build import build
+from .merge import fit, merge
+from .plan import Plan, Tier, TooCoarseError, plan
+from .question import Question
+from .sums import Sums
+
+
+def execute(question: Question, tiers: Sequence[Tier]) -> Answer:
+    """The answer. A tier whose sums turn out to be too coarse is left out of a second plan."""
+    while True:
+        chosen = plan(question, tiers)
+        try:
+            return build(chosen.frame, read(chosen))
+        except TooCoarseError as error:
+            tiers = [tier for tier in tiers if tier.name != error.tier]
+
+
+def read(chosen: Plan) -> Sums:
+    """The merged sums of a plan."""
+    frame = chosen.frame
+    question = frame.question
+    if frame.recorded is not None:
+        _ = frame.window.columns  # too many are refused before anything is read
+    with ExitStack() as stack:
+        readings = [
+            (step.tier, stack.enter_context(step.tier.read(frame, step.spans)))
+            for step in chosen.steps
+        ]
+        grid: Grid | None = None
+        if question.y is not None and frame.recorded is not None:
+            grid = LogLinear(BITS)
+            if question.y == "offset" or question.buckets is not None:
+                bounds = {tier.name: reading.bounds() for tier, reading in readings}
+                fitted = fit(frame, [each for parts in bounds.values() for each in parts])
+                if fitted is None:
+                    widths = {
+                        name: max((each.width for each in parts), default=1)
+                        for name, parts in bounds.items()
+                    }
+                    raise TooCoarseError(max(widths, key=widths.__getitem__))
+                grid = fitted
+        parts = [part for _, reading in readings for part in reading.sums(grid)]
+    return merge(frame, parts, grid)

@@ -1,0 +1,525 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of kept statistics, which remain where events were deleted, and are few where events are
+many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import ResultsError
+from ...recording.base.checked_files import Part as File
+from ...recording.base.counts import HeatCounts, summed
+from ...recording.base.grids import WITHOUT, Grid, Linear, LogLinear
+from ...recording.base.intervals import joined, without
+from ...recording.read.recording import Recording
+from ..engine.coverage import clipped, covered, sessions_of
+from ..engine.engine import Engine, whole
+from ..engine.snapshot import Snapshot, snapshot
+from ..engine.windows import Window, window_of
+from ..language.catalogue import CATALOGUE, preference
+from ..language.fields import UTILIZATION
+from ..language.intervals import SECOND, columns_of
+from ..language.names import Between, Filter, Statistic
+from ..plan import Cost, Frame, Part, Reading, Span
+from ..question import Question
+from ..sums import Bounds, Growth, Numbers, Sums
+from ..tiers import counters
+from ..tiers.file_parts import files_part
+from ..tiers.readings import Shares, Spread
+from ..tiers.segment_maps import LONG_SCAN, SegmentMaps
+from .coverage import Held, held_of, preferred
+from .listed import part_of
+from .paths import DEFINITIONS, STATE, TIERS, Tier
+from .rows import COLUMN, INSIDE, by_width, rows, steady
+from .sources import is_counted
+from .storage_kind import BITS, MOST_KEYS, form_of
+
+MANY_MAPS = 600
+"""Default maps beyond which what is kept is the quicker answer."""
+
+_MINUTES, _HOURS, _DAYS = 60, 3600, 86400
+_ROUND = (
+    *(1, 2, 5, 10, 20, 30),
+    *(_MINUTES * count for count in (1, 2, 5, 10, 20, 30)),
+    *(_HOURS * count for count in (1, 2, 4, 6, 12)),
+    *(_DAYS * count for count in (1, 2, 5, 10, 20)),
+)
+"""Lengths of columns in seconds."""
+
+_BUCKETS = 2**32
+"""Buckets of a column, at most."""
+
+_LENGTHS = {"1s": "a second", "1m": "a minute", "1h": "an hour"}
+_SUMS = ("amount", "over", "covered", "broken")
+
+
+@dataclass(frozen=True)
+class RollUpFrame(Frame):
+    """An answer that roll-ups are a part of. held: the kept statistic. lengths: tiers of it with
+    sums that fit the columns. exists_ns: first event or sample that exists."""
+
+    held: Held | None = None
+    lengths: tuple[Tier, ...] = ()
+    exists_ns: int = 0
+
+    @property
+    def kept(self) -> Held:
+        """The kept statistic."""
+        assert self.held is not None
+        return self.held
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is of counters."""
+        return is_counted(self.kept.statistic, self.kept.source)
+
+    @property
+    def covered(self) -> list[Span]:
+        """What roll-ups cover."""
+        window, held = self.window, self.kept
+        span = self.whole._replace(
+            last=held.kept.through, from_ns=max(window.first_ns, held.first_ns)
+        )
+        if self.is_counted:
+            column = max(0, -(-(self.exists_ns - window.base_ns) // window.interval_ns))
+            start_ns = window.base_ns + column * window.interval_ns
+            span = self.whole._replace(until_ns=min(window.until_ns, start_ns))
+        return [span] if span.from_ns < span.until_ns else []
+
+
+class RollUps:
+    """Kept statistics of a recording."""
+
+    name = "roll-ups"
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`: where events were deleted, or a scan takes long."""
+        if question.statistic is not None:
+            return self._frame(question, question.statistic)
+        if (question.low, question.high, question.buckets) != (None, None, None):
+            return "roll-ups have no parts of a map"
+        if not (self._recording.path / DEFINITIONS).is_file():
+            return "the recording has no kept statistics"
+        events = preference(snapshot(self._recording).sources)
+        source = question.source or (events[0] if events else None)
+        question = replace(question, source=source)
+        for statistic in _statistics_of(question):
+            frame = self._frame(question, statistic)
+            if isinstance(frame, Frame):
+                return frame
+        return "no kept statistic answers this"
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`. Of counters a column is of roll-ups unless samples have all of it."""
+        if not isinstance(frame, RollUpFrame):
+            return "roll-ups have buckets and ends of their own"
+        return frame.covered
+
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`. A file has many segments, whose sums are one."""
+        assert isinstance(frame, RollUpFrame)
+        if [span] != frame.covered:
+            return None
+        held = frame.kept
+        files = [part_of(held.directory, each.path) for _, each in held.files(frame.lengths)]
+        return Cost(len(files), sum(file.bytes or 0 for file in files))
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> RollUpReading:
+        """As `Tier.read`."""
+        assert isinstance(frame, RollUpFrame)
+        return RollUpReading(frame)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`: by the length of sums."""
+        # not for answers: it needs pyarrow
+        from .tables import about
+
+        assert isinstance(frame, RollUpFrame)
+        parts = []
+        for tier in frame.lengths:
+            files = []
+            for length, file in frame.kept.files(frame.lengths):
+                content = about(file.path) if length is tier else None
+                if content is not None:
+                    end_s = content.last_s + tier.seconds
+                    files.append((file.path, (content.first_s * SECOND, end_s * SECOND)))
+            window = frame.window
+            files = [
+                (path, time)
+                for path, time in files
+                if time[0] < window.until_ns and time[1] > window.first_ns
+            ]
+            if files:
+                paths, times = [path for path, _ in files], [time for _, time in files]
+                parts.append(files_part(f"roll-ups of {tier.name}", paths, times))
+        return parts
+
+    def _frame(self, question: Question, asked: Statistic) -> Frame | str:
+        """As `frame`, for a statistic."""
+        recording = self._recording
+        if not all((recording.path / name).is_file() for name in (DEFINITIONS, STATE)):
+            return "the recording has no kept statistics"
+        try:
+            found = held_of(recording.path, asked, question.source)
+        except ResultsError as error:
+            return f"kept statistics can't be read: {error.message}"  # `trouble` says so
+        dropped = recording.facts.dropped_through
+        if not found:
+            return "no kept statistic answers this"
+        if not (dropped or any(not is_counted(each.statistic, each.source) for each in found)):
+            return "all samples are there"
+        events = snapshot(recording)
+        samples = snapshot(recording, "samples")
+        held = (
+            found[0]
+            if question.source is not None
+            else preferred(found, asked, events.sources, samples.sources)
+        )
+        if held is None:
+            return "the kept statistic is of another source"
+        counted, interval_ns = is_counted(held.statistic, held.source), question.interval_ns
+        snap = samples if counted else events
+        window = window_of(
+            snap,
+            held.source,
+            *question.span,
+            question.interval_ns,
+            question.columns,
+            earlier=(held.first_ns, held.until_ns - 1),
+        )
+        if counted and interval_ns is None and window.interval_ns < SECOND:
+            window = replace(window, interval_ns=SECOND)
+        bounds = snap.bounds(held.source)
+        there = held.until_ns if bounds is None else bounds[0]
+        gone = bool(dropped) and max(window.first_ns, held.first_ns) < there
+        if not gone and held.lost(TIERS):
+            return "all events are there, and files of the kept statistic are damaged or missing"
+        if not gone and (counted or not _many(window, held)):
+            return f"all {'samples' if counted else 'events'} of this time are there{'' if counted else ', and few enough to scan'}"
+        if interval_ns is not None and interval_ns % SECOND:
+            return "columns are not whole seconds"
+        if (
+            not counted
+            and held.source in events.sources
+            and _maps_answer(recording, window, question.with_statistic(asked))
+        ):
+            return "segment maps answer this on a finer grid"
+        wide = _widened(window, held, is_free=interval_ns is None)
+        columns_of(wide.window.first_ns, wide.window.until_ns - 1, wide.window.interval_ns)
+        window = replace(wide.window, recorded=_recorded(wide, held, snap), earlier=False)
+        notes = (f"from what was kept as {held.statistic}", *wide.notes)
+        question = replace(question.with_statistic(asked), source=held.source)
+        return RollUpFrame(
+            question,
+            window,
+            notes,
+            is_coarse=True,
+            held=held,
+            lengths=wide.lengths,
+            exists_ns=there,
+        )
+
+
+def _statistics_of(question: Question) -> Iterator[Statistic]:
+    """Statistics that count the I/Os of a source, or add up their bytes, by y. None: of any
+    source."""
+    y, filters, source = question.y, question.filters, question.source
+    ways = dict.fromkeys((tuple(filters), tuple(_as_named(each) for each in filters)))
+    for entry in CATALOGUE.values():
+        able = entry.sources and (source is None or not entry.only or source in entry.sources)
+        asks = y in entry.breakdowns and all(each.field in entry.filters for each in filters)
+        if able and asks and entry.weight == question.weight:
+            group, _, name = entry.name.partition(".")
+            yield from (Statistic(group, name, way, y) for way in ways)
+
+
+def _as_named(condition: Filter) -> Filter:
+    """A condition as a name has it: a range with an open end is a comparison."""
+    match condition:
+        case Filter(field, "=", (Between(int(low), None),)):
+            return Filter(field, ">=", (Between(low, low + 1),))
+        case Filter(field, "=", (Between(None, int(high)),)):
+            return Filter(field, "<", (Between(high, high + 1),))
+    return condition
+
+
+@dataclass(frozen=True)
+class _Widened:
+    """A window that is widened to whole sums, and the tiers with sums that fit."""
+
+    window: Window
+    lengths: tuple[Tier, ...]
+    notes: tuple[str, ...]
+
+
+def _widened(window: Window, held: Held, *, is_free: bool) -> _Widened:
+    """The window of an answer that roll-ups are a part of. is_free: whether the length of columns is
+    open."""
+    tier = held.needed(window.first_ns)
+    interval, notes = window.interval_ns, []
+    if is_free:
+        least = max(interval, tier.seconds * SECOND)
+        interval = next(
+            (
+                each * SECOND
+                for each in _ROUND
+                if each * SECOND >= least and each % tier.seconds == 0
+            ),
+            -(-least // (tier.seconds * SECOND)) * tier.seconds * SECOND,
+        )
+    length = tier.seconds * SECOND if interval % (tier.seconds * SECOND) == 0 else SECOND
+    first = (
+        window.first_ns // length * length if window.first_ns < held.until_ns else window.first_ns
+    )
+    until = (
+        -(-window.until_ns // length) * length
+        if window.until_ns < held.until_ns
+        else window.until_ns
+    )
+    if (first, until) != (window.first_ns, window.until_ns) and window.cut:
+        notes.append(f"widened to whole sums of {tier.name}")
+    tiers = tuple(held.usable(interval, first, until))
+    begin = max(
+        held.first_ns, min((held.begin_s(each) * SECOND for each in tiers), default=held.until_ns)
+    )
+    if first < begin and any(held.begin_s(each) * SECOND < begin for each in TIERS):
+        notes.append(
+            f"earlier times are kept by sums of {tier.name} alone: ask for columns of a multiple of that"
+        )
+    return _Widened(
+        replace(window, first_ns=first, until_ns=until, interval_ns=interval),
+        tiers,
+        tuple(notes),
+    )
+
+
+def _many(window: Window, held: Held) -> bool:
+    """Whether a scan of the events would take long, and what is kept fits the window."""
+    whole = not window.first_ns % SECOND and (
+        not window.until_ns % SECOND or window.until_ns >= held.until_ns
+    )
+    return (not window.cut or whole) and sum(
+        each.sources[held.source] for each in window.segments()
+    ) > LONG_SCAN
+
+
+def _maps_answer(recording: Recording, window: Window, question: Question) -> bool:
+    """Whether segment maps can answer, and are not too many."""
+    # maps are deleted as well, and roll-ups may go back further
+    deleted_ns = (recording.facts.dropped or {}).get("maps_until_ns") or -(2**62)
+    if question.y == "queue" or window.first_ns <= deleted_ns:
+        return False
+    longer = replace(window, interval_ns=max(SECOND, window.interval_ns))
+    files = SegmentMaps(recording).files(Frame(question, longer))
+    return not isinstance(files, str) and not files.unmapped and len(files.files) <= MANY_MAPS
+
+
+def _recorded(wide: _Widened, held: Held, snap: Snapshot) -> tuple[tuple[int, int], ...] | None:
+    """When there is something of the window: kept, or recorded before it was kept and after the
+    last of it."""
+    window = wide.window
+    sessions = sessions_of(snap, max(window.until_ns, held.until_ns), held.source)
+    kept = held.spans(wide.lengths, snap)
+    if kept is None:
+        return None
+    if sessions is None:
+        # some of what was kept is lost, and nobody knows when the rest was recorded
+        sessions = [window.span]
+    before = clipped(covered(snap, window.until_ns, held.source) or [], (-(2**62), held.first_ns))
+    after = clipped(sessions, (held.until_ns, 2**62))
+    # a lost file ends with a whole sum, later than the last event that is kept
+    recorded = without(joined([*before, *kept, *after]), joined(held.holes(wide.lengths)))
+    return tuple(clipped(recorded, (window.first_ns, window.until_ns)))
+
+
+class RollUpReading(Reading):
+    """Roll-ups while they are read."""
+
+    def __init__(self, frame: RollUpFrame) -> None:
+        self._frame, self._held, self._window = frame, frame.kept, frame.window
+
+    def bounds(self) -> Sequence[Bounds]:
+        return steady(
+            lambda: [Bounds(None, width) for width in by_width(self._held, self._frame.lengths)]
+        )
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        if self._frame.is_counted:
+            return steady(self._growth)
+        if self._frame.question.y is not None:
+            return steady(self._counts)
+        return steady(self._numbers)
+
+    def _counts(self) -> Sequence[Sums]:
+        files = by_width(self._held, self._frame.lengths)
+        return [self._counts_of(width, parts) for width, parts in files.items()]
+
+    def _is_unique(self) -> bool:
+        """Whether each row is of a column of its own: then none are to be added up."""
+        files = self._held.files(self._frame.lengths)
+        return all(tier.seconds * SECOND == self._window.interval_ns for tier, _ in files)
+
+    def _counts_of(self, width: int, files: Sequence[File]) -> HeatCounts:
+        question, window, is_unique = self._frame.question, self._window, self._is_unique()
+        y, weight = question.y, question.weight
+        assert y is not None
+        # one number for column and bucket, so that millions of cells are sorted once
+        cell, group = f"{COLUMN} * {_BUCKETS} + index", "" if is_unique else "GROUP BY ALL"
+        sums = {"n": "count"} if weight == "count" else {"n": "amount", "ios": "count"}
+        amounts = ", ".join(
+            f"CAST({each if is_unique else f'sum({each})'} AS BIGINT) AS {name}"
+            for name, each in sums.items()
+        )
+        with Engine(self._held.directory) as engine:
+            found = rows(
+                engine,
+                files,
+                window,
+                f"SELECT {cell} AS cell, {amounts} FROM kept WHERE {INSIDE} {group}",
+            )
+        key, amount = np.ma.getdata(found["cell"]), np.ma.getdata(found["n"])
+        ios, lacking = (
+            np.ma.getdata(found["ios" if weight != "count" else "n"]),
+            key & (_BUCKETS - 1) == WITHOUT,
+        )
+        events, without_y = int(ios[~lacking].sum()), int(ios[lacking].sum())
+        # I/Os that moved nothing are in no cell
+        shown = ~lacking & (amount > 0)
+        key, amount = key[shown], amount[shown]
+        order = np.argsort(key, kind="stable")
+        key, amount = key[order], amount[order]
+        if len(key) and (key[1:] == key[:-1]).any():
+            key, amount = summed(key, amount)
+        column, index = key >> 32, key & (_BUCKETS - 1)
+        first = int(column[0]) if len(column) else 0
+        grid = Linear(0, width) if y == "offset" else LogLinear(BITS)
+        return HeatCounts(
+            y,
+            window.base_ns + first * window.interval_ns,
+            window.interval_ns,
+            grid,
+            column - first,
+            index,
+            amount,
+            weight,
+            events=events,
+            without_y=without_y,
+        )
+
+    def _numbers(self) -> Sequence[Sums]:
+        question, held = self._frame.question, self._held
+        key = "key" if question.breakdown is not None else "NULL"
+        amount = "count" if form_of(held.statistic, counted=False) == "map" else "amount"
+        parts = []
+        for files in by_width(held, self._frame.lengths).values():
+            with Engine(held.directory) as engine:
+                sql = (
+                    f"SELECT {COLUMN} AS c, {key} AS k, CAST(sum({amount}) AS BIGINT) AS n, "
+                    f"0 AS lacking FROM kept WHERE {INSIDE} GROUP BY ALL"
+                )
+                parts.append(rows(engine, files, self._window, sql))
+        notes: tuple[str, ...] = ()
+        if question.breakdown is not None and any(
+            np.ma.getmaskarray(part["k"]).any() for part in parts
+        ):
+            notes = (
+                f"names beyond the {MOST_KEYS:,} largest of a segment are in the rest: how many they are is not known, and a "
+                "name that was among them for a time is told too small",
+            )
+        return [Numbers(part, notes) for part in parts]
+
+    def _growth(self) -> Sequence[Sums]:
+        asked, window, held = self._frame.question.statistic, self._window, self._held
+        assert asked is not None
+        lengths = self._frame.lengths
+        is_map = asked.breakdown == UTILIZATION.name
+        if is_map:
+            # longer sums tell less of how busy something was
+            needed = held.needed(window.first_ns)
+            lengths = (needed,) if needed in lengths else lengths[:1]
+        spans = self._frame.covered
+        spreads = [
+            counters.within(spread, window, spans)
+            for spread in _growth_of(window, held, lengths, asked)
+        ]
+        has_means = is_map and any(len(spread.readings.column) for spread in spreads)
+        notes = [
+            f"what was kept are means over {_LENGTHS[each.name]}, which count as one reading each: peaks within are not in it"
+            for each in lengths
+            if has_means
+        ]
+        return [Growth(tuple(spreads), tuple(notes))]
+
+
+def _growth_of(window: Window, held: Held, tiers: Sequence[Tier], asked: Statistic) -> list[Spread]:
+    parts = [part.key for part in counters.parts_of(asked)]
+    found: dict[str, Spread] = {}
+    sums = ", ".join(f"sum({name}) AS {name}" for name in _SUMS)
+    for paths in by_width(held, tiers).values():
+        with Engine(held.directory) as engine:
+            told = rows(
+                engine,
+                paths,
+                window,
+                f"SELECT object, part, {COLUMN} AS c, {sums} FROM kept WHERE {INSIDE} GROUP BY ALL",
+            )
+        objects, words, column = (
+            np.ma.getdata(told["object"]),
+            np.ma.getdata(told["part"]),
+            whole(told["c"]),
+        )
+        for name in sorted(set(objects.tolist())):
+            own = found.setdefault(str(name), _empty(str(name), window.columns))
+            for part in parts:
+                at = (objects == name) & (words == part)
+                if at.any():
+                    values = {each: np.ma.filled(told[each], 0.0)[at] for each in _SUMS}
+                    amounts = own.amounts.setdefault(part, np.zeros(window.columns))
+                    np.add.at(amounts, column[at], values["amount"])
+                    for target, each in (
+                        (own.over, "over"),
+                        (own.covered, "covered"),
+                        (own.broken, "broken"),
+                    ):
+                        # the same for each part
+                        target[column[at]] = values[each]
+        if asked.breakdown == UTILIZATION.name:
+            for name, shares in _shares(held, paths, window, parts).items():
+                found[name] = replace(found[name], readings=shares)
+    return list(found.values())
+
+
+def _shares(
+    held: Held, paths: Sequence[File], window: Window, parts: Sequence[str]
+) -> dict[str, Shares]:
+    """The mean over each sum that was kept, by object."""
+    chosen = ", ".join(f"'{part}'" for part in parts)
+    with Engine(held.directory) as engine:
+        told = rows(
+            engine,
+            paths,
+            window,
+            f"""
+            WITH parts AS (SELECT object, part, time_s, sum(amount) AS amount, sum(over) AS over FROM kept
+                           WHERE {INSIDE} AND part IN ({chosen}) GROUP BY ALL)
+            SELECT object, {COLUMN} AS c, sum(amount) / max(over) AS share FROM parts GROUP BY object, time_s HAVING max(over) > 0""",
+        )
+    objects, column, share = (
+        np.ma.getdata(told["object"]),
+        whole(told["c"]),
+        np.ma.filled(told["share"], 0.0),
+    )
+    return {
+        str(name): Shares(column[objects == name], share[objects == name])
+        for name in set(objects.tolist())
+    }
+
+
+def _empty(name: str, columns: int) -> Spread:
+    return Spread(name, {}, np.zeros(columns), np.zeros(columns), np.zeros(columns), Shares.none())

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums in the common form of all tiers: they add up, and coarsen, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..recording.base.counts import HeatCounts, alike
+from ..recording.base.counts import merge as merge_counts
+from ..recording.base.grids import Grid, Linear, LogLinear
+from .engine.cells import BUCKETS, covering
+from .engine.engine import whole
+from .engine.numbers import MOST_CELLS
+from .kept.storage_kind import BITS as COARSE_BITS
+from .plan import Frame
+from .sums import Bounds, Growth, Numbers, Sums
+from .tiers.readings import Shares, Spread
+
+
+def fit(frame: Frame, bounds: Sequence[Bounds]) -> Grid | None:
+    """Equal buckets that hold all values, as a scan of all events would choose them; None if finer
+    buckets are due than the sums have."""
+    question = frame.question
+    width = max((each.width for each in bounds), default=1)
+    if frame.is_coarse:
+        return Linear(0, width)
+    low, high, buckets = question.low, question.high, question.buckets or BUCKETS
+    if (low or 0) % width or (high or 0) % width:
+        return None
+    first = None if low is None else low // width
+    past = None if high is None else high // width
+    if low is not None and high is not None:
+        exact = covering(low, high - 1, buckets)
+        return exact if exact.width >= width else None
+    ends = [end // width for each in bounds if each.ends is not None for end in each.ends]
+    shown = [end for end in ends if (first or 0) <= end and (past is None or end < past)]
+    if not shown and width > 1:
+        return Linear(0, width)
+    least = first if first is not None else min(shown, default=0)
+    most = past - 1 if past is not None else max(shown, default=0)
+    grid = covering(least, max(least, most), buckets)
+    if grid.width == 1 and width > 1 and 2 * (most - least) - 1 < buckets:
+        return None
+    return Linear(grid.low * width, grid.width * width)
+
+
+def merge(frame: Frame, parts: Sequence[Sums], grid: Grid | None) -> Sums:
+    """The sums of all parts. `grid`: equal buckets that they have."""
+    question = frame.question
+    counts = [part for part in parts if isinstance(part, HeatCounts)]
+    if counts or (question.y is not None and not parts):
+        return _merge_counts(frame, counts, grid)
+    growth = [part for part in parts if isinstance(part, Growth)]
+    if growth or (frame.recorded is not None and frame.window.snap.kind == "samples"):
+        return _merge_growth(growth)
+    return _merge_numbers(frame, [part for part in parts if isinstance(part, Numbers)])
+
+
+def _merge_counts(frame: Frame, parts: list[HeatCounts], grid: Grid | None) -> HeatCounts:
+    question = frame.question
+    if not parts:
+        assert question.y is not None
+        assert grid is not None
+        none, window = np.zeros(0, dtype=np.int64), frame.window
+        columns = (window.base_ns, window.interval_ns)
+        parts = [HeatCounts(question.y, *columns, grid, none, none, none, question.weight)]
+    if frame.is_coarse:
+        # roll-ups do not count I/Os that conditions leave out
+        parts = [replace(_coarsened(part), filtered=0) for part in parts]
+    if len({part.grid for part in parts if len(part.count)}) > 1:
+        parts = alike(parts)
+    counts = merge_counts(parts)
+    while (
+        frame.is_coarse
+        and isinstance(counts.grid, Linear)
+        and len(counts.index)
+        and int(counts.index.max() - counts.index.min()) >= BUCKETS
+    ):
+        counts = counts.coarser(steps=1)
+    return counts
+
+
+def _coarsened(counts: HeatCounts) -> HeatCounts:
+    if not isinstance(counts.grid, LogLinear):
+        return counts
+    return counts.coarser(steps=counts.grid.bits - COARSE_BITS)
+
+
+def _merge_numbers(frame: Frame, parts: list[Numbers]) -> Numbers:
+    breakdown = frame.question.breakdown
+    if len(parts) == 1 and not (frame.is_coarse and breakdown is not None):
+        return parts[0]
+    none = np.zeros(0, dtype=np.int64)
+    empty = {
+        "c": none,
+        "k": np.ma.array(none.astype(object), mask=True),
+        "n": none,
+        "lacking": none,
+    }
+    concatenate: Any = np.ma.concatenate
+    rows = {
+        name: concatenate([part.rows[name] for part in parts]) if parts else column
+        for name, column in empty.items()
+    }
+    notes = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    return Numbers(rows if breakdown is None else _limit(rows, frame.window.columns), notes)
+
+
+def _limit(rows: dict[str, Any], columns: int) -> dict[str, Any]:
+    """Sums of the largest keys apart, of all others without a key; `every` is how many there are."""
+    rest = np.ma.getmaskarray(rows["k"])
+    keys, places = np.unique(np.ma.filled(rows["k"], "").astype(str), return_inverse=True)
+    totals = np.bincount(places[~rest], weights=whole(rows["n"])[~rest], minlength=len(keys))
+    largest = np.argsort(-totals, kind="stable")[: max(16, MOST_CELLS // max(1, columns))]
+    is_small = np.ones(len(keys), dtype=bool)
+    is_small[largest] = False
+    named = len(np.unique(places[~rest]))
+    return {
+        **rows,
+        "k": np.ma.array(np.ma.getdata(rows["k"]), mask=rest | is_small[places]),
+        "every": np.full(len(rest), named + bool(rest.any())),
+    }
+
+
+def _merge_growth(parts: Sequence[Growth]) -> Growth:
+    """Growth of each object; parts are of different columns."""
+    merged: dict[str, Spread] = {}
+    for spread in (spread for part in parts for spread in part.spreads):
+        other = merged.get(spread.object)
+        merged[spread.object] = spread if other is None else _add(other, spread)
+    return Growth(
+        tuple(merged[name] for name in sorted(merged)),
+        tuple(note for part in parts for note in part.notes),
+    )
+
+
+def _add(one: Spread, other: Spread) -> Spread:
+    amounts = dict(one.amounts)
+    for part, amount in other.amounts.items():
+        amounts[part] = amounts[part] + amount if part in amounts else amount
+    return Spread(
+        one.object,
+        amounts,
+        one.over + other.over,
+        one.covered + other.covered,
+        one.broken + other.broken,
+        Shares(
+            np.concatenate([one.readings.column, other.readings.column]),
+            np.concatenate([one.readings.share, other.readings.share]),
+        ),
+    )

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiers of archived recordings: events and segment maps, from the data files of an archive."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...archive import tables
+from ...archive.recordings import ArchivedEvents
+from ...archive.scan import dataset, row_filter
+from ...archive.tables import Table
+from ...recording.base.checked_files import Part as File
+from ...recording.base.counts import Y
+from ..engine.cells import where
+from ..engine.engine import Engine, single, whole
+from ..engine.windows import Window
+from ..language.intervals import SECOND
+from ..plan import Frame, Part, Span
+from .events import Events, Scan
+from .segment_maps import MapFile, MapFiles, MapReading, SegmentMaps
+
+
+def archived(window: Window) -> ArchivedEvents:
+    """The archived recording of a window."""
+    recording = window.snap.recording
+    assert isinstance(recording, ArchivedEvents)
+    return recording
+
+
+def attach(engine: Engine, window: Window) -> None:
+    """Make the events of the segments of a window `events` to an engine."""
+    numbers = {segment.number for segment in window.snap.sealed}
+    _view(engine, tables.EVENTS, "events", window, numbers)
+
+
+class ArchiveEvents(Events):
+    """Events of an archived recording."""
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> ArchiveScan:
+        """As `Tier.read`."""
+        return ArchiveScan(frame, self._windows(frame, spans))
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        return [_part(window, tables.EVENTS, self.name) for window in self._windows(frame, spans)]
+
+
+class ArchiveScan(Scan):
+    """Scans of the events of an archive."""
+
+    def attach(self, engine: Engine, window: Window) -> None:
+        """As `Scan.attach`."""
+        attach(engine, window)
+
+    def count_all(self, engine: Engine, window: Window) -> int:
+        """As `Scan.count_all`."""
+        conditions, bound = window.conditions([])
+        sql = f"SELECT CAST(sum(count) AS BIGINT) AS n FROM events {where(conditions)}"
+        return single(engine.ask(sql, bound)["n"]) or 0
+
+
+class ArchiveMaps(SegmentMaps):
+    """Segment maps of an archived recording."""
+
+    def find_files(self, window: Window, y: Y) -> MapFiles:
+        """As `SegmentMaps.find_files`."""
+        return _map_files(window, y)
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> ArchiveMapReading:
+        """As `Tier.read`."""
+        files = self.files(frame)
+        assert isinstance(files, MapFiles)
+        return ArchiveMapReading(frame, files, spans)
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        return [_part(frame.window, tables.SEGMENT_MAPS, self.name)]
+
+
+class ArchiveMapReading(MapReading):
+    """Segment maps of an archive while they are read."""
+
+    def find_latency(self, window: Window) -> MapFiles:
+        """As `MapReading.find_latency`."""
+        return _map_files(window, "latency")
+
+    def _sums(
+        self,
+        window: Window,
+        files: Sequence[MapFile],
+        select: str,
+        conditions: Sequence[str],
+        bound: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        """As `MapReading._sums`."""
+        base = self._frame.window
+        inside = [
+            "map = $map",
+            "source = $source",
+            "second_ns >= $from_ns",
+            "second_ns < $until_ns",
+        ]
+        with Engine(window.snap.place) as engine:
+            _view(engine, tables.SEGMENT_MAPS, "maps", window, {file.number for file in files})
+            return engine.ask(
+                f"SELECT segment AS number, (second_ns - $base) // $interval AS c, {select} "
+                f"FROM maps {where([*inside, *conditions])} GROUP BY ALL",
+                {
+                    **bound,
+                    "map": files[0].file.path.name,
+                    "source": window.source,
+                    "from_ns": window.first_ns if window.cuts_first else -(2**63),
+                    "until_ns": window.until_ns if window.cuts_until else 2**63 - 1,
+                    "base": base.base_ns,
+                    "interval": base.interval_ns,
+                },
+            )
+
+
+def _map_files(window: Window, y: Y) -> MapFiles:
+    """The maps of y of the segments in a window. Their rows are no file each: the path is the name
+    of the map."""
+    name = f"io.{y}"
+    segments = {segment.number: segment for segment in window.segments()}
+    with Engine(window.snap.place) as engine:
+        _view(engine, tables.SEGMENT_MAPS, "maps", window, segments)
+        rows = engine.ask(
+            "SELECT segment, max(width_bytes) AS width FROM maps WHERE map = $map GROUP BY segment",
+            {"map": name},
+        )
+    numbers, widths = whole(rows["segment"]), whole(rows["width"])
+    files = [
+        MapFile(number, File(Path(name)), width if y == "offset" else 1)
+        for number, width in zip(numbers.tolist(), widths.tolist(), strict=True)
+        if number in segments and (width or y != "offset")
+    ]
+    mapped = {file.number for file in files}
+    unmapped = [segment for number, segment in segments.items() if number not in mapped]
+    return MapFiles(tuple(sorted(files, key=lambda file: file.number)), tuple(unmapped))
+
+
+def _view(
+    engine: Engine, table: Table, name: str, window: Window, numbers: Collection[int]
+) -> None:
+    """Make rows of segments known as `name` to an engine. Rows of other recordings, and those that
+    a push left without listing their segment, are not in it."""
+    recording = archived(window)
+    archive, key = recording.archive, recording.key
+    # a row of a map has the time of the start of its second
+    span = window.first_ns // SECOND * SECOND, window.until_ns
+    files = recording.files(table, window.source, span)
+    listed = ", ".join(map(str, sorted(numbers))) or "NULL"
+    word = key.replace("'", "''")
+    of_these = f"WHERE recording = '{word}' AND segment IN ({listed})"
+    if not files or any(file.has_deletes for file in files):
+        # PyIceberg applies the deletes of other engines
+        rows = archive.read(
+            table, row_filter([key], *span, [window.source], time_column=table.order[-1])
+        )
+        engine.register(f"{name}_rows", rows)
+        engine.run(f"CREATE TEMP VIEW {name} AS SELECT * FROM {name}_rows {of_these}")
+        return
+    parts = []
+    for kind, clause in (("pure", ""), ("mixed", of_these)):
+        chosen = [file for file in files if file.holds_only(key, numbers) == (kind == "pure")]
+        if chosen:
+            engine.register(f"{name}_{kind}", dataset(archive, table, chosen))
+            parts.append(f"SELECT * FROM {name}_{kind} {clause}")
+    engine.run(f"CREATE TEMP VIEW {name} AS {' UNION ALL BY NAME '.join(parts)}")
+
+
+def _part(window: Window, table: Table, name: str) -> Part:
+    span = window.first_ns // SECOND * SECOND, window.until_ns
+    files = archived(window).files(table, window.source, span)
+    times = [file.times for file in files if file.times is not None]
+    is_known = bool(times) and len(times) == len(files)
+    return Part(
+        f"{name} of the archive",
+        min(first for first, _ in times) if is_known else None,
+        max(last for _, last in times) + 1 if is_known else None,
+        len(files),
+        sum(file.rows for file in files),
+        sum(file.bytes for file in files),
+    )

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events of a recording, sealed and unsealed, scanned by SQL.
+
+One scan reads both kinds: names beyond the largest are summed up, which is exact only over all of
+them together.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+
+from ...recording.base.counts import HeatCounts
+from ...recording.base.grids import Grid, Linear
+from ...recording.read.recording import Recording, Segment
+from ..engine.cells import Asked, count, where
+from ..engine.dropped_segments import gone
+from ..engine.engine import Engine, single
+from ..engine.numbers import sums
+from ..engine.snapshot import Snapshot, choose, snapshot
+from ..engine.windows import Window, attach, window_of
+from ..language.fields import FIELDS
+from ..plan import UNSEALED, Cost, Frame, Part, Reading, Span
+from ..question import Question
+from ..sums import Bounds, Numbers, Sums
+from .field_support import lacking, told_by
+from .file_parts import files_part
+
+
+def frame_of(recording: Recording, question: Question, *, with_deleted: bool) -> Frame:
+    """The frame of a question about events. with_deleted: whether the time of deleted segments of
+    which maps remain belongs to it."""
+    snap = snapshot(recording)
+    source, notes = choose(snap.sources, question.entry, question.source, recording.path)
+    deleted = gone(snap).span(source)
+    ends = (*question.span, question.interval_ns, question.columns)
+    window = window_of(snap, source, *ends, earlier=deleted if with_deleted else None)
+    if deleted is not None and not with_deleted:
+        whole = window_of(snap, source, *ends, earlier=deleted)
+        if whole.first_ns <= deleted[1]:
+            notes.append(
+                "events of earlier times are no longer kept, and their maps can't answer this"
+            )
+    asked = [each.field for each in question.filters]
+    if question.y is None and question.breakdown is not None:
+        asked.insert(0, question.breakdown)
+    missing = lacking(
+        question.entry,
+        [field for field in asked if field in FIELDS],
+        source,
+        told_by(recording, (source,)),
+    )
+    return Frame(question, window, (*notes, *missing.values()))
+
+
+class Events:
+    """Events of a recording."""
+
+    name = "events"
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._sizes: dict[int, _Sizes] = {}
+
+    def frame(self, question: Question) -> Frame | str:
+        """As `Tier.frame`."""
+        return frame_of(self._recording, question, with_deleted=False)
+
+    def covers(self, frame: Frame) -> Sequence[Span] | str:
+        """As `Tier.covers`."""
+        if frame.window.snap.kind != "events":
+            return "counters are asked"
+        deleted = frame.window.snap.recording.facts.dropped_through
+        return [frame.whole._replace(first=deleted + 1)]
+
+    def cost(self, frame: Frame, span: Span) -> Cost | None:
+        """As `Tier.cost`."""
+        key = id(frame.window)
+        if key not in self._sizes:
+            self._sizes[key] = _Sizes(frame.window)
+        return self._sizes[key].cost(span)
+
+    def read(self, frame: Frame, spans: Sequence[Span]) -> Scan:
+        """As `Tier.read`."""
+        return Scan(frame, self._windows(frame, spans))
+
+    def parts(self, frame: Frame, spans: Sequence[Span]) -> Sequence[Part]:
+        """As `Tier.parts`."""
+        return [part for window in self._windows(frame, spans) for part in event_parts(window)]
+
+    def _windows(self, frame: Frame, spans: Sequence[Span]) -> list[Window]:
+        times = dict.fromkeys(span[2:] for span in spans)
+        windows = [
+            window_within(frame.window, [span for span in spans if span[2:] == time])
+            for time in times
+        ]
+        return [window for window in windows if not window.is_empty]
+
+
+class _Sizes:
+    """Sizes of the events of a window."""
+
+    def __init__(self, window: Window) -> None:
+        self._window = window
+        self._segments = sorted(window.segments(), key=lambda segment: segment.number)
+        self._numbers = [segment.number for segment in self._segments]
+        self._total = [0]
+        for segment in self._segments:
+            self._total.append(self._total[-1] + (segment.facts.get("bytes") or 0))
+
+    @cached_property
+    def _unsealed_bytes(self) -> int:
+        unsealed = self._window.snap.hot_of(self._window.source)
+        return 0 if unsealed is None else int(unsealed.nbytes)
+
+    def cost(self, span: Span) -> Cost:
+        first = bisect_left(self._numbers, span.first)
+        last = bisect_right(self._numbers, span.last)
+        unsealed = self._unsealed_bytes if span.last >= UNSEALED else 0
+        return Cost(last - first, self._total[last] - self._total[first] + unsealed)
+
+
+def window_within(window: Window, spans: Sequence[Span]) -> Window:
+    """The window with the events of some spans alone, which are of one time."""
+    snap = window.snap
+    deleted = snap.recording.facts.dropped_through
+    if list(spans) == [Span(deleted + 1, UNSEALED, window.first_ns, window.until_ns)]:
+        return window
+    starts = [span.first for span in spans]
+
+    def is_within(segment: Segment) -> bool:
+        place = bisect_right(starts, segment.number) - 1
+        return place >= 0 and segment.number <= spans[place].last
+
+    unsealed = snap.hot if any(span.last >= UNSEALED for span in spans) else None
+    sealed = tuple(segment for segment in snap.sealed if is_within(segment))
+    part = Snapshot(snap.recording, sealed, unsealed, snap.kind)
+    return replace(window.between(*spans[0][2:]), snap=part)
+
+
+class Scan(Reading):
+    """Scans of events, one for each window; columns are those of the frame."""
+
+    def __init__(self, frame: Frame, windows: Sequence[Window]) -> None:
+        self._frame = frame
+        self._windows = windows
+        self._stack = ExitStack()
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def _engines(self) -> list[tuple[Engine, Window]]:
+        engines = []
+        for window in self._windows:
+            engine = self._stack.enter_context(Engine(window.snap.place))
+            self.attach(engine, window)
+            engines.append((engine, window))
+        return engines
+
+    def attach(self, engine: Engine, window: Window) -> None:
+        """Make the events of a window `events` to an engine."""
+        attach(engine, window)
+
+    def count_all(self, engine: Engine, window: Window) -> int:
+        """I/Os of the window, before conditions."""
+        return _count_all(engine, window)
+
+    def _asked(self, window: Window, grid: Grid | None) -> Asked:
+        question, frame = self._frame.question, self._frame.window
+        assert question.y is not None
+        conditions, bound = window.conditions(question.filters)
+        return Asked(
+            question.y,
+            frame.base_ns,
+            frame.interval_ns,
+            conditions,
+            bound,
+            question.low,
+            question.high,
+            grid or Linear(0, 1),
+            question.weight,
+        )
+
+    def bounds(self) -> Sequence[Bounds]:
+        question, bounds = self._frame.question, []
+        if self._frame.is_coarse or None not in (question.low, question.high):
+            return []  # the grid does not depend on values
+        for engine, window in self._engines:
+            asked = self._asked(window, None)
+            within = [f"NOT ({asked.lacking})", f"NOT coalesce({asked.outside}, false)"]
+            ends = engine.ask(
+                f"SELECT min({asked.column}) AS low, max({asked.column}) AS high "
+                f"FROM events {where([*asked.conditions, *within])}",
+                asked.values(),
+            )
+            low, high = single(ends["low"]), single(ends["high"])
+            bounds.append(Bounds(None if low is None or high is None else (low, high)))
+        return bounds
+
+    def sums(self, grid: Grid | None) -> Sequence[Sums]:
+        if self._frame.question.y is None:
+            return [self._numbers(engine, window) for engine, window in self._engines]
+        return [self._counts(engine, window, grid) for engine, window in self._engines]
+
+    def _numbers(self, engine: Engine, window: Window) -> Numbers:
+        statistic, frame = self._frame.question.statistic, self._frame.window
+        assert statistic is not None
+        conditions, bound = window.conditions(statistic.filters)
+        columns = (frame.base_ns, frame.interval_ns, frame.columns)
+        return Numbers(sums(engine, statistic, conditions, bound, *columns))
+
+    def _counts(self, engine: Engine, window: Window, grid: Grid | None) -> HeatCounts:
+        counts = count(engine, self._asked(window, grid))
+        if not self._frame.question.filters:
+            return counts
+        seen = counts.events + counts.without_y + counts.outside
+        return replace(counts, filtered=self.count_all(engine, window) - seen)
+
+
+def _count_all(engine: Engine, window: Window) -> int:
+    """I/Os of the window, before conditions: of sealed segments that lie in it whole, their own
+    count says it."""
+    segments = window.segments()
+    edges = [
+        segment
+        for segment in segments
+        if window.cut
+        and not (window.first_ns <= segment.first_ns and segment.last_ns < window.until_ns)
+    ]
+    views = ["hot"] if window.snap.hot_of(window.source) is not None else []
+    if edges:
+        engine.files("edges", [segment.part for segment in edges])
+        views.append("edges")
+    conditions, bound = window.conditions([])
+    clause = where(conditions)
+    counted = [
+        single(
+            engine.ask(f"SELECT CAST(sum(count) AS BIGINT) AS n FROM {view} {clause}", bound)["n"]
+        )
+        or 0
+        for view in views
+    ]
+    cut = {segment.number for segment in edges}
+    return sum(counted) + sum(
+        segment.sources[window.source] for segment in segments if segment.number not in cut
+    )
+
+
+def event_parts(window: Window) -> list[Part]:
+    """Events (or samples) of a window: sealed ones, and those that are not sealed yet."""
+    kind = window.snap.kind
+    segments = window.segments()
+    parts = []
+    if segments:
+        times = [(segment.first_ns, segment.last_ns + 1) for segment in segments]
+        paths = [segment.part.path for segment in segments]
+        parts.append(files_part(f"sealed {kind}", paths, times))
+    unsealed = window.snap.hot_of(window.source)
+    if unsealed is not None:
+        import pyarrow.compute as pc
+
+        ends = pc.min_max(unsealed["time_ns"]).as_py()
+        parts.append(
+            Part(
+                f"unsealed {kind}",
+                ends["min"],
+                ends["max"] + 1,
+                0,
+                unsealed.num_rows,
+                unsealed.nbytes,
+            )
+        )
+    return parts

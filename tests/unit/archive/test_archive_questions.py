@@ -1,0 +1,382 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to an archive without a fetch: the answers of the recordings, whatever is asked, and
+sums over hosts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iolab.archive import Archive, push, tables
+from iolab.archive import push as push_function
+from iolab.archive.recordings import ArchivedEvents, open_recordings
+from iolab.errors import IolabError, UsageError
+from iolab.recording.base.counts import HeatCounts
+from iolab.recording.base.metadata import Begun
+from iolab.recording.read.recording import Recording
+from iolab.recording.write.writer import RecordingWriter
+from iolab.statistics.answers.answers import Series, Stack
+from iolab.statistics.answers.json_form import as_data
+from iolab.statistics.ask import attribution
+from iolab.statistics.ask.attribution import Rectangle, who
+from iolab.statistics.ask.fleet import FleetStatistic, ask_fleet, who_of_fleet
+from iolab.statistics.ask.query import explain, heat, query
+from iolab.statistics.language.names import parse
+from support.depth import depth
+from support.recordings import SECOND, START, events, samples
+
+SEGMENT_S = 5
+SOURCES = ("block", "syscall")
+
+
+def record(path: Path, segments: int = 3, host: str = "db1", seed: int = 0) -> None:
+    """A sealed recording of two sources and counters, with a gap between two sessions, and
+    losses."""
+
+    def begun(second: int) -> Begun:
+        return Begun(START + second * SECOND, second * SECOND, START + second * SECOND)
+
+    sources: dict[str, Any] = {"block": {}, "syscall": {}, "diskstats": {}}
+    with RecordingWriter.create(
+        path, host=host, clock="realtime", origin={"kind": "record"}, sources=sources,
+        begun=begun(0),
+    ) as writer:  # fmt: skip
+        for number in range(segments - 1):
+            append(writer, number, seed)
+        for second in range(3):
+            first_ns = START + second * SECOND
+            writer.loss("overrun", "block", first_ns, first_ns + SECOND, 7 + second, "full")
+        writer.loss("damaged", "syscall", None, None, 3, "lines")
+        writer.tick(START + (segments - 1) * SEGMENT_S * SECOND)
+    with RecordingWriter.reopen(path, begun=begun(segments * SEGMENT_S + 4)) as writer:
+        append(writer, segments + 1, seed)
+        writer.tick(START + (segments + 2) * SEGMENT_S * SECOND)
+
+
+def append(writer: RecordingWriter, number: int, seed: int) -> None:
+    start_ns = START + number * SEGMENT_S * SECOND
+    for source in SOURCES:
+        writer.append_events(
+            events(200, number + 100 * seed, source=source, start_ns=start_ns, per_s=40)
+        )
+    writer.append_samples(samples(5, start_ns=start_ns))
+    writer.seal()
+
+
+def archived(archive: Archive) -> list[ArchivedEvents]:
+    return open_recordings(archive, archive.recordings())
+
+
+def answer_of(recording: Recording, text: str, **asked: Any) -> Any:
+    """An answer as JSON has it, or the message of the error."""
+    try:
+        return as_data(parse(text), query(recording, text, **asked), None)
+    except UsageError as error:
+        return error.message
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Recording], Archive]:
+    """Recordings of three hosts and the archive of them."""
+    base = tmp_path_factory.mktemp("fleet")
+    archive = Archive.open(str(base / "archive"), create=True)
+    recordings = {}
+    for seed, host in enumerate(("db1", "db2", "web")):
+        record(base / host, segments=2 + seed, host=host, seed=seed)
+        push(base / host, archive)
+        recordings[host] = Recording(base / host)
+    return recordings, archive
+
+
+FIELDS = ("op", "device", "process", "file", "client", "pid", "error", "flags")
+VALUES = {
+    "op": ("read", "write", "flush"),
+    "device": ("sda", "nvme0n1", "unknown", "nothing"),
+    "process": ("fio", "a b", "unknown"),
+    "latency": (">=100us", "<1ms", "=10us..10ms"),
+    "size": (">4KiB", "=8KiB"),
+}
+BREAKDOWNS = (*FIELDS, "latency", "queue", "offset", "size", None)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """A statistic and the other arguments of a question."""
+    text = draw(st.sampled_from(("io.ops", "io.bytes", "file.ops", "file.bytes")))
+    for field in draw(st.lists(st.sampled_from(sorted(VALUES)), max_size=2, unique=True)):
+        value = draw(st.sampled_from(VALUES[field]))
+        sign = "" if field in ("latency", "size") else draw(st.sampled_from(("=", "!=")))
+        text += f"[{field}{sign}{value}]"
+    breakdown = draw(st.sampled_from(BREAKDOWNS))
+    moment = st.one_of(
+        st.none(),
+        st.integers(-2, 30).map(lambda second: START + second * SECOND),
+        st.integers(0, 25 * SECOND).map(lambda ns: START + ns),
+    )
+    return text + (f"[{breakdown}]" if breakdown else ""), {
+        "from_ns": draw(moment),
+        "until_ns": draw(moment),
+        "interval_ns": draw(st.sampled_from((None, SECOND, 2 * SECOND, SECOND // 7))),
+        "columns": draw(st.sampled_from((7, 400))),
+        "source": draw(st.sampled_from((None, *SOURCES))),
+    }
+
+
+@settings(max_examples=depth(25, 500), deadline=None)
+@given(host=st.sampled_from(("db1", "db2", "web")), question=questions())
+def test_an_archive_answers_as_the_recording_does(
+    fleet: tuple[dict[str, Recording], Archive], host: str, question: tuple[str, dict[str, Any]]
+) -> None:
+    recordings, archive = fleet
+    [recording] = [item for item in archived(archive) if item.archived.host == host]
+    text, asked = question
+    assert answer_of(recording, text, **asked) == answer_of(recordings[host], text, **asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "tier"),
+    [
+        ("io.ops", "segment maps"),
+        ("io.ops[op=read][latency]", "segment maps"),
+        ("io.ops[size]", "segment maps"),
+        ("io.ops[process]", "events"),
+        ("io.bytes", "events"),
+        ("io.ops[offset]", "segment maps"),
+    ],
+)
+def test_the_plan_names_what_is_read(
+    fleet: tuple[dict[str, Recording], Archive], text: str, tier: str
+) -> None:
+    recording = archived(fleet[1])[0]
+    plan = explain(recording, text, interval_ns=SECOND)
+    [part] = plan.as_data()["parts"]
+    assert plan.tiers == (tier,)
+    assert part["files"] >= 1
+    assert part["rows"] > 0
+
+
+def test_files_of_another_time_and_source_are_not_read(tmp_path: Path) -> None:
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    path = tmp_path / "rec"
+    with RecordingWriter.create(
+        path, host="db1", clock="realtime", origin={"kind": "record"}, live=False
+    ) as writer:
+        for day in range(3):
+            for source in SOURCES:
+                writer.append_events(
+                    events(20, day, source=source, start_ns=START + day * 86_400 * SECOND)
+                )
+            writer.seal()
+    push(path, archive)
+    [recording] = archived(archive)
+
+    def files(**asked: Any) -> int:
+        parts = explain(recording, "io.ops[process]", **asked).as_data()["parts"]
+        return sum(part["files"] for part in parts)
+
+    assert files() == 3
+    assert files(from_ns=START + 86_400 * SECOND, until_ns=START + 86_500 * SECOND) == 1
+
+
+@pytest.mark.parametrize("text", ["disk.utilization", "disk.ops[device]"])
+def test_counters_answer_as_in_the_recording(
+    fleet: tuple[dict[str, Recording], Archive], text: str
+) -> None:
+    recordings, archive = fleet
+    for recording in archived(archive):
+        local = answer_of(recordings[recording.archived.host], text, interval_ns=SECOND)
+        assert answer_of(recording, text, interval_ns=SECOND) == local
+
+
+@pytest.mark.parametrize("weight", ["count", "time", "bytes"])
+@pytest.mark.parametrize("limits", [(None, None), (1 << 14, 1 << 20), (10_000, 99_999)])
+def test_maps_of_each_weight_and_range(
+    fleet: tuple[dict[str, Recording], Archive], weight: Any, limits: tuple[int | None, int | None]
+) -> None:
+    recordings, archive = fleet
+    [recording] = [item for item in archived(archive) if item.archived.host == "db2"]
+    for y in ("latency", "size"):
+        asked: dict[str, Any] = {
+            "interval_ns": SECOND,
+            "weight": weight,
+            "low": limits[0],
+            "high": limits[1],
+        }
+        local, here = heat(recordings["db2"], y, **asked), heat(recording, y, **asked)
+        assert as_data(parse("io.ops"), here, None) == as_data(parse("io.ops"), local, None)
+
+
+def test_who_is_answered_as_by_the_recording(
+    fleet: tuple[dict[str, Recording], Archive],
+) -> None:
+    recordings, archive = fleet
+    box = Rectangle(low=100_000, high=10_000_000)
+    for recording in archived(archive):
+        assert attribution.as_data(who(recording, "latency", box)) == attribution.as_data(
+            who(recordings[recording.archived.host], "latency", box)
+        )
+
+
+def test_hosts_add_up(fleet: tuple[dict[str, Recording], Archive]) -> None:
+    recordings, archive = fleet
+    chosen = archived(archive)
+    totals = {
+        host: query(recording, "io.ops", interval_ns=SECOND).total
+        for host, recording in recordings.items()
+    }
+    by_host = ask_fleet(chosen, FleetStatistic.parse("io.ops[host]"), interval_ns=SECOND)
+    assert isinstance(by_host, Stack)
+    assert dict(zip(by_host.keys, by_host.totals, strict=True)) == totals
+    whole = ask_fleet(chosen, FleetStatistic.parse("io.ops"), interval_ns=SECOND)
+    assert isinstance(whole, Series)
+    assert whole.total == sum(totals.values())
+    stack = ask_fleet(chosen, FleetStatistic.parse("io.ops[op]"), interval_ns=SECOND)
+    assert isinstance(stack, Stack)
+    assert stack.total == whole.total
+    known = ~np.isnan(whole.values)
+    assert np.allclose(stack.values.sum(axis=0)[known], whole.values[known])
+    assert np.isnan(stack.values[:, ~known]).all()
+    # in the gap of one host the others still have a rate
+    alone = ask_fleet(chosen, FleetStatistic.parse("io.ops[host=web]"), interval_ns=SECOND)
+    assert isinstance(alone, Series)
+    assert np.isnan(alone.values).sum() > (~known).sum()
+    assert whole.losses is not None
+    assert whole.losses.lost == 3 * (7 + 8 + 9)
+
+
+def test_a_map_for_each_host_and_of_all(fleet: tuple[dict[str, Recording], Archive]) -> None:
+    recordings, archive = fleet
+    maps = ask_fleet(
+        archived(archive), FleetStatistic.parse("io.ops[latency][host]"), interval_ns=SECOND
+    )
+    assert isinstance(maps, dict)
+    for host, counts in maps.items():
+        local = query(recordings[host], "io.ops[latency]", interval_ns=SECOND)
+        assert as_data(parse("io.ops"), counts, None) == as_data(parse("io.ops"), local, None)
+    whole = ask_fleet(archived(archive), FleetStatistic.parse("io.ops[latency]"))
+    assert isinstance(whole, HeatCounts)
+    assert whole.total == sum(counts.total for counts in maps.values())
+
+
+def test_host_is_a_condition_and_a_dimension(
+    fleet: tuple[dict[str, Recording], Archive],
+) -> None:
+    _, archive = fleet
+    chosen = archived(archive)
+    asked = FleetStatistic.parse('io.ops[host=db1,"web"][op=write][host!=web]')
+    assert [item.archived.host for item in asked.chosen(chosen)] == ["db1"]
+    assert str(asked.statistic) == "io.ops[op=write]"
+    answer = who_of_fleet(
+        chosen, FleetStatistic.parse("io.ops[latency]"), "latency", Rectangle(low=10**6), top=5
+    )
+    [hosts] = [item for item in answer.dimensions if item.field == "host"]
+    assert {item.value for item in hosts.values} == {"db1", "db2", "web"}
+    assert sum(item.inside for item in hosts.values) == answer.inside
+    [ops] = [item for item in answer.dimensions if item.field == "op"]
+    assert sum(item.inside for item in ops.values) + ops.left_inside == answer.inside
+
+
+@pytest.mark.parametrize(
+    "text", ["io.ops[host>db1]", "io.ops[host=nobody]", "io.ops[host!=db1,db2,web]"]
+)
+def test_hosts_that_can_not_be_chosen(
+    fleet: tuple[dict[str, Recording], Archive], text: str
+) -> None:
+    with pytest.raises(UsageError):
+        FleetStatistic.parse(text).chosen(archived(fleet[1]))
+
+
+def test_rows_of_a_killed_push_are_in_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    record(tmp_path / "rec", segments=2)
+    push(tmp_path / "rec", archive)
+    before = answer_of(archived(archive)[0], "io.ops[process]", interval_ns=SECOND)
+    with RecordingWriter.reopen(tmp_path / "rec", live=False) as writer:
+        append(writer, 1, seed=5)
+    commit = Archive.commit
+
+    def killed(self: Archive, table: tables.Table, change: Any) -> None:
+        if table is tables.SEGMENTS:
+            raise Killed
+        commit(self, table, change)
+
+    monkeypatch.setattr(Archive, "commit", killed)
+    with pytest.raises(Killed):
+        push_function(tmp_path / "rec", archive)
+    assert archive.read(tables.EVENTS).num_rows == 400 * 3
+    assert answer_of(archived(archive)[0], "io.ops[process]", interval_ns=SECOND) == before
+
+
+def test_files_that_another_engine_compacted_give_the_same_answers(tmp_path: Path) -> None:
+    """One file of all hosts, sources and segments, as a rewrite of the table leaves it."""
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    for seed, host in enumerate(("db1", "db2")):
+        record(tmp_path / host, host=host, seed=seed)
+        push(tmp_path / host, archive)
+    texts = ("io.ops", "io.ops[process]", "io.ops[latency]", "file.bytes[offset]")
+
+    def answers() -> list[Any]:
+        return [
+            answer_of(recording, text, interval_ns=SECOND)
+            for recording in archived(archive)
+            for text in texts
+        ]
+
+    before = answers()
+    for table in (tables.EVENTS, tables.SEGMENT_MAPS):
+        rows = archive.read(table)
+        archive.commit(table, lambda change, rows=rows: change.overwrite(rows))
+    assert answers() == before
+
+
+def test_a_damaged_data_file_is_named(tmp_path: Path) -> None:
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    record(tmp_path / "rec")
+    push(tmp_path / "rec", archive)
+    for file in Path(archive.url).rglob("events*.parquet"):
+        content = bytearray(file.read_bytes())
+        for place in range(16, len(content) // 2, 40):
+            content[place] ^= 0xFF
+        file.write_bytes(content)
+    with pytest.raises(IolabError) as error:
+        query(archived(archive)[0], "io.ops[process]")
+    assert "\n" not in str(error.value)
+
+
+def test_what_was_deleted_before_it_was_pushed_is_a_gap(tmp_path: Path) -> None:
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    record(tmp_path / "rec", segments=3)
+    path = tmp_path / "rec"
+    with RecordingWriter.reopen(path, live=False) as writer:
+        writer.facts.dropped = {"through": 1, "until_ns": START + 5 * SECOND, "segments": 1}
+        writer.facts.write(path)
+    push(path, archive)
+    rows = archive.read(tables.COVERAGE).to_pylist()
+    [gap] = [row for row in rows if "deleted before" in row["words"]]
+    assert gap["from_ns"] == START
+    assert START + 4 * SECOND < gap["until_ns"] <= START + 5 * SECOND
+    answer = query(archived(archive)[0], "io.ops", interval_ns=SECOND, from_ns=START)
+    assert isinstance(answer, Series)
+    assert np.isnan(answer.values[0])
+    assert not np.isnan(answer.values[6])
+
+
+def test_an_archive_of_an_older_version_gets_its_columns(tmp_path: Path) -> None:
+    archive = Archive.open(str(tmp_path / "archive"), create=True)
+    table = archive.table(tables.COVERAGE)
+    with table.update_schema() as update:
+        update.delete_column("parts")
+    again = Archive.open(archive.url, create=True)
+    assert "parts" in again.table(tables.COVERAGE).schema().column_names
+    columns = again.read(tables.COVERAGE).column_names
+    assert sorted(columns) == sorted(tables.COVERAGE.columns.names)

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask } from "../api/client";
+import type { Drawable } from "../api/question";
+import { bitmapOf, steps } from "../canvas/bitmap";
+import { fill, geometry, wholeAxis } from "../canvas/cells";
+import { hueOf, pixel, placeOf, REST } from "../canvas/hues";
+import { scaleOf } from "../canvas/scale";
+import { quantity, type Unit } from "../canvas/ticks";
+import type { DrawnMap } from "../generated/api";
+import { breakdownOf } from "../lib/names";
+import { theme } from "../lib/theme";
+import { colours } from "./state";
+
+const COLUMNS = 60;
+const KEYS = 6;
+/** Something live is asked for again after so many ms at least, while it is seen. */
+const PACE = 2000;
+/** The share of the time for which the service works on pictures that move, all of the page together. */
+const SHARE = 0.03;
+const LIVE = "-60s";
+/** The share of I/Os above the picture's upper end. */
+const CROP = 0.001;
+
+interface Asked {
+	recording: string;
+	statistic: string;
+	/** Whether it is still recorded: the last minute is shown, and moves. */
+	live: boolean;
+	/** Ends of the time that is shown, ns on the recording's clock; all of it without them. */
+	from?: number | null;
+	until?: number | null;
+}
+
+let turn: Promise<unknown> = Promise.resolve();
+
+/** Ask for a picture again when it is its turn. Each answer is followed by a pause that is as long as the share of the time requires. */
+function inTurn<T>(question: () => Promise<T>): Promise<T> {
+	let begun = 0;
+	const asked = turn.then(() => {
+		begun = performance.now();
+		return question();
+	});
+	const pause = () => new Promise((done) => setTimeout(done, (performance.now() - begun) * (1 / SHARE - 1)));
+	turn = asked.then(pause, pause);
+	return asked;
+}
+
+/** A small picture of a statistic, without axes: a heat map, or numbers over time. It is asked for once it is seen. */
+export function Thumbnail({ recording, statistic, live, from, until }: Asked) {
+	const canvas = useRef<HTMLCanvasElement>(null);
+	const [answer, setAnswer] = useState<Drawable | null>(null);
+	const [problem, setProblem] = useState("");
+	useEffect(() => {
+		const place = canvas.current;
+		if (!place) return undefined;
+		let [seen, ended, first] = [false, false, true];
+		let timer: ReturnType<typeof setTimeout> | undefined;
+		const stop = new AbortController();
+		const look = async () => {
+			timer = undefined;
+			if (seen && !document.hidden) {
+				const time = live ? { from: LIVE, interval: "1s" } : { from, to: until, columns: COLUMNS };
+				const words = { recording, statistic, drawn: "true", lines: "false", top: KEYS, ...time };
+				const question = () => ask<Drawable>("query", words, stop.signal);
+				try {
+					const now = await (first ? question() : inTurn(question));
+					first = false;
+					if (ended) return;
+					setAnswer(now);
+					setProblem("");
+				} catch (error) {
+					if (ended) return;
+					setProblem(error instanceof Error ? error.message : String(error));
+				}
+				if (!live) return;
+			}
+			timer = setTimeout(look, PACE);
+		};
+		const observer = new IntersectionObserver((entries) => {
+			const before = seen;
+			seen = entries.some((entry) => entry.isIntersecting);
+			if (seen && !before && timer === undefined) void look();
+		});
+		observer.observe(place);
+		return () => {
+			ended = true;
+			stop.abort();
+			clearTimeout(timer);
+			observer.disconnect();
+		};
+	}, [recording, statistic, live, from, until]);
+	useEffect(() => {
+		if (canvas.current && answer) paintThumbnail(canvas.current, answer, statistic);
+	}, [answer, statistic, theme.value]);
+	return (
+		<span class="thumbnail">
+			<canvas ref={canvas} role="img" aria-label={statistic} />
+			<small>{problem || (answer ? upperEnd(answer) : " ")}</small>
+		</span>
+	);
+}
+
+/** What the upper edge of a picture is: "up to 12 ms". */
+export function upperEnd(answer: Drawable): string {
+	if (answer.kind === "map") {
+		const { group } = answer;
+		return group ? `up to ${quantity(axisOf(group).high, group.unit, 2)}` : "no I/O";
+	}
+	const most = Math.max(...columnSums(answer));
+	if (!(most > 0)) return "no I/O";
+	const unit: Unit = answer.unit.startsWith("B") ? "B" : answer.unit === "ns" ? "ns" : "";
+	return `up to ${quantity(most, unit, 2)}${answer.kind === "percentiles" || answer.unit === "ns" ? "" : "/s"}`;
+}
+
+const axisOf = (group: NonNullable<DrawnMap["group"]>) => wholeAxis(group, group.y_scale, CROP);
+
+function columnSums(answer: Exclude<Drawable, DrawnMap>): number[] {
+	if (answer.kind === "series") return answer.values.map((value) => value ?? 0);
+	const keys = answer.kind === "stack" && answer.others ? [...answer.keys, answer.others] : answer.keys;
+	const length = Math.max(0, ...keys.map((key) => key.values.length));
+	return Array.from({ length }, (_, i) => {
+		const values = keys.map((key) => key.values[i] ?? 0);
+		return answer.kind === "stack" ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values);
+	});
+}
+
+/** Paint an answer over all of a canvas. */
+export function paintThumbnail(canvas: HTMLCanvasElement, answer: Drawable, statistic: string): void {
+	const ratio = devicePixelRatio;
+	const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+	canvas.width = Math.max(1, Math.round(width * ratio));
+	canvas.height = Math.max(1, Math.round(height * ratio));
+	const context = canvas.getContext("2d");
+	if (!context) return;
+	context.imageSmoothingEnabled = false;
+	if (answer.kind === "map") paintMap(context, answer);
+	else paintBars(context, answer, statistic);
+}
+
+function paintMap(context: CanvasRenderingContext2D, { group }: DrawnMap): void {
+	const map = group?.maps[0];
+	if (!group || !map) return;
+	const { width, height } = context.canvas;
+	const axis = axisOf(group);
+	const span = { from: 0, to: Math.max(1, group.columns) * group.interval_ns };
+	const cells = fill(map.cells, geometry(group, span, axis, { width, height }, { wide: 2, high: 3 }));
+	const paint = {
+		scale: scaleOf([cells.counts], "rank"),
+		palette: steps(colours.value.palette).map(pixel),
+		signed: false,
+		mixture: null,
+	};
+	const drawn = ((cells.columns * cells.joined) / group.columns) * width;
+	context.drawImage(bitmapOf(cells, axis, height, paint), 0, 0, drawn, height);
+}
+
+/** Columns of numbers, each key in the colour of its name. */
+function paintBars(context: CanvasRenderingContext2D, answer: Exclude<Drawable, DrawnMap>, statistic: string): void {
+	const { width, height } = context.canvas;
+	const sums = columnSums(answer);
+	const most = Math.max(...sums);
+	if (!(most > 0)) return;
+	const dark = theme.value === "dark";
+	const field = answer.kind === "stack" ? breakdownOf(statistic) : "";
+	const layers: { colour: string; values: readonly (number | null)[] }[] =
+		answer.kind === "stack"
+			? [
+					...answer.keys.map(({ key, values }) => ({ colour: hueOf(placeOf(field, key), dark), values })),
+					{ colour: REST, values: answer.others?.values ?? [] },
+				]
+			: [{ colour: hueOf(0, dark), values: sums }];
+	for (let i = 0; i < sums.length; i++) {
+		const [left, right] = [(i * width) / sums.length, ((i + 1) * width) / sums.length].map(Math.round);
+		let bottom = height;
+		for (const { colour, values } of layers) {
+			const part = ((values[i] ?? 0) / most) * height;
+			context.fillStyle = colour;
+			context.fillRect(left ?? 0, bottom - part, Math.max(1, (right ?? 0) - (left ?? 0)), part);
+			bottom -= part;
+		}
+	}
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+import { h, render } from "preact";
+import type { ThemeColours } from "./generated/maps";
+import { page } from "./heatmap/state";
+import { enter } from "./lib/entry";
+import { followTheme } from "./lib/theme";
+import { StartApp } from "./start/app";
+import { followAddress, loadStart } from "./start/state";
+import "./report.css";
+import "./start/start.css";
+
+async function start(home: HTMLElement): Promise<void> {
+	// addresses of worksheets, as they were saved, name a recording
+	if (new URLSearchParams(location.hash.slice(1)).has("recording")) {
+		location.replace(`/worksheet${location.hash}`);
+		return;
+	}
+	followTheme();
+	const given = document.getElementById("iolab-colours")?.textContent ?? "";
+	const colours = JSON.parse(given) as { light: ThemeColours; dark: ThemeColours };
+	page.value = { generator: "", title: "", conditions: [], notes: [], ...colours, groups: [] };
+	await loadStart();
+	followAddress();
+	home.replaceChildren();
+	render(h(StartApp, {}), home);
+}
+
+enter(start);
