@@ -106,7 +106,13 @@ class StudyRunner:
         self._hung = False
         self._looks = Looks(study, directory, self._journal, listener.noticed)
         self._sessions = Sessions(
-            study, host, self._journal, self._commands, listener.noticed, self._options
+            study,
+            host,
+            self._journal,
+            self._commands,
+            listener.noticed,
+            variants=self._options.variants,
+            force=self._options.permissions.force,
         )
         self._given_up: set[int] = set()
 

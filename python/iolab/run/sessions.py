@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import RunError, UsageError
 from ..hosts.base.host import Host
@@ -25,9 +25,6 @@ from .hooks import variables
 from .interrupts import Interrupts
 from .journal import Journal
 from .resume import drifted
-
-if TYPE_CHECKING:
-    from .runner import RunnerOptions
 
 BEGIN, BEGUN = "begin", "begun"
 """States of the journal's event `session`: its commands are about to run; it may be measured."""
@@ -71,12 +68,15 @@ class Sessions:
         journal: Journal,
         commands: CommandRunner,
         noticed: Callable[[str], None],
-        options: RunnerOptions,
+        *,
+        variants: Sequence[str] = (),
+        force: bool = False,
     ) -> None:
-        """`options`: which variants' sessions are done, and whether the environment may change."""
+        """`variants`: variants whose sessions are measured now; all, if empty. force: whether the
+        environment may change, and a session may begin more than `MOST_BEGUN` times."""
         self._study, self._host, self._journal = study, host, journal
         self._commands, self._noticed = commands, noticed
-        self._options, self._variants = options, options.variants
+        self._variants, self._force = variants, force
         self._events: list[SessionEvent] = []
         self._count = 0
         self._pending: PlannedRun | None = None
@@ -180,7 +180,7 @@ class Sessions:
             return
         expected = self.expected(run.cell.variant)
         changed = [] if expected is None else drifted(expected, surroundings)
-        if changed and not self._options.permissions.force:
+        if changed and not self._force:
             raise UsageError(
                 f"session {run.session}: the environment is another one than in the sessions of "
                 f"'{run.cell.variant}' before: {'; '.join(changed)}",
@@ -197,7 +197,7 @@ class Sessions:
     def _check_attempts(self, run: PlannedRun) -> None:
         """RunError where a session has begun too often, or was to begin and never did: the host would
         be restarted for ever."""
-        if self._options.permissions.force:
+        if self._force:
             return
         states = [event.state for event in self._events if event.number == run.session]
         begun = states.count(BEGUN)
