@@ -292,7 +292,7 @@ def _on_one(
         unit.install(resume_arguments(study, place, destructive=how.destructive), Path.cwd())
         say(f"note: {unit.path} resumes this study after a restart; it is removed once it is done")
     bar = Bar()
-    with unit.kept_while_open(place), bar:
+    with unit.remove_unless_begun(place), bar:
         run_study(
             study,
             output,

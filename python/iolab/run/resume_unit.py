@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A systemd unit that resumes a study after a restart of its host, and is removed once the study is
+"""A systemd unit that resumes a study after a restart of its host. It is removed once the study is
 done."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..hosts.base.host import Host
 from .resume import begun
 
 BOOTED = "/run/systemd/system"
-"""A directory that is there where systemd is in charge, see sd_booted(3)."""
+"""A directory that exists where systemd is the init system, see sd_booted(3)."""
 MARK = "# written by iolab run --install-resume for "
 
 
@@ -45,7 +45,7 @@ class ResumeUnit:
         Args:
             arguments: of iolab. directory: where it runs.
 
-        Raises RunError where the host has no systemd, the unit's file is of somebody else, or it
+        Raises RunError where the host has no systemd, the unit's file belongs to another study, or it
         cannot be written or enabled.
         """
         if not self._host.is_directory(BOOTED):
@@ -76,7 +76,7 @@ class ResumeUnit:
                 raise RunError(f"the unit can't be enabled: {failure}", where="--install-resume")
 
     def remove(self) -> bool:
-        """Disable and delete the unit; False where none of this study is there. A failure to disable
+        """Disable and delete the unit; False where this study has none. A failure to disable
         leaves a dangling link at worst, which systemd ignores."""
         if not self.path.is_file() or not self._is_own():
             return False
@@ -93,8 +93,8 @@ class ResumeUnit:
         return True
 
     @contextlib.contextmanager
-    def kept_while_open(self, results: Path) -> Iterator[None]:
-        """Remove the unit where the study could not be begun at all."""
+    def remove_unless_begun(self, results: Path) -> Iterator[None]:
+        """Remove the unit where the study did not begin."""
         try:
             yield
         except Exception:
@@ -109,9 +109,7 @@ class ResumeUnit:
     def _is_own(self) -> bool:
         """Whether the file was written for these results: no other file is ever deleted."""
         try:
-            return self.path.read_text("utf-8").startswith(
-                f"{MARK}{_escaped(str(self._results))}\n"
-            )
+            return self.path.read_text("utf-8").startswith(f"{MARK}{_escape(str(self._results))}\n")
         except (OSError, UnicodeDecodeError):
             return False
 
@@ -136,21 +134,21 @@ def _user_units() -> Path:
 
 
 def _text(results: Path, command: Sequence[str], directory: Path, target: str) -> str:
-    words = " ".join(_quoted(word) for word in command)
+    words = " ".join(_quote(word) for word in command)
     environment = " ".join(
-        _quoted(f"{name}={os.environ[name]}").replace("$$", "$")
+        _quote(f"{name}={os.environ[name]}").replace("$$", "$")
         for name in _VARIABLES
         if os.environ.get(name)
     )
-    return f"""{MARK}{_escaped(str(results))}
+    return f"""{MARK}{_escape(str(results))}
 [Unit]
-Description=Resume an iolab study: {_escaped(results.name)}
+Description=Resume an iolab study: {_escape(results.name)}
 After=local-fs.target network-online.target
 Wants=network-online.target
 
 [Service]
 Type=exec
-WorkingDirectory={_escaped(str(directory))}
+WorkingDirectory={_escape(str(directory))}
 Environment={environment}
 ExecStart={words}
 KillSignal=SIGTERM
@@ -161,12 +159,12 @@ WantedBy={target}
 """
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text of a unit: no line breaks, and no specifiers (systemd.unit(5))."""
     return "".join(char if char.isprintable() else "?" for char in text).replace("%", "%%")
 
 
-def _quoted(word: str) -> str:
+def _quote(word: str) -> str:
     """A word of ExecStart, as systemd.service(5) reads it: no variables, specifiers or escapes."""
     if not all(char.isprintable() for char in word):
         raise RunError(

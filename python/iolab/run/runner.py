@@ -46,10 +46,10 @@ class RunnerOptions:
     """How a study is done.
 
     Attributes:
-        resume: go on with what is there. fail_fast: stop at the first run that fails.
-        variants: of a study in sessions, whose sessions are done now; all, if it is empty.
-        permissions: what targets may overwrite; its `force` also lets a resumed study go on in
-        another environment.
+        resume: continue existing results. fail_fast: stop at the first run that fails.
+        variants: in a study with sessions, only sessions of these are measured now; empty: all.
+        permissions: what targets may overwrite; its `force` also lets a resumed study continue
+        in another environment.
     """
 
     resume: bool = False

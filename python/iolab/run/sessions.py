@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sessions of a study over several boots: which one may run now, and how one begins.
 
-A session measures one variant on one boot. Whatever brings it about (a restart into another kernel,
+A session measures one variant on one boot. The change to the variant (a restart into another kernel,
 a remount) happens before it: by the study's `[session] begin`, which may restart the host, or by
-hand. The journal has every step, so that a study that comes back after a restart knows whether the
-restart was the one that it had asked for.
+hand. The journal has every step, so that a resumed study knows whether the host was restarted for
+its session.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def session_events(events: Iterable[Mapping[str, Any]]) -> list[SessionEvent]:
 
 
 class Sessions:
-    """The sessions of one attempt at a study. A study that is not in sessions has none, and may
-    always go on."""
+    """The sessions of one attempt at a study. Without `order = "sessions"` a study has none, and
+    always continues."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Sessions:
         variants: Sequence[str] = (),
         force: bool = False,
     ) -> None:
-        """`variants`: variants whose sessions are measured now; all, if empty. force: whether the
+        """`variants`: measure sessions of these now; of all, if empty. force: whether the
         environment may change, and a session may begin more than `MOST_BEGUN` times."""
         self._study, self._host, self._journal = study, host, journal
         self._commands, self._noticed = commands, noticed
@@ -115,7 +115,7 @@ class Sessions:
         is_restarted = boot is not None and last is not None and boot != last
         return is_restarted or bool(self._variants and run.cell.variant not in self._variants)
 
-    def expected(self, variant: str) -> Mapping[str, Any] | None:
+    def _last_surroundings(self, variant: str) -> Mapping[str, Any] | None:
         """Tools and fingerprint of the last session of a variant; None before its first."""
         return next(
             (
@@ -136,9 +136,8 @@ class Sessions:
         Returns why the study pauses here; empty where the session may be measured now, which
         `confirm` puts on record.
 
-        Raises RunError where a command of `[session] begin` fails: what it was to bring about is not
-        there, and nothing of the session is measured. UsageError where nothing shows that the host is
-        in the state that the session needs.
+        Raises RunError where a command of `[session] begin` fails: nothing of the session is measured.
+        UsageError where nothing shows that the host is in the state that the session needs.
         """
         if not run.session:
             return ""
@@ -158,7 +157,7 @@ class Sessions:
         if self._variants and run.cell.variant not in self._variants:
             return self._pause(run, "--variant leaves it out")
         if not self._study.session_begin:
-            return self._by_hand(run, last, boot)
+            return self._begin_by_hand(run, last, boot)
         if self._study.session_reboot:
             if boot is None:
                 raise RunError(
@@ -171,20 +170,20 @@ class Sessions:
         return self._pause(run, "stopped while it began") if interrupts.stop_after_run else ""
 
     def confirm(self, run: PlannedRun, surroundings: Mapping[str, Any]) -> None:
-        """Put on record that a session is measured from here on.
+        """Record that a session is measured from here on.
 
-        Raises UsageError where the environment is another one than that of the variant's sessions
-        before, unless that is permitted.
+        Raises UsageError where the environment differs from that of the variant's earlier
+        sessions, unless that is permitted.
         """
         if not run.session:
             return
-        expected = self.expected(run.cell.variant)
+        expected = self._last_surroundings(run.cell.variant)
         changed = [] if expected is None else drifted(expected, surroundings)
         if changed and not self._force:
             raise UsageError(
-                f"session {run.session}: the environment is another one than in the sessions of "
-                f"'{run.cell.variant}' before: {'; '.join(changed)}",
-                hint="put it back, or go on with --force: later runs are marked as of another environment",
+                f"session {run.session}: the environment differs from that of earlier sessions of "
+                f"'{run.cell.variant}': {'; '.join(changed)}",
+                hint="put it back, or continue with --force: later runs are marked as of another environment",
             )
         for change in changed:
             self._noticed(f"another environment than the sessions before: {change}")
@@ -231,13 +230,13 @@ class Sessions:
             if end.failure and not interrupts.stop_after_run:
                 raise RunError(
                     f"{title} ({run.cell.variant}): '{command.text}': {end.failure}",
-                    hint="nothing of this session was measured; go on with --resume once it works",
+                    hint="nothing of this session was measured; continue with --resume once it works",
                 )
 
-    def _by_hand(self, run: PlannedRun, last: SessionEvent | None, boot: str | None) -> str:
-        """Without commands, one session is done by each call, on a boot of its own or by name."""
+    def _begin_by_hand(self, run: PlannedRun, last: SessionEvent | None, boot: str | None) -> str:
+        """Without commands, each call measures one session: on a boot of its own, or by name."""
         if self._count:
-            return self._pause(run, "bring it about, such as by a restart")
+            return self._pause(run, "prepare the host for it, such as by a restart")
         is_restarted = last is None or (
             last.number != run.session and None not in (last.boot, boot) and last.boot != boot
         )
@@ -250,7 +249,7 @@ class Sessions:
 
     def _pause(self, run: PlannedRun, why: str) -> str:
         total = len(self._study.session_order)
-        return f"session {run.session} of {total} ({run.cell.variant}) is next: {why}; --resume goes on"
+        return f"session {run.session} of {total} ({run.cell.variant}) is next: {why}; --resume continues"
 
     def _write(
         self, run: PlannedRun, state: str, boot: str | None, surroundings: Mapping[str, Any]

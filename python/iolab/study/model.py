@@ -61,8 +61,8 @@ class StudyTable(_Table):
         Literal["balanced", "as-written", "sessions"],
         Field(
             description="balanced: variants AB, BA, BA, AB over the blocks and cells in seeded order; "
-            "as-written: as in the file; sessions: a variant at a time, AB, BA, BA, AB over the boots "
-            "of [session], each with all blocks"
+            "as-written: as in the file. sessions: one variant on each boot, AB, BA, BA, AB over boots, "
+            "see [session]"
         ),
     ] = "balanced"
     revisions: Annotated[

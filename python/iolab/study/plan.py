@@ -28,7 +28,7 @@ class PlannedRun:
         number: from 1, in order of execution; block: from 1, the repetition of its cell as well.
         profile: whether it is made for a profile alone. It follows all blocks, its block has the
         next number, and no estimate uses it.
-        session: from 1, of a study in sessions; 0 of others.
+        session: from 1, in a study with sessions, else 0.
     """
 
     number: int
@@ -94,11 +94,10 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
         profiles: whether the runs that the study wants profiled come behind all others; without
         them the numbers of those stay the same.
 
-    balanced: in each block cells come in seeded order, and the variants of a cell one right after
-    the other, in the block's order of variants: what is compared is measured close together.
+    balanced: in each block cells come in seeded order. The variants of a cell follow each other, in
+    the block's order of variants: compared runs are measured close together.
     sessions: the variants in the order of their sessions, each session with `repetitions` blocks.
-    as-written: blocks in turn, in each the variants in the file's order with their cells in the
-    file's order.
+    as-written: blocks in turn. Each has the variants and their cells in the file's order.
     """
     runs: list[PlannedRun] = _session_runs(study)
     for block in range(1, 1 if study.session_order else study.repetitions + 1):
@@ -119,7 +118,7 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
 
 
 def _session_runs(study: Study) -> list[PlannedRun]:
-    """Runs of a study in sessions; none of others."""
+    """Runs of a study with sessions; empty without sessions."""
     runs: list[PlannedRun] = []
     for session, variant in enumerate(study.session_order, 1):
         cells = [cell for cell in study.cells if cell.variant == variant]
