@@ -117,7 +117,7 @@ def test_what_a_path_is(path: str, kind: str | None, files: Path) -> None:
         ["run", "job.fio"],
         ["run", "results"],
         ["show", "a study.toml"],
-        ["view", "results"],
+        ["heatmap", "results"],
         ["query", "fio.json", "io.ops"],
         ["compare", "rec"],
         ["report", "biosnoop.txt"],

@@ -336,7 +336,7 @@ def test_a_leftover_without_a_record_is_ended_by_all_of_its_marks(
 @pytest.mark.slow
 @pytest.mark.parametrize("marks", [(), ("",), ("RESULTS",), ("RESULTS=",), ("RESULTS=/a", "=x")])
 def test_marks_that_any_process_may_carry_are_refused(host: Host, marks: Sequence[str]) -> None:
-    with pytest.raises(ValueError, match="can't be told by"):
+    with pytest.raises(ValueError, match="can't be identified by"):
         host.end_marked(marks)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The catalog of an archive in an object store: an SQLite file there, next to the tables.
 
-A change downloads the file where it is newer, changes it, and uploads it on the condition that it is
-still the one that was downloaded. Where another writer was first, the change fails as a commit does,
-and is made again. Credentials, region and endpoint come from the usual chain (environment variables,
-`~/.aws`, the machine's role).
+A change downloads the file where it is newer, changes it, and uploads it on the condition that it
+is still the downloaded one. Where another writer was first, the change fails as a
+commit does, and is made again. Credentials, region and endpoint come from the usual chain
+(environment variables, `~/.aws`, the machine's role).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Archived recordings as recordings whose rows are in the archive: all that a question needs to
+"""Archived recordings as recordings with their rows in the archive: all that a question needs to
 know about sessions, segments and losses, without a file of their own."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data files of an archive: those that can hold rows of some recordings, a source and a span, by
-the partitions and statistics of the table, and their rows as an Arrow dataset."""
+"""Data files of an archive that can hold rows of some recordings, a source and a span, and their
+rows as an Arrow dataset. Partitions and statistics of the table choose them."""
 
 from __future__ import annotations
 

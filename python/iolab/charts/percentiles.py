@@ -248,12 +248,12 @@ def _axis(drawn: Sequence[Drawn]) -> alt.X:
 def _marks(tails: Sequence[Tail], confidence: float) -> list[str]:
     if not any(item.count for item in tails):
         return ["no latency histogram here"]
-    words = [
+    texts = [
         f"{item.variant}: {item.count:,} I/Os of {item.repetitions} "
         f"{'run' if item.repetitions == 1 else 'runs'}".replace(",", " ")
         for item in tails
     ]
     if any(low is not None for item in tails for low in item.lows):
-        words.append(f"band: {confidence * 100:g} % interval over repetitions")
-    words.append(f"drawn while at least {BEYOND} I/Os lie beyond")
-    return words
+        texts.append(f"band: {confidence * 100:g} % interval over repetitions")
+    texts.append(f"drawn while at least {BEYOND} I/Os lie beyond")
+    return texts

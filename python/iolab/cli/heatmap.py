@@ -148,8 +148,8 @@ def command(
     """Draw heat maps of I/O: time runs to the right, latency, offset or size upwards, and colour
     says how many.
 
-    Each PATH is a recording, archive:URL (all its hosts, or those of --where host=NAME), or a trace
-    of any known format, found by content (gzip, xz and zstd are unpacked); `-` is standard input.
+    Each PATH is a recording, archive:URL (all its hosts, or those of --where host=NAME), or a trace.
+    The format of a trace is found by content; gzip, xz and zstd are unpacked. `-` is standard input.
     Several are added up, as the logs of several jobs are.
     """
     from ..errors import UsageError

@@ -49,11 +49,11 @@ def sustained_change(
 ) -> SustainedChange | None:
     """The part of a series that differs most from its quiet values; None where too few are there.
 
-    The t statistic of each part [i, j) against the quiet values before it is computed; its variance
+    The t statistic of each part [i, j) against the quiet values before it is computed. Its variance
     is that of the quiet values, widened by their autocorrelation. The largest one counts; its p
     value is multiplied by the number of parts. A part that does not exceed every quiet stretch of
-    the same length (or of a third of the quiet values, if that is less) has p = 1: the t
-    distribution alone would trust rare bursts too little.
+    the same length has p = 1: the t distribution alone would trust rare bursts too little. A stretch
+    has at most a third of the quiet values.
 
     Args:
         values: the series; nan where a value is missing.

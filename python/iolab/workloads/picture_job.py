@@ -204,8 +204,8 @@ def _multiple(value: float, step: int, edges: Sequence[float]) -> int:
     return max(first, min(last, round(value / step))) * step
 
 
-_AWK = r"""# Sizes of reads for latencies: the median of each size measured, and a straight line
-between their logarithms. BEGIN { FS = "[, ]+"; seed = 1; print "@HEAD@" }
+_AWK = r"""# Sizes of reads for latencies: the median of each size measured, and a straight line between their logarithms.
+BEGIN { FS = "[, ]+"; seed = 1; print "@HEAD@" }
 FILENAME == ARGV[1] {
     if (FNR > @WARM@) {
         if (!(($4 + 0) in count)) sizes[++known] = $4 + 0
@@ -224,8 +224,8 @@ FNR == 1 {
         n = count[sizes[i]]
         for (j = 2; j <= n; j++) {
             one = value[sizes[i], j]
-            for (k = j - 1; k > 0 && value[sizes[i], k] > one; k--) value[sizes[i], k + 1] =
-            value[sizes[i], k] value[sizes[i], k + 1] = one
+            for (k = j - 1; k > 0 && value[sizes[i], k] > one; k--) value[sizes[i], k + 1] = value[sizes[i], k]
+            value[sizes[i], k + 1] = one
         }
         middle = log(value[sizes[i], int((n + 1) / 2)] + 1)
         # a larger read that seems faster is noise
@@ -240,8 +240,8 @@ FNR == 1 {
     share = (wanted - latency[i]) / (latency[i + 1] - latency[i])
     if (share < 0) share = 0
     if (share > 1) share = 1
-    length_ = int(exp(log(sizes[i]) + share * (log(sizes[i + 1]) - log(sizes[i]))) / @STEP@ + 0.5) *
-    @STEP@ if (length_ < @STEP@) length_ = @STEP@
+    length_ = int(exp(log(sizes[i]) + share * (log(sizes[i + 1]) - log(sizes[i]))) / @STEP@ + 0.5) * @STEP@
+    if (length_ < @STEP@) length_ = @STEP@
     if (length_ > @ROOM@) length_ = @ROOM@
     seed = (seed * 16807) % 2147483647
     offset = int(seed / 2147483647 * (int((@ROOM@ - length_) / @STEP@) + 1)) * @STEP@
@@ -250,7 +250,7 @@ FNR == 1 {
 }
 END {
     if (failed) exit 1
-    if (beyond) print beyond " of " FNR " latencies can't be had from the cache here: the nearest
-    replace them" > "/dev/stderr" print "@END@"
+    if (beyond) print beyond " of " FNR " latencies can't be had from the cache here: the nearest replace them" > "/dev/stderr"
+    print "@END@"
 }
 """

@@ -270,6 +270,7 @@ def test_names_cannot_break_out_of_a_format() -> None:
 
 @pytest.mark.figures
 @pytest.mark.parametrize("blocks", [3, 5, 10])
+@pytest.mark.slow
 def test_gates_pass_and_fail_wrongly_no_more_often_than_stated(blocks: int) -> None:
     """Studies of 3 cells with 2 % noise per run and a margin of 5 %: all equal, one cell exactly at
     the margin and the others equal, all at the margin, and all 10 % worse."""

@@ -292,6 +292,7 @@ def test_sessions_that_are_all_equal_are_decided_by_permutation() -> None:
 
 @pytest.mark.figures
 @pytest.mark.parametrize("day", [0.01, 0.05, 0.10])
+@pytest.mark.slow
 def test_days_that_differ_raise_no_more_false_alarms_than_stated(day: float) -> None:
     """A/A studies of two trees of five runs each, and of several trees of each arm."""
     once = [

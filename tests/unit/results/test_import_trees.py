@@ -456,6 +456,7 @@ def test_a_damaged_process_costs_the_run_and_repetitions_stay_repetitions(tmp_pa
     assert sorted(run.plan.repetition for run in apart.runs) == [0, 0, 1, 1, 2, 2]
 
 
+@pytest.mark.slow
 def test_identical_arms_with_repetitions_and_two_hidden_factors_decide_as_if_they_were_named(
     tmp_path: Path,
 ) -> None:

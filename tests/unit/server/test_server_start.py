@@ -267,7 +267,7 @@ def test_a_change_leads_to_the_runs_on_both_sides(home: Path, tmp_path: Path) ->
                     "drawn": "true",
                 }
                 counts.append(client.get(f"{API}/query", params=words).json()["events"])
-        assert min(counts[:2]) > 1.3 * max(counts[2:]) > 0
+        assert min(counts[:2]) > 1.2 * max(counts[2:]) > 0
         assert sides[0]["runs"][0]["value"] == 1001
 
 

@@ -265,6 +265,7 @@ def test_columns_between_readings_are_empty(tmp_path: Path) -> None:
     ),
     some.sampled_from([SECOND // 4, SECOND, 2 * SECOND]),
 )
+@pytest.mark.slow
 def test_a_longer_column_of_a_map_is_the_sum_of_shorter_ones(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, int]], interval_ns: int
 ) -> None:

@@ -321,6 +321,7 @@ def test_what_is_not_recorded_is_told_after_a_while(tmp_path: Path) -> None:
     assert follow.PATIENCE <= clock.monotonic() < 2 * follow.PATIENCE
 
 
+@pytest.mark.slow
 def test_a_source_that_is_quiet_is_zero(tmp_path: Path) -> None:
     found, said = followed(Growing(tmp_path / "r", 15), "file.ops")
     assert [each["value"] for each in found] == [0] * 15

@@ -105,6 +105,7 @@ def test_equal_values_have_no_noise_to_compare_with() -> None:
 
 
 @pytest.mark.figures
+@pytest.mark.slow
 def test_noise_is_found_as_stated() -> None:
     """200 series of 60 values, of which the second half has more noise."""
     shown = []
@@ -129,6 +130,7 @@ def test_noise_is_found_as_stated() -> None:
 
 
 @pytest.mark.figures
+@pytest.mark.slow
 def test_series_without_changes_raise_false_alarms_as_stated() -> None:
     shown = []
     for name, more, limit in (
@@ -150,6 +152,7 @@ def test_series_without_changes_raise_false_alarms_as_stated() -> None:
 
 
 @pytest.mark.figures
+@pytest.mark.slow
 def test_steps_are_found_as_stated() -> None:
     shown = []
     for size, least in ((1.0, 0.3), (2.0, 0.9), (3.0, 0.95)):

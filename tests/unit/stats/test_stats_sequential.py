@@ -136,6 +136,7 @@ def most(rate: float, studies: int) -> float:
 
 @pytest.mark.figures
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+@pytest.mark.slow
 def test_sequential_studies_err_at_the_stated_rate(world: World) -> None:
     studies = depth(sample=300, full=4000)
     for design in designs(20):
@@ -160,6 +161,7 @@ def test_equal_arms_are_decided_early() -> None:
 
 
 @pytest.mark.figures
+@pytest.mark.slow
 def test_exact_tests_keep_their_level_over_the_looks() -> None:
     studies = depth(sample=150, full=1000)
     [pocock, _] = designs(16, is_exact=True)

@@ -96,7 +96,7 @@ def test_a_file_smaller_than_an_io_is_one() -> None:
         ({"options": {"rw": "randread"}}, "rw: can't be set here; write it as workload.op"),
         (
             {"options": {"numjobs": 3, "loops": 2}},
-            "loops: can't be set here; every file is gone through once",
+            "loops: can't be set here; every file is read or written once, block by block",
         ),
         ({"options": {"time_based": 1}}, "time_based: can't be set here"),
         (

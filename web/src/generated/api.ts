@@ -512,9 +512,9 @@ export interface Layer {
 }
 
 /**
- * A heat map told apart by a field: `map` has one dimension, whose parts are the keys in the
- * order they were asked for, then all others together where these are asked for; together they are
- * the map, on the same columns and rows.
+ * A heat map told apart by a field: `map` has one dimension. Its parts are the keys in the
+ * order of the question, then all others together where these are asked for. Their sum is the map,
+ * on the same columns and rows.
  */
 export interface Layers {
 	schema: 1;
@@ -658,8 +658,8 @@ export interface Odd {
  * A change of a statistic: rate, latency, tail (p99 of latency), size, offset, queue (I/Os in
  * flight) or value (of counters).
  *
- * before, since: percentiles of a map (latency and size: p50; tail: p99; offset: p5 and p95), else
- * the mean, in `unit`; empty without I/Os. octaves: its scale-free size, log2. q: false-discovery
+ * before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, p99
+ * of the tail, p5 and p95 of offsets. Else the mean. octaves: its scale-free size, log2. q: false-discovery
  * rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
  * odd I/Os lie.
  */
@@ -677,8 +677,8 @@ export interface OddChange {
 }
 
 /**
- * I/Os with one of `values` of a field (all I/Os where it is empty), with their changes, the
- * strongest first. aliases: other values that mean the same I/Os. alone: whether nothing else is
+ * I/Os with one of `values` of a field, all I/Os where it is empty. Their changes, the strongest
+ * first. aliases: other values that mean the same I/Os. alone: whether nothing else is
  * odd. lasting: whether it lasts until the end.
  */
 export interface Oddity {
@@ -704,10 +704,9 @@ export interface Others {
 
 /**
  * A heat map as lines over time: percentiles, the largest value and the mean of each column,
- * null where there was no I/O; `mean` of a line is that of all of the time together, never an
- * average of columns. `gaps`: (first, one past the last) column in which nothing was recorded;
- * they may reach beyond the columns, to either side, as may `window`, the time that is answered
- * for (null: not known).
+ * null where there was no I/O. `mean` of a line is that of all of the time together, never an
+ * average of columns. `gaps`: (first, one past the last) column in which nothing was recorded.
+ * `window`: the time that is answered for, null if unknown. Both may reach beyond the columns.
  */
 export interface PercentilesAnswer {
 	schema: 1;
@@ -740,9 +739,9 @@ export interface Problem {
  * Something that is served. Times are ns on its own clock, null where it holds nothing; `clock`
  * says whether they count from 1970.
  *
- * first_ns: of what is kept where that goes back further than events. last_ns: of the latest
- * event; of what is being recorded how far that is, though no I/O came lately. `live`: whether it
- * is still being recorded. events, samples: by source. events_from_ns: of the first event that is
+ * first_ns: of roll-ups where these begin before the events. last_ns: of the latest event; while
+ * it is recorded, how far the recorder is, with or without I/Os. `live`: whether it is still being
+ * recorded. events, samples: by source. events_from_ns: of the first event that is
  * still there, null where there is none. `problem`: why it can't be read, else empty.
  */
 export interface RecordingFacts {
@@ -967,10 +966,10 @@ export interface StudyFacts {
 
 /**
  * Once a second in the stream: how far a recording is. `state`: "recording", "waiting" for the
- * probe, "ended", or "" of what was not recorded live. now_ns: until when the newest session is
- * there, which is what is followed; less than last_ns where that was begun after the clock was set
- * back. lost, suspended (with the reason): by source, as the recorder says. problem: why it can't
- * be read now, else empty.
+ * probe, "ended", or "" of what was not recorded live. now_ns: the end of the newest session, which
+ * is followed. It is less than last_ns where that session began after the clock was set back. lost,
+ * suspended (with the reason): by source, as the recorder says. problem: why it can't be read now,
+ * else empty.
  */
 export interface Tick {
 	schema: 1;

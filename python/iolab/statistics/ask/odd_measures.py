@@ -32,8 +32,8 @@ class Timeline:
     """Equal windows of one or two spans of time.
 
     Attributes:
-        spans: from and until (ns), multiples of the window's length; the quiet one first, where
-        there are two. interval_ns: length of a window. quiet: windows that are known to be quiet,
+        spans: from and until (ns), multiples of the window's length. Of two the quiet one is first.
+        interval_ns: length of a window. quiet: windows that are known to be quiet,
         None where these are searched. least_past: an odd part ends after this window.
     """
 
@@ -66,7 +66,7 @@ class Distribution:
 
     Attributes:
         counts: of shape (windows, buckets). low, high: bounds of the buckets. positions: the middle
-        of each, as log2 of the value (ns or bytes), of offsets as a share of the used range times
+        of each, as log2 of the value (ns or bytes). Of offsets: the share of the used range times
         `OFFSET_SCALE`.
     """
 
@@ -85,13 +85,15 @@ class Distribution:
         return replace(self, counts=np.maximum(0.0, self.counts - other.counts))
 
 
+FEWEST_COMPARED = 30
+"""I/Os in a window that a distribution needs to be compared."""
 OFFSET_SCALE = 8.0
 """Octaves that a move over the whole used range of offsets is worth."""
 
 
 def distances(distribution: Distribution, quiet: int) -> Floats:
     """Wasserstein distance of each window's distribution to that of the first `quiet` windows, in
-    octaves; a quiet window is compared with the other quiet ones. nan where nothing happened."""
+    octaves. A quiet window is compared with the other quiet ones. nan for too few I/Os."""
     counts, totals = distribution.counts, distribution.totals
     found = np.full(len(counts), np.nan)
     if counts.shape[1] == 0:
@@ -100,7 +102,7 @@ def distances(distribution: Distribution, quiet: int) -> Floats:
     others = np.repeat(pool[None, :], len(counts), axis=0)
     others[:quiet] -= counts[:quiet]
     rest = others.sum(axis=1)
-    held = (totals > 0) & (rest > 0)
+    held = (totals >= FEWEST_COMPARED) & (rest > 0)
     shares = np.cumsum(counts[held], axis=1) / totals[held, None]
     pooled = np.cumsum(others[held], axis=1) / rest[held, None]
     steps = np.diff(distribution.positions)

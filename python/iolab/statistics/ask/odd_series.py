@@ -65,11 +65,13 @@ class SubjectSeries:
     """A number per window of one quantity of a subject.
 
     Attributes:
-        at: the numbers (octaves), once it is known how many windows are quiet. resolution: standard
-        deviation of a number at least. rises: whether only larger numbers are odd. share: of all
-        I/Os that the subject has. rest: the same numbers without some values of the subject's
-        field; None where too little is left. change, q: what is found. nothing: a rate (log2) below
-        which next to nothing happens.
+        at: the numbers (octaves) for a number of quiet windows.
+        resolution: least standard deviation of a number.
+        rises: whether only larger numbers are odd.
+        share: of all I/Os that the subject has.
+        rest: the same numbers without some values of the field. None where too little is left.
+        change, q: the result of the search.
+        nothing: a rate (log2). Below it next to nothing happens.
     """
 
     group: str
@@ -145,7 +147,7 @@ def _add_keys(group: Layer, dimension: str, rates: dict[str, Floats]) -> None:
     least = 0.0 if dimension == "error" else LEAST_SHARE
     keys = [key for key in sorted(shares, key=lambda key: -shares[key]) if shares[key] >= least]
     for key in keys[:MOST_KEYS]:
-        if dimension == "error" and key == "none":
+        if key == "unknown" or (dimension == "error" and key == "none"):
             continue
         rate = np.nan_to_num(rates[key])
         same = next(

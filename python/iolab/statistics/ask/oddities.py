@@ -3,9 +3,9 @@
 in how it is served.
 
 Time is divided into equal windows. For each statistic and each value of each field, a number per
-window says how far it is from the quiet time: rates as log2, distributions by their Wasserstein
-distance in octaves. `stats.sustained_change` finds the part that differs most and judges it by the
-variation of the quiet windows; Benjamini-Hochberg bounds the share of false findings over all of
+window is the distance from the quiet time. It is log2 of a rate, or the Wasserstein distance of a
+distribution in octaves. `stats.sustained_change` finds the part that differs most and judges it by the
+variation of the quiet windows. Benjamini-Hochberg bounds the share of false findings over all of
 them. A finding that a smaller set of values explains is attributed to that set: without these
 values, nothing is odd any more.
 """
@@ -46,7 +46,7 @@ MOST_VALUES = 4
 
 WINDOWS = 120
 """Windows of time, about."""
-IOS_PER_WINDOW = 50
+IOS_PER_WINDOW = 200
 """I/Os in a window at least, on average."""
 LONGEST_NS = 600 * SECOND
 """Time that is searched where no range is given."""
@@ -63,10 +63,13 @@ class Change:
 
     Attributes:
         quantity: rate, latency, tail (p99 of latency), size, offset, queue (I/Os in flight), or
-        value (of counters). statistic: what shows it: a map, or numbers over time.
-        octaves: scale-free size, log2; negative where it falls. q: false-discovery rate.
-        share: of all I/Os that the subject has, in the quiet time or the odd one, whichever is
-        more. score: by which changes are ranked. alone: whether without the subject nothing is odd.
+        value (of counters).
+        statistic: what shows it: a map, or numbers over time.
+        octaves: scale-free size, log2. It is negative where the value falls.
+        q: false-discovery rate.
+        share: of all I/Os that the subject has, the larger one of the quiet and the odd time.
+        score: by which changes are ranked.
+        alone: whether without the subject nothing is odd.
     """
 
     quantity: str
@@ -123,9 +126,9 @@ def oddities(
     """What differs most.
 
     Args:
-        looked_at: from and until (ns), None where left open: what is odd ends after `from`, and is
-        compared with up to five minutes before it; where there is nothing before it, with what
-        comes before the strongest change. Both open: the last ten minutes. against: a quiet time to
+        looked_at: from and until (ns), None where left open. An odd part ends after `from`. It is
+        compared with up to five minutes before it. If nothing is before it, it is compared with the
+        time before the strongest change. Both open: the last ten minutes. against: a quiet time to
         compare with. ends: (first, last) ns of what was recorded.
     UsageError where too little time is there to compare with.
     """
@@ -498,12 +501,10 @@ def _refined(measures: Measures, found: tuple[Oddity, SubjectSeries], timeline: 
         place = _split(values)
         return at if place is None else fine.begin(place)
 
-    lasting = oddity.lasting
-    return replace(
-        oddity,
-        from_ns=edge(oddity.from_ns),
-        until_ns=oddity.until_ns if lasting else edge(oddity.until_ns),
-    )
+    begin = edge(oddity.from_ns)
+    end = oddity.until_ns if oddity.lasting else edge(oddity.until_ns)
+    # both edges of a short part may be the same place
+    return replace(oddity, from_ns=begin, until_ns=end) if begin < end else oddity
 
 
 def _fine_values(measures: Measures, one: SubjectSeries, subject: Subject) -> Floats:

@@ -17,10 +17,12 @@ from .state import read_state
 
 
 def span_of(recording: Recording) -> Span | None:
-    """(first, last) ns that a recording can be asked about: from the first of its events, or of its
-    samples where it has none, and of what was kept of those that are gone, until the last, or until
-    it recorded, though nothing happened any more. Of one in which nothing happened at all, when it
-    recorded, or the moment in which it began where that is all. None without any."""
+    """(first, last) ns of the time that a recording can be asked about.
+
+    It begins with the first event (or sample where it has no events), or with roll-ups of deleted
+    ones. It ends with the last event, or when recording ended. Without any event it is the time of
+    recording, or its beginning alone. None without any.
+    """
     there = _there(recording)
     if there is not None and not recording.facts.dropped_through:
         return there  # what was kept is of whole seconds
