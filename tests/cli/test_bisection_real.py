@@ -151,6 +151,7 @@ def test_a_pull_request_ends_once_it_is_decided(project: Path, root: Path) -> No
     assert "sequential: look" in (project / "comment.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_commit_that_syncs_more_is_found(project: Path, root: Path) -> None:
     [text] = [block for block in blocks(root) if "# step:" in block]
     step = project / "step"

@@ -152,25 +152,25 @@ class Study:
     @property
     def commands(self) -> tuple[tuple[str, Command], ...]:
         """Every command that the study would run, with its key, such as `hooks.block.before`."""
-        found = [
+        named_commands = [
             (f"hooks.{level}.{when}", command)
             for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
             for level, commands in below.items()
             for command in commands
         ]
-        found += [("session.begin", command) for command in self.session_begin]
+        named_commands += [("session.begin", command) for command in self.session_begin]
         for variant, parts in self.variant_hooks.items():
-            found += [
+            named_commands += [
                 (f"variants.{variant}.{name}", command)
                 for name, commands in zip(("setup", "teardown"), parts, strict=True)
                 for command in commands
             ]
-        found += [
+        named_commands += [
             (f"actions, at {action.at:g} s", action.command)
             for action in self.actions
             if action.command is not None
         ]
-        return tuple(found)
+        return tuple(named_commands)
 
 
 def study_name(path: Path) -> str:
