@@ -36,9 +36,7 @@ export function WhoView({ group, map, area }: { group: HeatMapGroup; map: HeatMa
 					</tbody>
 				</table>
 			))}
-			{found.dimensions.length === 0 && (
-				<p class="quiet">These I/Os do not differ in operation, device or process.</p>
-			)}
+			{found.dimensions.length === 0 && <p class="quiet">These I/Os do not differ in operation, device or process.</p>}
 		</div>
 	);
 }
