@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from iolab.cli.main import run
 from iolab.compare.model import CONFOUNDED
 from iolab.errors import UsageError
 from iolab.report.page import html
+from support.report_page import page_data
 from support.results_over_time import imported_weeks
 
 ARMS = "old=A1,new=B1,old=A2,new=B2,old=A3,new=B3"
@@ -34,18 +32,11 @@ def bundle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "bundle_file", lambda name: f"/* {name} */")
 
 
-def payload_of(file: Path, name: str = "iolab-report") -> dict[str, Any]:
-    match = re.search(rf'id="{name}">([A-Za-z0-9+/=]+)</script>', file.read_text())
-    assert match
-    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(match[1])))
-    return found
-
-
 def report(made: Path, names: str, *words: str) -> dict[str, Any]:
     output = made / "report.html"
     places = [str(made / name) for name in names.split()]
     assert run(["report", *places, *words, "-o", str(output)]) == 0
-    return payload_of(output)
+    return page_data(output.read_text())
 
 
 def test_two_results_begin_with_their_environments_and_are_confounded(made: Path) -> None:
@@ -73,7 +64,7 @@ def test_two_results_begin_with_their_environments_and_are_confounded(made: Path
         if cell and cell["decided"]
     ]
     assert cells == []
-    assert payload_of(made / "report.html", "iolab-details")["runs"][0]["links"]
+    assert page_data((made / "report.html").read_text(), "iolab-details")["runs"][0]["links"]
 
 
 def test_sessions_in_turn_are_tested_and_say_so(made: Path) -> None:
@@ -120,7 +111,7 @@ def test_an_import_of_one_arm_after_the_other_states_it(tmp_path: Path) -> None:
         run(["import", str(tmp_path / "tree"), "--layout", layout, "-o", str(tmp_path / "r")]) == 0
     )
     assert run(["report", str(tmp_path / "r")]) == 0
-    found = payload_of(tmp_path / "r" / "report.html")["sessions"]
+    found = page_data((tmp_path / "r" / "report.html").read_text())["sessions"]
     assert (found["title"], found["tables"]) == ("Sessions", [])
     assert found["sentences"][0]["text"].startswith("Confounded with time")
 

@@ -17,7 +17,9 @@ import pytest
 import iolab
 from iolab.api import Opened
 from iolab.cli.main import run
+from iolab.errors import RunError
 from iolab.results.evidence.manifest import read_manifest
+from iolab.run import resume_unit
 from support.disks import need_loops
 from support.golden import Golden
 from support.waiting import PATIENCE
@@ -402,3 +404,31 @@ def test_whoever_sits_at_a_terminal_is_asked(study: Path, tmp_path: Path) -> Non
     assert "hooks.study.before: echo began" in shown
     assert "Run them? [y/N]" in shown
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("flags", [["--dry-run"], ["--variant", "plain"], ["--host", "root@x"]])
+def test_a_unit_resumes_a_whole_study_on_this_host(
+    study: Path, capsys: pytest.CaptureFixture[str], flags: list[str]
+) -> None:
+    code, _, err = said(capsys, study, "--install-resume", *flags)
+    assert code == 2
+    assert "--install-resume" in err
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_without_systemd_or_a_kept_agreement_no_unit_is_written(
+    study: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    writable: bool,
+) -> None:
+    monkeypatch.setattr(resume_unit, "BOOTED", str(tmp_path / "no systemd"))
+    study.write_text(STUDY + HOOKS.format(log=tmp_path / "log"))
+    if not writable:
+        (tmp_path / "state").write_text("not a directory")
+    code, _, err = said(capsys, study, "--install-resume", "--trust")
+    assert code == RunError.exit_code
+    assert ("no systemd" if writable else "is not kept") in err
+    assert not (tmp_path / "log").exists()
+    assert not (tmp_path / "results").exists()

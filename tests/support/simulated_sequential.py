@@ -32,6 +32,7 @@ NOISE = 0.02
 RULE = "write.iops >= -5 %"
 MARGIN = math.log(0.95)
 EXACT_RULE = "write.lat.max <= +5 %"
+EXACT_MARGIN = math.log(1.05)
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,9 @@ def _print_tables(studies: int) -> None:
     [design, _] = designs(16, is_exact=True)
     print(f"{EXACT_RULE}, exact test, {few} studies each, looks at {design.looks}")
     for world in WORLDS:
-        for name, effect in effects:
-            counts, blocks = outcomes(world, -effect, design, few, rule=EXACT_RULE)
+        for name, margins in (("equal", 0), ("at the margin", 1), ("twice the margin", 2)):
+            effect = margins * EXACT_MARGIN
+            counts, blocks = outcomes(world, effect, design, few, rule=EXACT_RULE)
             print(_row(f"{world.name}, {name}", counts, few, blocks), flush=True)
     print("at the margin, tested at 5 % after every block from 3 to 20 (no correction)")
     for world in WORLDS:

@@ -31,6 +31,9 @@ def plan_lines(plan: Preview) -> Iterator[str]:
         f"{study.name}: {', '.join([blocks, *extra_runs])}, "
         f"about {clock_text(plan.plan.seconds)}{uncounted}, into {plan.directory}"
     )
+    if study.session_order:
+        how = "; each begins with a restart" if study.session_reboot else ""
+        yield f"sessions: {', '.join(study.session_order)}{how}"
     if study.until is not None:
         looks = ", ".join(map(str, study.until.design.looks))
         yield f"ends once decided: {study.until.words()}; looks after blocks {looks}"
@@ -58,11 +61,12 @@ def plan_lines(plan: Preview) -> Iterator[str]:
         yield from (f"  {line}" for line in commands)
     width = max((len(run.cell.variant) for run in runs), default=0)
     digits = len(str(len(runs)))
-    block = 0
+    block = session = 0
     for run in runs:
-        if run.block != block:
-            block = run.block
-            yield "profiles:" if run.profile else f"block {block}:"
+        if (run.session, run.block) != (session, block):
+            session, block = run.session, run.block
+            title = f"session {session}, block {block}:" if session else f"block {block}:"
+            yield "profiles:" if run.profile else title
         place = axis_text(run.cell.factors.keys(), tuple(run.cell.factors.values()))
         yield f"  {run.number:{digits}}  {run.cell.variant:{width}}  {place}".rstrip()
 

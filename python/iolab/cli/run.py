@@ -52,7 +52,11 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
     help="Only these levels of a factor; repeatable.",
 )
 @click.option(
-    "--variant", "variants", metavar="NAME", multiple=True, help="Only this variant; repeatable."
+    "--variant",
+    "variants",
+    metavar="NAME",
+    multiple=True,
+    help='Only this variant; repeatable. With order = "sessions": the variant that can be measured now.',
 )
 @click.option(
     "--repetitions",
@@ -143,6 +147,12 @@ class Runtime(click.ParamType):  # type: ignore[type-arg]
     help="How --dry-run prints.",
 )
 @click.option("--resume", is_flag=True, help="Continue existing results: run what is missing.")
+@click.option(
+    "--install-resume",
+    is_flag=True,
+    help="Write a systemd unit that resumes the study when this host is restarted. It is removed once "
+    "the study is done.",
+)
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
 @click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
 @click.option(
@@ -173,6 +183,7 @@ def command(
     dry_run: bool,
     style: str,
     resume: bool,
+    install_resume: bool,
     fail_fast: bool,
     trust: bool,
     destructive: bool,
@@ -210,6 +221,12 @@ def command(
             "--format is for --dry-run",
             hint="iolab show RESULTS --format json prints what was measured",
         )
+    if install_resume and (dry_run or named or variants):
+        raise UsageError(
+            "a unit resumes the whole study on this host",
+            where="--install-resume",
+            hint="leave --dry-run, --host and --variant out",
+        )
     how = How(changes, resume=resume, fail_fast=fail_fast, destructive=destructive, force=force)
     place = run_hosts.place(study, output)
     with contextlib.ExitStack() as stack:
@@ -221,7 +238,9 @@ def command(
         hosts = run_hosts.open_hosts(words, stack)
         if len(hosts) == 1 and read_hosts(place) is None:
             host = next(iter(hosts.values()))
-            return _on_one(study, output, host, how, dry_run, style, trust)
+            if dry_run:
+                return _dry_run_on_one(study, output, host, how, style, trust)
+            return _on_one(study, output, host, how, trust, install_resume)
         studies, ends = run_hosts.loaded_on(study, hosts, how)
         if dry_run:
             return run_hosts.print_plans(studies, ends, place, style, hosts, how)
@@ -230,25 +249,50 @@ def command(
         )
 
 
-def _on_one(
-    study: Path, output: Path | None, host: Host, how: How, dry_run: bool, style: str, trust: bool
+def _dry_run_on_one(
+    study: Path, output: Path | None, host: Host, how: How, style: str, trust: bool
 ) -> int:
-    from ..errors import RunError
-    from ..run.study import run_study
     from ..study.load import load_study
     from ..study.trust import require_trust
 
     loaded = load_study(study, how.changes, host=host)
-    if dry_run:
-        if loaded.hosts:
-            require_trust(loaded, trust)
-        return _print_plan(loaded, output, style, host, how)
-    trusted = agreed(loaded, trust)
+    if loaded.hosts:
+        require_trust(loaded, trust)
+    return _print_plan(loaded, output, style, host, how)
 
+
+def _on_one(
+    study: Path, output: Path | None, host: Host, how: How, trust: bool, install_resume: bool
+) -> int:
+    from ..errors import RunError
+    from ..hosts.kinds.local import LocalHost
+    from ..run.resume_unit import ResumeUnit, resume_arguments
+    from ..run.study import run_study
+    from ..study.load import load_study
+    from ..study.trust import is_trusted
     from .progress import Bar
 
+    loaded = load_study(study, how.changes, host=host)
+    trusted = agreed(loaded, trust)
+    place = output if output is not None else Path("results") / loaded.name
+    unit = ResumeUnit(host, place)
+    if install_resume:
+        if not isinstance(host, LocalHost):
+            raise RunError(
+                f"the unit would be restarted with this machine, not with host '{host.name}'",
+                where="--install-resume",
+                hint="run iolab on that host",
+            )
+        if not is_trusted(loaded):
+            raise RunError(
+                "the unit could not run the study's commands: that they were agreed to is not kept",
+                where="--install-resume",
+                hint="make the directory of the state writable, see XDG_STATE_HOME",
+            )
+        unit.install(resume_arguments(study, place, destructive=how.destructive), Path.cwd())
+        say(f"note: {unit.path} resumes this study after a restart; it is removed once it is done")
     bar = Bar()
-    with bar:
+    with unit.remove_unless_begun(place), bar:
         run_study(
             study,
             output,
@@ -263,6 +307,8 @@ def _on_one(
             trusted=trusted,
         )
     outcome = bar.result
+    if outcome is not None and not outcome.left and unit.remove():
+        say(f"note: the study is done; {unit.path} is removed")
     if outcome is None or outcome.interrupted:
         return 130
     return RunError.exit_code if outcome.failed else 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from ..results.evidence.model import Run
+from ..results.evidence.model import SESSION, Run
 
 Pair = tuple[Run, Run]
 SessionKey = tuple[object, ...]
@@ -18,12 +18,14 @@ Sessions = dict[SessionKey, list[Run]]
 def takes_turns(first: Sequence[Run], second: Sequence[Run], pairs: Sequence[Pair]) -> bool:
     """Whether pairs of two arms are blocks, so that both runs of a pair share a session.
 
-    Runs of different results directories never are. Runs that iolab made in one results directory
+    Runs of a study in sessions never are, nor runs of different results directories. Runs that iolab made in one results directory
     always are: the study's order is made of blocks. Imported runs are, where fio's times do not
     contradict: the pairs of one host follow each other, and none begins before another has ended.
     """
     sources = [{run.results for run in arm} for arm in (first, second)]
     if first and second and sources[0].isdisjoint(sources[1]):
+        return False
+    if any(SESSION in run.plan.extra for run in (*first, *second)):
         return False
     if not has_foreign_order((*first, *second)) or has_unknown_order((*first, *second)):
         return True
@@ -57,7 +59,8 @@ def middle(run: Run) -> int | None:
 def sessions_of(first: Iterable[Run], second: Iterable[Run]) -> tuple[Sessions, Sessions]:
     """The sessions of two arms.
 
-    Runs belong together that have the same boot id, or else the same results directory and host.
+    Runs belong together that have the same session of one study and the same boot id. Without a
+    session these have the same boot id, or else the same results directory and host.
     Of these, in the order of their times, each contiguous stretch of one arm is a session.
     """
     groups: dict[tuple[str, ...], list[tuple[int, Run]]] = {}
@@ -66,6 +69,9 @@ def sessions_of(first: Iterable[Run], second: Iterable[Run]) -> tuple[Sessions, 
             name: tuple[str, ...] = ("results", run.results, run.plan.host)
             if run.boot:
                 name = ("boot", run.boot)
+            if SESSION in run.plan.extra:
+                session = str(run.plan.extra[SESSION])
+                name = ("session", run.results, run.plan.host, run.boot, session)
             groups.setdefault(name, []).append((arm, run))
     sessions: tuple[Sessions, Sessions] = ({}, {})
     for name, group in groups.items():

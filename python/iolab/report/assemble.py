@@ -13,6 +13,7 @@ from ..charts.reference import Reference
 from ..charts.theme import DARK, LIGHT
 from ..compare.model import Comparison
 from ..compare.published import Published
+from ..compare.sequential import sequential_notes
 from ..results.evidence.completeness import unreadable_runs
 from ..results.evidence.model import Run, Series
 from ..results.gates.stall import stalls
@@ -99,16 +100,17 @@ def assemble(
     ]
     begin("describing the runs")
     manifest = results.manifest
-    missing = [
+    remarks = [
         *([] if selection is None else selection.words()),
         *([] if results.standing is None else results.standing.words()),
         *unreadable_runs(runs),
+        *(note.text for note in sequential_notes(results.path, manifest)),
     ]
     spoken = main_comparisons(comparisons)
     compared = [item for item in spoken if any(cell.change for cell in item.cells)] or spoken
     sessions = sessions_part(runs, comparisons)
     cautions = cover_cautions(
-        runs, [] if sessions is None else sessions.sentences, trust(compared, runs, missing)
+        runs, [] if sessions is None else sessions.sentences, trust(compared, runs, remarks)
     )
     payload = Payload(
         generator=f"iolab {__version__}",
@@ -123,7 +125,7 @@ def assemble(
         ],
         cover=cover(spoken, runs, cautions),
         sessions=sessions,
-        summary=summary.summarise(spoken, runs, missing),
+        summary=summary.summarise(spoken, runs, remarks),
         levels=level_counts(runs),
         reasons=reason_groups(runs),
         sections=sections,

@@ -92,6 +92,11 @@ class Hooks:
                 self._enter_variant(run)
         return self._block_failure or self._variant_failure
 
+    def leave_session(self) -> None:
+        """Leave the variant and the block, before a session of another variant begins."""
+        self._leave_variant(None)
+        self._leave_block()
+
     def before_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> str:
         """Why the run can't be done; empty where it can."""
         return self._before(
@@ -104,8 +109,7 @@ class Hooks:
 
     def finish(self) -> None:
         """Leave the variant, the block and the study."""
-        self._leave_variant(None)
-        self._leave_block()
+        self.leave_session()
         self._after("study", "the study", self._results, variables())
 
     def _of_run(self, run: PlannedRun, name: str, directory: Path, target: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from ..hosts.base.target_path import Place
 from ..results.evidence.clients import KEY as CLIENTS
 from ..results.evidence.clients import ClientRun
-from ..results.evidence.model import RunPlan
+from ..results.evidence.model import SESSION, RunPlan
 from ..sources.base import Source
 from ..study.plan import PlannedRun
 from ..workloads.base import Job, Load
@@ -88,6 +88,8 @@ def plan_of(
         extra["tracing"] = list(end.tracing)
     if run.profile:
         extra["profile"] = True
+    if run.session:
+        extra[SESSION] = run.session
     if end.reason:
         extra["failure"] = end.reason
     return RunPlan(

@@ -11,7 +11,7 @@ measuring.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,8 @@ def recorded_study(
         raise UsageError(
             f"these results were begun with {_words(before)}, not with {_words(changes)}",
             where=directory,
-            hint="leave such flags out with --resume: they are kept with the results",
+            hint="leave such flags out with --resume: they are kept with the results. A study with "
+            'order = "sessions" measures its variants on different boots',
         )
     return load_study(
         kept, before, host=host, directory=Path(manifest.study.get("directory", path.parent))
@@ -166,12 +167,18 @@ def check_host(past: Past, host: Host, directory: Path, force: bool) -> None:
 
 
 def clear(
-    directory: Path, past: Past, journal: Journal, host: Host, noticed: Callable[[str], None]
+    directory: Path,
+    past: Past,
+    journal: Journal,
+    host: Host,
+    noticed: Callable[[str], None],
+    given_up: Collection[int] = (),
 ) -> None:
     """End what a killed study left running, remove what its targets left, and set unfinished runs
     aside.
 
-    Only what targets have on record is removed; see `starts` for which processes are ended.
+    Only what targets have on record is removed; see `starts` for which processes are ended. Runs
+    `given_up` are not repeated, and remain where they are.
     """
     end_left_running(past.events, directory, journal, host, noticed)
     for left in clean_leftovers(host, directory):
@@ -179,6 +186,8 @@ def clear(
     last = {str(event["run"]): event["event"] for event in past.events if "run" in event}
     for run_dir in (*run_directories(directory), *profile_directories(directory)):
         status = _status(run_dir)
+        if status == "failed" and run_number(run_dir.name) in given_up:
+            continue
         if status == "finished":
             if last.get(run_dir.name) != "finished":  # killed between the evidence and the journal
                 journal.write("finished", run=run_dir.name, exit_code=0, recovered=True)

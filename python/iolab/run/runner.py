@@ -38,6 +38,7 @@ from .process_registry import Starts
 from .progress import Outcome, ProgressListener
 from .record import RunEnd
 from .resume import NOTHING, Past, check_host, check_surroundings, clear, drifted, read_past
+from .sessions import Sessions
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,16 @@ class RunnerOptions:
     """How a study is done.
 
     Attributes:
-        resume: go on with what is there. fail_fast: stop at the first run that fails.
-        permissions: what targets may overwrite; its `force` also lets a resumed study go on in
-        another environment.
+        resume: continue existing results. fail_fast: stop at the first run that fails.
+        variants: in a study with sessions, only sessions of these are measured now; empty: all.
+        permissions: what targets may overwrite; its `force` also lets a resumed study continue
+        in another environment.
     """
 
     resume: bool = False
     fail_fast: bool = False
     permissions: Permissions = NOTHING_ALLOWED
+    variants: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,16 @@ class StudyRunner:
         )
         self._hung = False
         self._looks = Looks(study, directory, self._journal, listener.noticed)
+        self._sessions = Sessions(
+            study,
+            host,
+            self._journal,
+            self._commands,
+            listener.noticed,
+            variants=self._options.variants,
+            force=self._options.permissions.force,
+        )
+        self._given_up: set[int] = set()
 
     def run(self, interrupts: Interrupts, reproduce: Sequence[str]) -> Outcome:
         """Check tools, jobs and targets; write what the results are; do the runs that are missing.
@@ -111,9 +124,30 @@ class StudyRunner:
         """
         past = read_past(self._directory) if self._options.resume else NOTHING
         check_host(past, self._host, self._directory, self._options.permissions.force)
-        clear(self._directory, past, self._journal, self._host, self._listener.noticed)
         plan = self._plan()
-        missing = [run for run in plan.runs if run.number not in past.done]
+        self._sessions.recall(past.events, plan.runs)
+        self._given_up = {
+            run.number
+            for run in plan.runs
+            if run.number not in past.done and self._sessions.is_over(run)
+        }
+        clear(
+            self._directory,
+            past,
+            self._journal,
+            self._host,
+            self._listener.noticed,
+            self._given_up,
+        )
+        if self._given_up:
+            self._listener.noticed(
+                f"{len(self._given_up)} runs of sessions that are over are missing, and not repeated"
+            )
+        missing = [
+            run
+            for run in plan.runs
+            if run.number not in past.done and run.number not in self._given_up
+        ]
         if past.begun:
             self._looks = Looks(
                 self._study, self._directory, self._journal, self._listener.noticed, past.events
@@ -151,6 +185,7 @@ class StudyRunner:
             self._listener.planned(self._study, plan, self._directory)
             outcome = self._do(plan, missing, past, ground, interrupts)
         self._listener.outcome(outcome)
+        self._sessions.restart(self._directory, interrupts)
         return outcome
 
     def _close(self, target: Target) -> None:
@@ -230,13 +265,17 @@ class StudyRunner:
     def _go_on(
         self, past: Past, plan: Plan, missing: Sequence[PlannedRun], ground: _Ground
     ) -> None:
-        changed = check_surroundings(
-            past,
-            ground.names,
-            ground.surroundings,
-            read_manifest(self._directory),
-            self._study,
-            self._options.permissions.force,
+        changed = (
+            []  # checked when the session has begun
+            if self._study.session_order
+            else check_surroundings(
+                past,
+                ground.names,
+                ground.surroundings,
+                read_manifest(self._directory),
+                self._study,
+                self._options.permissions.force,
+            )
         )
         left = len(self._looks.needed(missing))
         self._note_ground("resumed", missing, ground, past.planned, left=left)
@@ -298,7 +337,7 @@ class StudyRunner:
         ]
 
     def _nothing_to_do(self, plan: Plan, past: Past) -> Outcome:
-        count = len(self._looks.needed(plan.runs))
+        count = len(self._looks.needed(plan.runs)) - len(self._given_up)
         if not past.events or past.events[-1]["event"] != "closed":
             self._journal.write("closed", finished=count, failed=0, left=0)
         self._listener.noticed(f"all {count} runs are there; nothing is left to do")
@@ -352,7 +391,7 @@ class StudyRunner:
             end.status == "finished" for end in ends
         )
         failed = sum(end.status == "failed" for end in ends)
-        left = len(self._looks.needed(plan.runs)) - finished - failed
+        left = len(self._looks.needed(plan.runs)) - len(self._given_up) - finished - failed
         self._journal.write(
             "stopped" if left else "closed", finished=finished, failed=failed, left=left
         )
@@ -378,6 +417,7 @@ class StudyRunner:
         seconds = dict(zip((run.number for run in plan.runs), plan.run_seconds, strict=True))
         rest = Plan(tuple(missing), tuple(seconds[run.number] for run in missing))
         ends: list[RunEnd] = []
+        session = 0
         for place, run in enumerate(missing):
             if interrupts.stop_after_run:
                 break
@@ -385,7 +425,16 @@ class StudyRunner:
                 self._take_look(missing[place:], ground)
             if not self._looks.needs(run):
                 continue
-            if place > 0 and run.block != missing[place - 1].block:
+            if run.session != session:
+                hooks.leave_session()
+                pause = self._sessions.begin(run, self._directory, interrupts)
+                if pause:
+                    self._listener.noticed(pause)
+                    break
+                ground = self._look_again(missing[place:], ground)
+                self._sessions.confirm(run, ground.surroundings)
+                session = run.session
+            elif place > 0 and run.block != missing[place - 1].block:
                 ground = self._look_again(missing[place:], ground)
             failure = hooks.come_to(run)
             if interrupts.stop_after_run:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ..clock import Clock, SystemClock
@@ -18,7 +19,7 @@ from ..results.evidence.lock import check_free, lock
 from ..results.evidence.manifest import FILE as MANIFEST_FILE
 from ..results.open.multi_host import FILE as HOSTS_FILE
 from ..study.adapt import Changes
-from ..study.load import Study, load_study
+from ..study.load import Study, is_in_sessions, load_study
 from ..study.trust import require_trust
 from ..targets.base import Permissions
 from .interrupts import Interrupts
@@ -51,7 +52,8 @@ def run_study(
         listener: is called with the progress; `Outcome` says whether the study was completed.
         clock, host: the system's and this machine unless given (fakes in tests).
         interrupts: Ctrl-C handling; its own unless given.
-        changes: what differs from the file; kept with the results, so that `resume` needs none.
+        changes: what differs from the file; kept with the results, so that `resume` needs none. In a
+        study in sessions, `variants` selects the sessions of this call, and is not kept.
         resume: continue existing results: runs that are missing, failed or were killed are done.
         Begins where there are none. fail_fast: stop at the first run that fails.
         destructive, force: see `targets.base.Permissions`; `force` also resumes in an environment
@@ -64,6 +66,10 @@ def run_study(
     measured at all (no fio, no room, no such target, no room for the results any more). A failing
     run is recorded and doesn't end the study.
     """
+    session_variants: Sequence[str] = ()
+    if changes is not None and changes.variants and is_in_sessions(path):
+        load_study(path, changes, host=host)  # refuses unknown names
+        session_variants, changes = changes.variants, replace(changes, variants=())
     study = load_study(path, changes, host=host)
     require_trust(study, trusted)
     directory = output if output is not None else Path("results") / study.name
@@ -72,7 +78,7 @@ def run_study(
     if not resume and begun(directory):
         check_free(directory)  # before any advice to remove it
     _check_output(directory, resume)
-    options = RunnerOptions(resume, fail_fast, Permissions(destructive, force))
+    options = RunnerOptions(resume, fail_fast, Permissions(destructive, force), session_variants)
     try:
         with lock(directory):
             _check_output(directory, resume)

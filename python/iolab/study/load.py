@@ -23,7 +23,8 @@ from .cells import HOST, Cell, CellBuilder
 from .commands import Action, Command, Hooks
 from .factors import levels_of, sweeps
 from .lines import key_lines
-from .model import StudyFile
+from .model import SessionTable, StudyFile
+from .order import session_order
 from .problems import Places, Problem, StudyProblems, complaints, near
 from .profile import Profiling, profile_problems
 from .rig_tables import RigTable
@@ -53,6 +54,8 @@ class Study:
         profiling: what is profiled, in runs of their own; None for nothing.
         rig: the disposable machine that the file describes; None where it describes none.
         hosts: other machines that the text itself names; they are reached only if the user agrees.
+        session_order: variant of each session, empty unless `order` is "sessions"; session_begin:
+        commands before each; session_reboot: whether these restart the host.
         until: what ends it before `repetitions` blocks; None where their number is fixed.
     """
 
@@ -80,6 +83,9 @@ class Study:
     hosts: tuple[str, ...] = ()
     rig: RigTable | None = None
     until: Until | None = None
+    session_order: tuple[str, ...] = ()
+    session_begin: tuple[Command, ...] = ()
+    session_reboot: bool = False
 
     def resolved(self) -> dict[str, Any]:
         """The study as plain data with every default filled in, for the manifest."""
@@ -123,6 +129,17 @@ class Study:
                 for action in self.actions
             ],
             **({} if self.profiling is None else {"profile": self.profiling.as_data()}),
+            **(
+                {
+                    "session": {
+                        "order": list(self.session_order),
+                        "begin": [command.text for command in self.session_begin],
+                        "reboot": self.session_reboot,
+                    }
+                }
+                if self.session_order
+                else {}
+            ),
             **({} if self.until is None else {"until": self.until.as_data()}),
             "changes": self.changes.as_data(),
             "directory": str(self.directory),
@@ -135,24 +152,25 @@ class Study:
     @property
     def commands(self) -> tuple[tuple[str, Command], ...]:
         """Every command that the study would run, with its key, such as `hooks.block.before`."""
-        found = [
+        named_commands = [
             (f"hooks.{level}.{when}", command)
             for when, below in (("before", self.hooks.before), ("after", self.hooks.after))
             for level, commands in below.items()
             for command in commands
         ]
+        named_commands += [("session.begin", command) for command in self.session_begin]
         for variant, parts in self.variant_hooks.items():
-            found += [
+            named_commands += [
                 (f"variants.{variant}.{name}", command)
                 for name, commands in zip(("setup", "teardown"), parts, strict=True)
                 for command in commands
             ]
-        found += [
+        named_commands += [
             (f"actions, at {action.at:g} s", action.command)
             for action in self.actions
             if action.command is not None
         ]
-        return tuple(found)
+        return tuple(named_commands)
 
 
 def study_name(path: Path) -> str:
@@ -166,6 +184,15 @@ def study_name(path: Path) -> str:
     if not name:
         return _name_from(path, [])
     return name if isinstance(name, str) else ""
+
+
+def is_in_sessions(path: Path) -> bool:
+    """Whether a study measures its variants in sessions, by its text alone.
+
+    Raises StudyError if it cannot be read or is not TOML.
+    """
+    table = parse_tables(read_text(path), path).get("study")
+    return isinstance(table, dict) and table.get("order") == "sessions"
 
 
 def target_host(path: Path, changes: Changes | None = None) -> str | None:
@@ -231,8 +258,11 @@ def load_study(
     _check_actions(file, cells, places, problems)
     profiling = _profiling(file, cells, places, problems)
     until = None if file.until is None else _until(file, wanted, places, problems)
+    _check_sessions(file, places, problems)
     if problems:
         raise StudyProblems(str(path), problems)
+    session = file.session if file.session is not None else SessionTable()
+    has_sessions = file.study.order == "sessions"
     return Study(
         path,
         text,
@@ -256,6 +286,9 @@ def load_study(
         _named_hosts(file, cells, wanted),
         file.rig,
         until,
+        session_order(variants, session.count) if has_sessions else (),
+        session.begin if has_sessions else (),
+        session.reboot,
     )
 
 
@@ -315,6 +348,25 @@ def _profiling(
         path = ("profile", *each.key)
         problems.append(Problem(places.line(path), ".".join(path), each.wrong, each.allowed))
     return profiling
+
+
+def _check_sessions(file: StudyFile, places: Places, problems: list[Problem]) -> None:
+    """What does not go together with sessions."""
+    if file.study.order != "sessions":
+        if file.session is not None:
+            line = places.line(("session",))
+            problems.append(
+                Problem(line, "session", "is not used", 'write order = "sessions" in [study]')
+            )
+        return
+    for key, value, why in (
+        ("until", file.until, "blocks that all variants share"),
+        ("profile", file.profile, "all variants on one boot"),
+    ):
+        if value is not None:
+            problems.append(
+                Problem(places.line((key,)), key, f'needs {why}, not order = "sessions"', "")
+            )
 
 
 def _until(

@@ -58,10 +58,11 @@ class StudyTable(_Table):
         int, Field(ge=0, strict=True, description="of the order of cells within blocks")
     ] = 1
     order: Annotated[
-        Literal["balanced", "as-written"],
+        Literal["balanced", "as-written", "sessions"],
         Field(
             description="balanced: variants AB, BA, BA, AB over the blocks and cells in seeded order; "
-            "as-written: as in the file"
+            "as-written: as in the file. sessions: one variant on each boot, AB, BA, BA, AB over boots, "
+            "see [session]"
         ),
     ] = "balanced"
     revisions: Annotated[
@@ -70,6 +71,35 @@ class StudyTable(_Table):
             description='git work trees, to record their revisions with the results: name = "path"'
         ),
     ] = Field(default_factory=dict)
+
+
+class SessionTable(_Table):
+    """`[session]`: what brings a variant about in a study with order = "sessions"."""
+
+    count: Annotated[
+        int, Field(ge=1, le=1000, strict=True, description="sessions of each variant")
+    ] = 3
+    begin: CommandList = Field(
+        default=(),
+        description="commands that bring the variant about before each of its sessions, IOLAB_VARIANT "
+        "and IOLAB_SESSION in their environment; without any it is done by hand",
+    )
+    reboot: Annotated[
+        bool,
+        Field(
+            strict=True,
+            description="whether the commands restart the host: they run last, when everything else is "
+            "ended, and the session begins when the study is resumed on another boot",
+        ),
+    ] = False
+
+    @model_validator(mode="after")
+    def _restarts_by_commands(self) -> SessionTable:
+        if self.reboot and not self.begin:
+            raise problems_error(
+                [OptionProblem(("reboot",), "has no command that restarts the host", "give begin")]
+            )
+        return self
 
 
 class UntilTable(_Table):
@@ -243,6 +273,10 @@ class StudyFile(_Table):
     until: UntilTable | None = Field(
         default=None,
         description="rules that end the study once they are decided, instead of a fixed number of blocks",
+    )
+    session: SessionTable | None = Field(
+        default=None,
+        description='what brings a variant about in a study with order = "sessions"',
     )
     profile: ProfileTable | None = Field(
         default=None,

@@ -23,6 +23,13 @@ def variant_order(variants: Sequence[Item], block: int) -> list[Item]:
     return turned if block % 2 else turned[::-1]
 
 
+def session_order(variants: Sequence[Item], count: int) -> tuple[Item, ...]:
+    """Variant of each session, with `count` sessions of each: AB, BA, BA, AB."""
+    return tuple(
+        variant for turn in range(1, count + 1) for variant in variant_order(variants, turn)
+    )
+
+
 def cell_order(cells: Sequence[Item], block: int, seed: int) -> list[Item]:
     """Order of the cells in a block (from 1): a seeded shuffle for each odd block, its mirror for
     the even one after it.

@@ -28,12 +28,14 @@ class PlannedRun:
         number: from 1, in order of execution; block: from 1, the repetition of its cell as well.
         profile: whether it is made for a profile alone. It follows all blocks, its block has the
         next number, and no estimate uses it.
+        session: from 1, in a study with sessions, else 0.
     """
 
     number: int
     block: int
     cell: Cell
     profile: bool = False
+    session: int = 0
 
     @property
     def repetition(self) -> int:
@@ -92,13 +94,13 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
         profiles: whether the runs that the study wants profiled come behind all others; without
         them the numbers of those stay the same.
 
-    balanced: in each block cells come in seeded order, and the variants of a cell one right after
-    the other, in the block's order of variants: what is compared is measured close together.
-    as-written: blocks in turn, in each the variants in the file's order with their cells in the
-    file's order.
+    balanced: in each block cells come in seeded order. The variants of a cell follow each other, in
+    the block's order of variants: compared runs are measured close together.
+    sessions: the variants in the order of their sessions, each session with `repetitions` blocks.
+    as-written: blocks in turn. Each has the variants and their cells in the file's order.
     """
-    runs: list[PlannedRun] = []
-    for block in range(1, study.repetitions + 1):
+    runs: list[PlannedRun] = _session_runs(study)
+    for block in range(1, 1 if study.session_order else study.repetitions + 1):
         runs += [
             PlannedRun(len(runs) + place, block, cell)
             for place, cell in enumerate(_cells_of(study, block), 1)
@@ -113,6 +115,20 @@ def plan_runs(study: Study, seconds: Callable[[Cell], float], *, profiles: bool 
             for place, cell in enumerate(profiled_cells, 1)
         ]
     return Plan(tuple(runs), tuple(seconds(run.cell) for run in runs))
+
+
+def _session_runs(study: Study) -> list[PlannedRun]:
+    """Runs of a study with sessions; empty without sessions."""
+    runs: list[PlannedRun] = []
+    for session, variant in enumerate(study.session_order, 1):
+        cells = [cell for cell in study.cells if cell.variant == variant]
+        before = (session - 1) // len(study.variants) * study.repetitions
+        for block in range(before + 1, before + study.repetitions + 1):
+            runs += [
+                PlannedRun(len(runs) + place, block, cell, session=session)
+                for place, cell in enumerate(cell_order(cells, block, study.seed), 1)
+            ]
+    return runs
 
 
 def _cells_of(study: Study, block: int) -> list[Cell]:

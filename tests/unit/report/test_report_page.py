@@ -5,14 +5,12 @@ it."""
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
 import time
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +27,7 @@ from iolab.report.page import html
 from iolab.results.evidence.model import Histogram, Run, Series
 from iolab.verdict import Level, Reason
 from support.report_data import HandMade, invalid, run, seconds, suspect, sweep
+from support.report_page import page_data
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script><!-- \N{PILE OF POO} & \"'"
@@ -40,23 +39,13 @@ def bundle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(html, "bundle_file", lambda name: f"/* {name} */")
 
 
-def embedded(page: str, name: str) -> dict[str, Any]:
-    """A document of the page, unpacked as the browser does."""
-    match = re.search(
-        rf'<script type="application/gzip;base64" id="{name}">([A-Za-z0-9+/=]+)</script>', page
-    )
-    assert match, f"no {name} in the page"
-    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(match[1])))
-    return found
-
-
 def test_the_page_carries_both_documents(bundle: None) -> None:
     runs = sweep()
     page = build_report(
         HandMade(runs, series={run.id: seconds() for run in runs}, description="what it is")
     )
-    payload = Payload.model_validate(embedded(page, "iolab-report"))
-    details = Details.model_validate(embedded(page, "iolab-details"))
+    payload = Payload.model_validate(page_data(page, "iolab-report"))
+    details = Details.model_validate(page_data(page, "iolab-details"))
     assert payload.description == "what it is"
     assert [section.name for section in payload.sections if section.headline][:2] == [
         "write.iops",
@@ -153,7 +142,7 @@ def test_every_chart_finds_its_data(bundle: None) -> None:
 )
 def test_odd_results_make_a_page(runs: list[Run], bundle: None) -> None:
     page = build_report(HandMade(runs))
-    payload = Payload.model_validate(embedded(page, "iolab-report"))
+    payload = Payload.model_validate(page_data(page, "iolab-report"))
     assert len(payload.runs.ids) == len(runs)
     assert sum(level.runs for level in payload.levels) == len(runs)
     assert payload.summary
@@ -185,7 +174,7 @@ def test_a_page_holds_no_control_character_of_names(bundle: None) -> None:
     assert all(line.isprintable() for line in page.split("\n"))
     for name in ("iolab-report", "iolab-details"):
         # a no-break space is the page's own, between a number and its unit
-        texts = json.dumps(embedded(page, name), ensure_ascii=False, indent=1).replace("\xa0", " ")
+        texts = json.dumps(page_data(page, name), ensure_ascii=False, indent=1).replace("\xa0", " ")
         assert all(line.isprintable() for line in texts.split("\n")), name
         assert "bl\\\\x1b[32mock\\\\x9b2J\\\\u202e" in texts
 

@@ -5,9 +5,6 @@ recorded of it."""
 from __future__ import annotations
 
 import asyncio
-import base64
-import gzip
-import json
 import re
 import shutil
 import threading
@@ -33,6 +30,7 @@ from iolab.server.http.app import application
 from iolab.server.reports.reports import Reports
 from support.fio_files import job, output
 from support.recordings import SECOND, START, events, samples
+from support.report_page import page_data
 from support.service import TOKEN
 from support.waiting import PATIENCE
 
@@ -101,13 +99,6 @@ def client(
     )
 
 
-def packed(text: str, name: str) -> Any:
-    [found] = re.findall(
-        rf'<script type="application/gzip;base64" id="{name}">(.*?)</script>', text
-    )
-    return json.loads(gzip.decompress(base64.b64decode(found)))
-
-
 def test_a_run_leads_to_its_report_and_back(
     client: TestClient, study: tuple[Path, list[str]]
 ) -> None:
@@ -118,8 +109,8 @@ def test_a_run_leads_to_its_report_and_back(
     assert marks[0]["facts"]["variant"] == "v"
     answer = client.get("/report/results")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert packed(answer.text, "iolab-report")["runs"]["ids"] == ids
-    for number, detail in enumerate(packed(answer.text, "iolab-details")["runs"]):
+    assert page_data(answer.text, "iolab-report")["runs"]["ids"] == ids
+    for number, detail in enumerate(page_data(answer.text, "iolab-details")["runs"]):
         first, *evidence = detail["links"]
         place = urlsplit(first["href"])
         assert (place.scheme, place.netloc, place.path) == ("", "", "/")
@@ -157,7 +148,7 @@ def test_the_way_back_shows_what_was_recorded(
         base_url="http://127.0.0.1:8750",
         headers={"authorization": f"Bearer {TOKEN}"},
     )
-    links = packed(client.get("/report/results").text, "iolab-details")["runs"][0]["links"]
+    links = page_data(client.get("/report/results").text, "iolab-details")["runs"][0]["links"]
     places = {
         parse_qs(urlsplit(each["href"]).query)["recording"][0]: parse_qs(
             urlsplit(each["href"]).query
@@ -319,7 +310,9 @@ def test_results_of_several_hosts_are_served_host_by_host(
         assert found["total"] > 0
         mark = client.get(f"{API}/marks", params={"recording": f"{name}/here"}).json()["marks"][0]
         assert mark["facts"]["report"] == name
-        assert packed(client.get(f"/report/{name}").text, "iolab-report")["runs"]["ids"] == study[1]
+        assert (
+            page_data(client.get(f"/report/{name}").text, "iolab-report")["runs"]["ids"] == study[1]
+        )
     shutil.rmtree(tmp_path / "all/one/recordings")
     shutil.rmtree(tmp_path / "all/two/recordings")
     without = Store([tmp_path / "all"])

@@ -12,6 +12,7 @@ from scipy import special, stats
 from iolab.stats.sequential import Design, Look, Spending, boundaries, plan_looks, spent
 from support.depth import depth
 from support.simulated_sequential import (
+    EXACT_MARGIN,
     EXACT_RULE,
     MARGIN,
     WORLDS,
@@ -80,8 +81,15 @@ def test_repeated_p_values_agree_with_the_levels(spending: Spending) -> None:
         assert look.repeated_p(level * 1.01) > 0.05 > look.repeated_p(level * 0.99)
         values = [look.repeated_p(float(p)) for p in np.geomspace(1e-12, 1, 60)]
         assert values == sorted(values)
-        assert 0 < values[0] < 5e-3
         assert values[-1] == 1
+    # the first look has spent only its own level, so that the spending function can be inverted
+    share, p = 4 / 20, 1e-12
+    inverse = {
+        "pocock": p / math.log1p((math.e - 1) * share),
+        "obrien-fleming": 2 * float(special.ndtr(special.ndtri(p / 2) * math.sqrt(share))),
+    }
+    lowest = max(inverse[spending], 1e-9)  # the smallest one that is distinguished
+    assert design.repeated_p(1, p) == pytest.approx(lowest, rel=0.02)
     # of a correction for four tests: the level under a quarter of alpha
     quarter = Design((4, 8, 12, 20), 0.0125, spending).levels()
     assert [
@@ -157,7 +165,7 @@ def test_equal_arms_are_decided_early() -> None:
 def test_exact_tests_keep_their_level_over_the_looks() -> None:
     studies = depth(sample=150, full=1000)
     [pocock, _] = designs(16, is_exact=True)
-    counts, _ = outcomes(WORLDS[1], -MARGIN, pocock, studies, rule=EXACT_RULE)
+    counts, _ = outcomes(WORLDS[1], EXACT_MARGIN, pocock, studies, rule=EXACT_RULE)
     assert max(counts["pass"], counts["fail"]) / studies <= most(0.05, studies)
 
 

@@ -170,7 +170,7 @@ def test_a_problem_prints_as_file_line_key_wrong_allowed(tmp_path: Path) -> None
     with pytest.raises(StudyProblems) as caught:
         load_study(path)
     assert str(caught.value).splitlines() == [
-        f"{path}:2: study.order: is 'random'; one of 'balanced' or 'as-written'",
+        f"{path}:2: study.order: is 'random'; one of 'balanced', 'as-written' or 'sessions'",
         f"{path}:3: study.seed: is -1; at least 0",
     ]
     assert caught.value.where == f"{path}:2"

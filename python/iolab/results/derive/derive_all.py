@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...formats.core.tables import FioOutput
-from ..evidence.model import Derived, RunPlan
+from ..evidence.model import SESSION, Derived, RunPlan
 from ..facts.target_metrics import read_target
 from .derive import derive
 
@@ -81,8 +81,10 @@ def _builds(items: Sequence[Item]) -> _Builds:
 
 
 def _origin(plan: RunPlan) -> tuple[str, str]:
-    """Key of the runs that must have the same environment."""
-    return plan.host, plan.variant if plan.status == "imported" else ""
+    """Key of the runs that must have the same environment. Sessions on several boots differ by
+    variant."""
+    by_variant = plan.status == "imported" or SESSION in plan.extra
+    return plan.host, plan.variant if by_variant else ""
 
 
 def _derive(item: _Item, outputs: Mapping[str, FioOutput]) -> Derived:

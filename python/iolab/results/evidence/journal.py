@@ -30,6 +30,7 @@ EVENTS = (
     "ended-leftover",
     "drift",
     "look",
+    "session",
     "stopped",
     "closed",
 )
@@ -37,7 +38,8 @@ EVENTS = (
 stopped: it ended early. planned, started, finished, failed, interrupted: of one run; aside: what is
 there of a run counts no more, for it is done again. hook, hook-ended: a command was started and
 ended. ended-leftover: a process that a killed iolab had left was ended. drift: the environment is
-another one from here on. look: a study that ends once its rules are decided was looked at."""
+another one from here on. look: a study that ends once its rules are decided was looked at. session: a step to a session of
+a study over several boots."""
 
 _GO_ON = ("resumed", "aside", "ended-leftover", "look", "closed")
 """Events that are written first where a study continues."""

@@ -116,6 +116,10 @@ class Derived:
     boot: str = ""
 
 
+SESSION = "session"
+"""Key of `RunPlan.extra`: the session of a run, from 1, in a study over several boots."""
+
+
 @dataclass(frozen=True)
 class RunPlan:
     """A run's `run.json`: the plan as plain data, and what became of it.
