@@ -10,8 +10,9 @@ import "./report.css";
 import "./start/start.css";
 
 async function start(home: HTMLElement): Promise<void> {
-	// addresses of worksheets, as they were saved, name a recording
-	if (new URLSearchParams(location.hash.slice(1)).has("recording")) {
+	// saved addresses of worksheets name a recording or a graph
+	const shown = new URLSearchParams(location.hash.slice(1));
+	if (shown.has("recording") || shown.has("graph")) {
 		location.replace(`/worksheet${location.hash}`);
 		return;
 	}

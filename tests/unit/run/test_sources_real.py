@@ -209,7 +209,7 @@ def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(
     judged = derive(first, read_plan(first)).verdict
     assert judged.level is Level.INVALID
     assert any(
-        "iostat ended by itself" in reason.text and "exit code 137" in reason.text
+        "iostat ended early" in reason.text and "exit code 137" in reason.text
         for reason in judged.reasons
     )
     sound = derive(second, read_plan(second))
