@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeping statistics while something is recorded: in a thread of its own, so that
-the probe is always heard."""
+"""Statistics that are kept during a recording, by a separate thread: the probe never waits for
+them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Literal
-
-import pyarrow as pa
+from collections.abc import Callable
 
 from ..errors import IolabError
 from ..recording.write.writer import RecordingWriter
 from ..statistics.kept.writer import Keeper
+from .passing_sink import PassingSink
 
 NICENESS = 10
 """Of the thread: what is measured, and what is recorded, goes before it."""
@@ -25,12 +22,13 @@ LAST_S = 20.0
 """Seconds that it has at the end for what is not kept yet; the rest is made by the next writer."""
 
 
-class KeepingSink:
-    """A recording's writer with the keeper of its statistics, which looks once a second.
-    Closed once, by `close`."""
+class KeepingSink(PassingSink):
+    """The writer of a recording with the keeper of its statistics, which works once a second.
+    `close` is called once."""
 
     def __init__(self, writer: RecordingWriter, noticed: Callable[[str], None]) -> None:
         """`noticed` receives what a user should know, by the thread that calls `tick`."""
+        super().__init__(writer)
         self._writer, self._noticed = writer, noticed
         self._words: deque[str] = deque()
         self._said: set[str] = set()
@@ -45,50 +43,6 @@ class KeepingSink:
         )
         self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
         self._thread.start()
-
-    def append_events(self, batch: pa.RecordBatch) -> None:
-        """See `RecordingWriter.append_events`."""
-        self._writer.append_events(batch)
-
-    def append_samples(self, batch: pa.RecordBatch) -> None:
-        """See `RecordingWriter.append_samples`."""
-        self._writer.append_samples(batch)
-
-    def loss(
-        self,
-        kind: str,
-        source: str,
-        from_ns: int,
-        until_ns: int | None,
-        count: int | None,
-        words: str | None = None,
-    ) -> None:
-        """See `RecordingWriter.loss`."""
-        self._writer.loss(kind, source, from_ns, until_ns, count, words)
-
-    def mark(
-        self,
-        label: str,
-        from_ns: int,
-        until_ns: int | None,
-        kind: Literal["run", "user"] = "user",
-        link: str | None = None,
-        facts: Mapping[str, Any] | None = None,
-    ) -> None:
-        """See `RecordingWriter.mark`."""
-        self._writer.mark(label, from_ns, until_ns, kind, link, facts)
-
-    def process(self, pid: int, process: str, command: str, first_ns: int) -> None:
-        """See `RecordingWriter.process`."""
-        self._writer.process(pid, process, command, first_ns)
-
-    def take_in(self, origin: Path, label: str, from_ns: int, until_ns: int) -> int:
-        """See `RecordingWriter.take_in`."""
-        return self._writer.take_in(origin, label, from_ns, until_ns)
-
-    def seal(self) -> None:
-        """See `RecordingWriter.seal`."""
-        self._writer.seal()
 
     def tick(self, now_ns: int) -> None:
         """See `RecordingWriter.tick`; has the keeper look."""

@@ -376,17 +376,17 @@ def test_what_a_setup_loaded_is_never_replaced_by_the_installed_build(tmp_path: 
 def test_a_directory_of_modules_is_a_build(tmp_path: Path) -> None:
     zfs = FakeZfs()
     zfs.host(builds=False)
-    zfs.directories = {f"/root/zfs/module/{name}.ko": f"{name}-PATCHED" for name in ("zfs", "spl")}
-    with pytest.raises(RunError, match=r"/root/none: has no modules zfs\.ko and spl\.ko"):
-        make(zfs, tmp_path, build="/root/none").open(1)
-    target = make(zfs, tmp_path, build="/root/zfs", reload=True, fresh="run")
+    zfs.directories = {f"/srv/zfs/module/{name}.ko": f"{name}-PATCHED" for name in ("zfs", "spl")}
+    with pytest.raises(RunError, match=r"/srv/none: has no modules zfs\.ko and spl\.ko"):
+        make(zfs, tmp_path, build="/srv/none").open(1)
+    target = make(zfs, tmp_path, build="/srv/zfs", reload=True, fresh="run")
     target.open(1)
     for run in ("1", "2"):
         target.begin(context(run))
         assert zfs.loaded == "zfs-PATCHED"
         target.end(run)
         target.release(again=True)
-    once = [["insmod", f"/root/zfs/module/{name}.ko"] for name in ("spl", "zfs")]
+    once = [["insmod", f"/srv/zfs/module/{name}.ko"] for name in ("spl", "zfs")]
     assert [words for words in zfs.said if words[0] == "insmod"] == once * 2
     assert not [words for words in zfs.said if words[0] == "modprobe"]
     target.close()
