@@ -124,7 +124,9 @@ def test_sequential_random_and_two_streams_in_the_offset_map(fio: str, tmp_path:
     assert filled["random"].mean() > 0.4
     assert filled["sequential"].mean() < 0.15
     middle = [np.flatnonzero(column).mean() for column in filled["sequential"].T if column.any()]
-    assert np.corrcoef(np.arange(len(middle)), middle)[0, 1] > 0.98
+    # a stall of the machine makes the line flat for a time, never lower
+    assert (np.diff(middle) >= 0).all()
+    assert middle[-1] - middle[0] > 0.8 * len(filled["sequential"])
 
 
 def test_two_sizes_in_the_size_map(fio: str, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real clients at one directory: over ssh with clocks of their own, with fio, on a loop device whose
-counters know what was read."""
+"""Real clients at one directory: over ssh with clocks of their own, with fio, on a loop device with
+traced requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener
+from support.direct_reads import direct_reads
 from support.disks import need_loops
+from support.probe import need_tracing
 from support.sshd import sshd
 
 pytestmark = pytest.mark.fio
@@ -99,44 +101,25 @@ def named(name: str) -> LocalHost:
     return host
 
 
-class SectorsRead(Listener):
-    """Remembers the kernel's counters before the common start, and when the run is over."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: dict[str, int] = {}
-        self.after: dict[str, int] = {}
-
-    def waiting(self, run: Any, seconds: float, *_: Any) -> None:
-        self.before = self.before or self._counted()
-
-    def ended(self, *given: Any) -> None:
-        self.after = self._counted()
-        super().ended(*given)
-
-    def _counted(self) -> dict[str, int]:
-        lines = [line.split() for line in Path("/proc/diskstats").read_text().splitlines()]
-        return {fields[2]: int(fields[5]) for fields in lines}
-
-
 @pytest.mark.loops
+@pytest.mark.tracing
 @pytest.mark.parametrize("clients", [2, 4])
 def test_the_sum_is_what_the_block_layer_read(tmp_path: Path, fio: str, clients: int) -> None:
     """Direct reads of files that were laid out before: every byte comes from the device, once."""
     need_loops()
+    need_tracing()
     hosts: dict[str, Host] = {f"ssh:c{number}": named(f"c{number}") for number in range(clients)}
     target = 'kind = "filesystem"\nfs = "ext4"\nloop = {size = "256m"}'
-    counters = SectorsRead()
-    results = done(tmp_path, hosts, counters, target=target, options='thinktime = "2ms"')
+    with direct_reads() as issued:
+        results = done(tmp_path, hosts, target=target, options='thinktime = "2ms"')
     run = results.runs[0]
     assert run.plan.status == "finished"
     assert len(clients_of(run.plan)) == clients
     read = sum(int(part.value("read.bytes") or 0) for part in results.client_runs())
     assert run.value("read.bytes") == read
     (device,) = run.plan.extra["devices"]
-    seen = 512 * (counters.after[device] - counters.before[device])
-    print(f"{clients} clients read {read} bytes, the block layer counted {seen}")
-    assert seen == read
+    print(f"{clients} clients read {read} bytes, the block layer issued {issued[device]}")
+    assert issued[device] == read
 
 
 def test_a_client_that_is_killed_costs_the_run(tmp_path: Path, fio: str) -> None:

@@ -106,8 +106,9 @@ rate_iops=30
         tmp_path, '[study]\nrepetitions = 1\n[workload]\nkind = "fio"\njob_file = "mixed.fio"\n'
     ).runs[0]
     assert run.verdict.level is not Level.INVALID, [reason.text for reason in run.verdict.reasons]
-    assert run.value("read.iops") == pytest.approx(100, rel=0.1)
-    assert run.value("write.iops") == pytest.approx(30, rel=0.15)
+    # a section that is missing or counted twice changes a rate by at least 50 %
+    assert run.value("read.iops") == pytest.approx(100, rel=0.3)
+    assert run.value("write.iops") == pytest.approx(30, rel=0.3)
     assert run.value("offered.iops") == 130
     assert (run.plan.jobs, run.plan.runtime) == (3, 1.0)
     assert {"given.fio", "job.fio"} <= {path.name for path in run.evidence.iterdir()}
