@@ -357,6 +357,26 @@ def test_all_tiers_of_events_answer_together_and_exactly(
         assert np.array_equal(one.values, other.values)
 
 
+@pytest.mark.parametrize("name", ["io.ops", "io.ops[op]", "io.ops[latency]"])
+def test_an_open_question_covers_the_time_of_deleted_events(name: str, tmp_path: Path) -> None:
+    """Columns that maps do not have would leave the time of deleted events out of the answer."""
+    full = make(tmp_path / "full", [], segments=6, seconds=20, per_s=40)
+    old = aged(full.path, tmp_path / "old", 4)
+    expected, answer = (query(recording, name) for recording in (full, old))
+    assert explain(old, name).tiers == ("segment maps",)
+    assert not any("no longer kept" in note for note in explain(old, name).notes)
+    if isinstance(answer, HeatCounts):
+        assert isinstance(expected, HeatCounts)
+        assert int(answer.count.sum()) == int(expected.count.sum())
+        return
+    assert isinstance(answer, Series | Stack)
+    assert isinstance(expected, Series | Stack)
+    assert (answer.first_ns, answer.until_ns) == (expected.first_ns, expected.until_ns)
+    assert np.nansum(answer.values) * answer.interval_ns == pytest.approx(
+        np.nansum(expected.values) * expected.interval_ns
+    )
+
+
 @pytest.mark.parametrize("damage", ["missing", "damaged"])
 @pytest.mark.parametrize("statistic", ["io.ops[op]", "io.ops[latency]", "io.ops[op=read][offset]"])
 def test_a_map_that_can_not_be_read_costs_its_own_segment(

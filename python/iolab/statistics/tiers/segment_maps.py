@@ -117,10 +117,12 @@ class SegmentMaps:
         self._found: dict[tuple[int, Y], tuple[Window, MapFiles | str]] = {}
 
     def frame(self, question: Question) -> Frame | str:
-        """As `Tier.frame`. Columns become a second if their length is open and a scan takes long."""
+        """As `Tier.frame`. Columns become a second if their length is open, and events were deleted
+        or a map of them takes long."""
         frame = frame_of(self._recording, question, with_deleted=True)
         window = frame.window
-        if question.y is not None and question.interval_ns is None and _is_long(window):
+        is_open = question.interval_ns is None and window.interval_ns < SECOND
+        if is_open and (_has_deleted(window) or (question.y is not None and _is_long(window))):
             window = replace(window, interval_ns=SECOND)
             notes = (*frame.notes, "columns of a second, as the recording's own maps have them")
             frame = replace(frame, recorded=window, notes=notes)
@@ -190,9 +192,17 @@ def _y_of(question: Question) -> Y:
     return "latency" if question.y is None else question.y
 
 
+def _has_deleted(window: Window) -> bool:
+    """Whether events of the window were deleted and their maps remain."""
+    if not window.snap.recording.facts.dropped_through:
+        return False
+    deleted = gone(window.snap).span(window.source)
+    return deleted is not None and window.first_ns <= deleted[1]
+
+
 def _is_long(window: Window) -> bool:
     """Whether a scan takes long, and enough columns of a second remain."""
-    if window.interval_ns >= SECOND or window.until_ns - window.first_ns < 60 * SECOND:
+    if window.until_ns - window.first_ns < 60 * SECOND:
         return False
     return sum(segment.sources[window.source] for segment in window.segments()) > LONG_SCAN
 
