@@ -184,7 +184,11 @@ def outcome(
             wrong.append(f"{name}: {words[-300:]}")
         elif code:
             kinds.add("refused")
-        elif (found, words) == (whole, said) or _has_equal_numbers(whole, found):
+        elif (
+            (found, words) == (whole, said)
+            or _has_equal_numbers(whole, found)
+            or _is_coarser_drawing(whole, found)
+        ):
             kinds.add("harmless")
         elif uncovered := _uncovered(whole, found):
             wrong.append(f"{name}: {uncovered}")
@@ -225,6 +229,22 @@ def _has_equal_numbers(before: str, after: str) -> bool:
         for column, count in zip(answer["column"], answer["count"], strict=True):
             by_column[column] += count
     return plain[0] == plain[1] and sums[0] == sums[1]
+
+
+def _is_coarser_drawing(before: str, after: str) -> bool:
+    """Whether a drawn map has the same I/Os, time and losses, in wider buckets, which a note says."""
+
+    def facts(drawing: str) -> list[str]:
+        title, *rest = drawing.splitlines()
+        return [
+            title,
+            *(line for line in rest if re.match(r" *(lost │|! |\d+ [a-zI][^┤]*$)", line)),
+        ]
+
+    note = re.search(r"^ +\d+ buckets an octave$", after, re.MULTILINE)
+    if note is None or "I/Os in a cell" not in before:
+        return False
+    return facts(before) == [fact for fact in facts(after) if fact != note[0]]
 
 
 def _uncovered(before: str, after: str) -> str:

@@ -12,7 +12,12 @@ from .options import PATH, draw_bar, format_option, open_results
 from .output import tell_as
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..api import Opened, OpenedSeveral
+    from ..compare.axes import Where
+    from ..compare.check import Check
+    from ..compare.rules import Rule
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 """Arms of results that are checked against others."""
@@ -90,12 +95,9 @@ def command(
     With --history, RESULTS are checked against the level of each cell since its last change. The
     variation between sessions is known from the history, so that a single session is enough.
     """
-    from ..api import Opened
     from ..compare.axes import parse_where
-    from ..compare.check import check
     from ..compare.render.check import render_check
     from ..compare.rules import ALPHA, parse_rule
-    from ..compare.sequential import SEQUENTIAL, Until
     from ..errors import UsageError
     from ..history.check import check_history
     from ..history.store import History
@@ -118,28 +120,51 @@ def command(
             notes=[note for results in opened for note in results.notes],
         )
     else:
-        arms = _open(paths, against)
-        until = look = None
-        if isinstance(arms, Opened) and (until := Until.from_manifest(arms.manifest)) is not None:
-            look = until.last_look(arms.manifest, arms.runs)
-        if until is not None and alpha is not None and alpha != until.design.alpha:
-            raise UsageError(
-                f"the looks of {paths[0]} were planned with alpha {until.design.alpha:g}",
-                where="--alpha",
-                hint="leave it out",
-            )
-        checked = check(
-            arms.runs,
-            parsed or ([] if until is None else until.rules),
-            baseline=baseline or arms.baseline,
-            where=parse_where(where),
-            alpha=ALPHA if alpha is None else alpha,
-            notes=[note for note in arms.notes if note.code != SEQUENTIAL],
-            look=look,
+        checked = check_arms(
+            _open(paths, against), parsed, baseline=baseline, where=parse_where(where), alpha=alpha
         )
     tell_as(style, render_check(checked, style, inconclusive=inconclusive or "inconclusive"))
     outcome = checked.outcome
     return EXIT_CODES[inconclusive if inconclusive and outcome == "inconclusive" else outcome]
+
+
+def check_arms(
+    arms: Opened | OpenedSeveral,
+    rules: Sequence[Rule],
+    *,
+    baseline: str | None = None,
+    where: Where | None = None,
+    alpha: float | None = None,
+) -> Check:
+    """Check the variants of results against their baseline.
+
+    rules: by default those that the results were measured --until-decided for. UsageError: another
+    alpha than that of the looks.
+    """
+    from ..api import Opened
+    from ..compare.check import check
+    from ..compare.rules import ALPHA
+    from ..compare.sequential import SEQUENTIAL, Until
+    from ..errors import UsageError
+
+    until = look = None
+    if isinstance(arms, Opened) and (until := Until.from_manifest(arms.manifest)) is not None:
+        look = until.last_look(arms.manifest, arms.runs)
+    if until is not None and alpha is not None and alpha != until.design.alpha:
+        raise UsageError(
+            f"the looks of these results were planned with alpha {until.design.alpha:g}",
+            where="--alpha",
+            hint="leave it out",
+        )
+    return check(
+        arms.runs,
+        rules or ([] if until is None else until.rules),
+        baseline=baseline or arms.baseline,
+        where=where or {},
+        alpha=ALPHA if alpha is None else alpha,
+        notes=[note for note in arms.notes if note.code != SEQUENTIAL],
+        look=look,
+    )
 
 
 def _open(paths: tuple[Path, ...], against: tuple[Path, ...]) -> Opened | OpenedSeveral:

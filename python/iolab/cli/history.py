@@ -3,12 +3,22 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import PATH, format_option
-from .output import on_terminal, redraw, say, tell, tell_as
+from .options import PATH, format_option, open_results, output_option
+from .output import on_terminal, redraw, say, tell, tell_as, tell_json
+
+if TYPE_CHECKING:
+    from ..compare.rules import Rule
+    from ..history.bisection import Bisection, Commit, Step, Verdict
 
 DEFAULT = Path("history")
 _HISTORY = click.option(
@@ -105,6 +115,162 @@ def rebuild(directory: Path) -> int:
     say(*problems)
     tell(f"{len(history.entries) - len(problems)} of {len(history.entries)} results read")
     return 1 if problems else 0
+
+
+@command.command()
+@click.argument("good")
+@click.argument("bad", default="HEAD")
+@click.option(
+    "--study",
+    type=PATH,
+    metavar="STUDY.toml",
+    help="Measure each commit by this study. A variant of it is the baseline, such as the good commit.",
+)
+@click.option(
+    "--measure",
+    metavar="COMMAND",
+    help="Measure each commit by this command, which writes results to the directory $IOLAB_RESULTS.",
+)
+@click.option("--build", metavar="COMMAND", help="Run before each measurement, such as make.")
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    required=True,
+    metavar="'METRIC >= CHANGE'",
+    help="As of iolab check; repeatable. A commit is bad if it breaks a rule.",
+)
+@click.option(
+    "--alpha",
+    type=click.FloatRange(0.0001, 0.25),
+    help="Largest chance that a commit is wrongly good, and wrongly bad. Default: 0.05.",
+)
+@output_option("Directory for the results of each commit. Default: results/bisect.", required=False)
+@click.option("--trust", is_flag=True, help="Run the study's commands without asking.")
+@format_option("text", "json")
+def bisect(
+    good: str,
+    bad: str,
+    study: Path | None,
+    measure: str | None,
+    build: str | None,
+    rules: tuple[str, ...],
+    alpha: float | None,
+    output: Path | None,
+    trust: bool,
+    style: str,
+) -> int:
+    """Find the first commit after GOOD, up to BAD, that breaks a rule (git-bisect(1)).
+
+    Each tested commit is checked out, built, measured and checked. It is skipped if it can't be
+    built, if a run fails, or if a rule is inconclusive. At the end the tree is as before. Results are
+    kept: the same command after Ctrl-C continues. Exit codes: 0 found, 7 skipped commits leave
+    several candidates.
+    """
+    from ..compare.rules import parse_rule
+    from ..errors import UsageError
+    from ..history.bisection import Repository
+
+    if (study is None) == (measure is None):
+        raise UsageError(
+            "measures by a study or by a command", where="--study", hint="or --measure"
+        )
+    parsed = [parse_rule(text) for text in rules]
+    place = (output or Path("results/bisect")).absolute()
+
+    def test(commit: Commit) -> tuple[Verdict, str]:
+        if build is not None and _run_command(build):
+            return "skip", "can't be built"
+        results = place / commit.revision[:12]
+        if measure is None:
+            words = [str(study), "-o", str(results), *(["--trust"] if trust else [])]
+            is_measured = _run_study([*words, *(["--resume"] if results.exists() else [])])
+        else:
+            is_measured = _measure(measure, results)
+        return _checked(results, parsed, alpha) if is_measured else ("skip", "a run failed")
+
+    found = Repository(Path.cwd()).bisect(good, bad, test, _say_step)
+    if style == "json":
+        tell_json(_bisection_json(found))
+    elif found.first_bad is not None:
+        step = next((step for step in found.steps if step.commit == found.first_bad), None)
+        tell(f"first bad commit: {found.first_bad}", *([step.text] if step else []))
+    else:
+        tell("the first bad commit is one of these; all but the last were skipped:")
+        tell(*(f"  {commit}" for commit in found.candidates))
+    return 0 if found.first_bad is not None else 7
+
+
+def _run_command(text: str, **environment: str) -> int:
+    """Run a command with its output on stderr; its exit code."""
+    from ..errors import UsageError
+
+    words = shlex.split(text)
+    try:
+        return subprocess.run(
+            words, env=os.environ | environment, stdout=sys.stderr, check=False
+        ).returncode
+    except (OSError, IndexError) as error:
+        raise UsageError(f"'{text}' can't be started: {error}") from None
+
+
+def _measure(command: str, results: Path) -> bool:
+    """Whether a command wrote results, now or before. UsageError: it succeeded without results."""
+    from ..errors import UsageError
+
+    if results.exists():
+        return True
+    # a command that is killed leaves a part of its results
+    part = results.with_name(f"{results.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    if _run_command(command, IOLAB_RESULTS=str(part)):
+        return False
+    if not part.exists():
+        raise UsageError(f"'{command}' wrote no results to $IOLAB_RESULTS", where="--measure")
+    part.rename(results)
+    return True
+
+
+def _run_study(words: list[str]) -> bool:
+    """Whether all runs of a study are measured. Errors that are not of a run end the bisection."""
+    from ..errors import RunError
+    from .main import run
+
+    code = run(["run", *words])
+    if code == 130:
+        raise KeyboardInterrupt
+    if code not in (0, RunError.exit_code):
+        raise click.exceptions.Exit(code)
+    return code == 0
+
+
+def _checked(results: Path, rules: list[Rule], alpha: float | None) -> tuple[Verdict, str]:
+    """The verdict on measured results, with the changes."""
+    from ..compare.render.check import cell_lines
+    from .check import check_arms
+
+    checked = check_arms(open_results(results), rules, alpha=alpha)
+    verdicts: dict[str, Verdict] = {"pass": "good", "fail": "bad", "inconclusive": "skip"}
+    return verdicts[checked.outcome], "; ".join(cell_lines(checked))
+
+
+def _say_step(step: Step) -> None:
+    left = f", at most {step.left} commits left" if step.left else ""
+    say(f"{step.verdict}: {step.commit} ({step.text}){left}")
+
+
+def _bisection_json(found: Bisection) -> dict[str, object]:
+    return {
+        "schema": 1,
+        "kind": "bisection",
+        "first_bad": None if found.first_bad is None else found.first_bad.revision,
+        "candidates": [commit._asdict() for commit in found.candidates],
+        "steps": [
+            {**step.commit._asdict(), "verdict": step.verdict, "text": step.text}
+            for step in found.steps
+        ],
+    }
 
 
 def _draw(count: int, total: int) -> None:

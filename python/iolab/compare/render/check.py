@@ -108,6 +108,22 @@ def _rule_line(rule: RuleOutcome) -> str:
     return f"{rule.outcome}: {rule.rule}{listed}"
 
 
+def cell_lines(check: Check) -> list[str]:
+    """A line for each rule: its decisive cell with change and interval, as
+    `write.iops -20.1 % [-21.0, -19.2], fail`."""
+    lines = []
+    for rule in check.rules:
+        text = f"{rule.metric.name} {rule.outcome}"
+        if rule.cells:
+            cell = _cells_to_list(rule)[0]
+            change = "" if cell.change is None else f" {signed_change(cell.change, rule, None)}"
+            places = ", ".join(filter(None, (cell.variant, _cell_name(cell))))
+            text = f"{rule.metric.name}{change} {_interval(cell, rule)}".rstrip()
+            text += f", {cell.outcome} ({places})"
+        lines.append(text)
+    return lines
+
+
 def _cells_to_list(rule: RuleOutcome) -> list[CellOutcome]:
     """Cells that did not pass first; passed ones only where there is room."""
     rank = {"fail": 0, "inconclusive": 1, "pass": 2}
