@@ -87,10 +87,10 @@ def test_the_commit_of_a_change_is_found(repository: Path) -> None:
     before = tree_state(repository)
     done = bisect(repository, *MEASURED, "--build", "test ! -e broken", "--format", "json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [commit["subject"] for commit in found["candidates"]] == [f"commit {CHANGED}"]
-    assert found["first_bad"] == found["candidates"][0]["revision"]
-    verdicts = {step["subject"]: step["verdict"] for step in found["steps"]}
+    bisection = json.loads(done.stdout)
+    assert [commit["subject"] for commit in bisection["candidates"]] == [f"commit {CHANGED}"]
+    assert bisection["first_bad"] == bisection["candidates"][0]["revision"]
+    verdicts = {step["subject"]: step["verdict"] for step in bisection["steps"]}
     assert verdicts["commit 3"] == "skip"
     assert verdicts[f"commit {CHANGED}"] == "bad"
     assert tree_state(repository) == before
@@ -98,16 +98,18 @@ def test_the_commit_of_a_change_is_found(repository: Path) -> None:
     (repository / "measure.py").write_text("import sys; sys.exit(1)")
     again = bisect(repository, *MEASURED, "--build", "test ! -e broken")
     assert again.returncode == 0, again.stderr
-    assert again.stdout.startswith(f"first bad commit: {found['first_bad'][:12]} commit {CHANGED}")
+    assert again.stdout.startswith(
+        f"first bad commit: {bisection['first_bad'][:12]} commit {CHANGED}"
+    )
 
 
 def test_commits_that_are_all_skipped_leave_candidates(repository: Path) -> None:
     before = tree_state(repository)
     done = bisect(repository, *MEASURED, "--build", "false", "--format", "json")
     assert done.returncode == 7
-    found = json.loads(done.stdout)
-    assert found["first_bad"] is None
-    subjects = {commit["subject"] for commit in found["candidates"]}
+    bisection = json.loads(done.stdout)
+    assert bisection["first_bad"] is None
+    subjects = {commit["subject"] for commit in bisection["candidates"]}
     assert subjects == {f"commit {number}" for number in range(1, COMMITS)}
     assert tree_state(repository) == before
 

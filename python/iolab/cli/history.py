@@ -164,7 +164,7 @@ def bisect(
 
     Each tested commit is checked out, built, measured and checked. It is skipped if it can't be
     built, if a run fails, or if a rule is inconclusive. At the end the tree is as before. Results are
-    kept: the same command after Ctrl-C continues. Exit codes: 0 found, 7 skipped commits leave
+    kept: the same command after Ctrl-C continues. Exit codes: 0 bisection, 7 skipped commits leave
     several candidates.
     """
     from ..compare.rules import parse_rule
@@ -187,18 +187,18 @@ def bisect(
             is_measured = _run_study([*words, *(["--resume"] if results.exists() else [])])
         else:
             is_measured = _measure(measure, results)
-        return _checked(results, parsed, alpha) if is_measured else ("skip", "a run failed")
+        return _check(results, parsed, alpha) if is_measured else ("skip", "a run failed")
 
-    found = Repository(Path.cwd()).bisect(good, bad, test, _say_step)
+    bisection = Repository(Path.cwd()).bisect(good, bad, test, _say_step)
     if style == "json":
-        tell_json(_bisection_json(found))
-    elif found.first_bad is not None:
-        step = next((step for step in found.steps if step.commit == found.first_bad), None)
-        tell(f"first bad commit: {found.first_bad}", *([step.text] if step else []))
+        tell_json(_bisection_json(bisection))
+    elif bisection.first_bad is not None:
+        step = next((step for step in bisection.steps if step.commit == bisection.first_bad), None)
+        tell(f"first bad commit: {bisection.first_bad}", *([step.text] if step else []))
     else:
         tell("the first bad commit is one of these; all but the last were skipped:")
-        tell(*(f"  {commit}" for commit in found.candidates))
-    return 0 if found.first_bad is not None else 7
+        tell(*(f"  {commit}" for commit in bisection.candidates))
+    return 0 if bisection.first_bad is not None else 7
 
 
 def _run_command(text: str, **environment: str) -> int:
@@ -245,30 +245,30 @@ def _run_study(words: list[str]) -> bool:
     return code == 0
 
 
-def _checked(results: Path, rules: list[Rule], alpha: float | None) -> tuple[Verdict, str]:
+def _check(results: Path, rules: list[Rule], alpha: float | None) -> tuple[Verdict, str]:
     """The verdict on measured results, with the changes."""
     from ..compare.render.check import cell_lines
     from .check import check_arms
 
-    checked = check_arms(open_results(results), rules, alpha=alpha)
+    check = check_arms(open_results(results), rules, alpha=alpha)
     verdicts: dict[str, Verdict] = {"pass": "good", "fail": "bad", "inconclusive": "skip"}
-    return verdicts[checked.outcome], "; ".join(cell_lines(checked))
+    return verdicts[check.outcome], "; ".join(cell_lines(check))
 
 
 def _say_step(step: Step) -> None:
-    left = f", at most {step.left} commits left" if step.left else ""
-    say(f"{step.verdict}: {step.commit} ({step.text}){left}")
+    remaining = f", at most {step.remaining} more" if step.remaining else ""
+    say(f"{step.verdict}: {step.commit} ({step.text}){remaining}")
 
 
-def _bisection_json(found: Bisection) -> dict[str, object]:
+def _bisection_json(bisection: Bisection) -> dict[str, object]:
     return {
         "schema": 1,
         "kind": "bisection",
-        "first_bad": None if found.first_bad is None else found.first_bad.revision,
-        "candidates": [commit._asdict() for commit in found.candidates],
+        "first_bad": None if bisection.first_bad is None else bisection.first_bad.revision,
+        "candidates": [commit._asdict() for commit in bisection.candidates],
         "steps": [
             {**step.commit._asdict(), "verdict": step.verdict, "text": step.text}
-            for step in found.steps
+            for step in bisection.steps
         ],
     }
 

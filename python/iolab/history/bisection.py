@@ -31,13 +31,13 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """A commit that was tested. text: its measured change, or why it was skipped. left: commits that
-    remain to be tested at most."""
+    """A commit that was tested. text: its measured change, or why it was skipped. remaining: commits
+    that are still to be tested, at most."""
 
     commit: Commit
     verdict: Verdict
     text: str
-    left: int = 0
+    remaining: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,19 @@ class Repository:
         if first == last:
             raise UsageError("the good and the bad commit are the same", where=bad)
         steps = []
-        with self._begun(first, last) as output:
+        with self._start(first, last) as output:
             while not (candidates := self._candidates(output)):
                 commit = self.commit("HEAD")
                 verdict, text = test(commit)
                 output = self._git("bisect", verdict, accepted=(0, 2))
-                left = _LEFT.search(output)
-                steps.append(Step(commit, verdict, text, int(left[1]) + 1 if left else 0))
+                match = _LEFT.search(output)
+                remaining = int(match[1]) + 1 if match else 0
+                steps.append(Step(commit, verdict, text, remaining))
                 tell(steps[-1])
         return Bisection(tuple(map(self.commit, candidates)), tuple(steps))
 
     @contextmanager
-    def _begun(self, good: Commit, bad: Commit) -> Iterator[str]:
+    def _start(self, good: Commit, bad: Commit) -> Iterator[str]:
         try:
             yield self._git("bisect", "start", bad.revision, good.revision)
         finally:
