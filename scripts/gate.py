@@ -46,6 +46,8 @@ says: without them, a process that reads one file compiles 1,000 modules first."
 MEMORY = Path("/dev/shm")
 SPACE = 4 << 30
 """A directory in memory, and the free bytes that tests need to keep their files there."""
+DISK = Path("/var/tmp")
+"""A directory on a disk: without one, nothing can be measured with a cold cache."""
 HALF = 0.5
 """Share of the machine of a step that keeps one of two cores busy, or waits half of its time."""
 SHOWN = 30
@@ -290,17 +292,22 @@ class Runner:
         return {
             **inherited,
             **self._environment,
-            **(self._memory(step) if step.in_memory else {}),
+            **self._temporary(step),
             "IOLAB_TEST_REPORT": str(step.report),
             "PYTHONPYCACHEPREFIX": str(BYTECODE),
         }
 
-    def _memory(self, step: Step) -> dict[str, str]:
-        """Environment with a temporary directory in memory, or nothing where there is no space."""
-        if not MEMORY.is_dir() or shutil.disk_usage(MEMORY).free < SPACE:
+    def _temporary(self, step: Step) -> dict[str, str]:
+        """Environment with a temporary directory: in memory where there is space, or on a disk where
+        `/tmp` is in memory."""
+        if step.in_memory and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free >= SPACE:
+            parent = MEMORY
+        elif not step.in_memory and _is_in_memory(Path(tempfile.gettempdir())):
+            parent = DISK
+        else:
             return {}
         directory = tempfile.TemporaryDirectory(
-            prefix=f"iolab-{step.name}-", dir=MEMORY, ignore_cleanup_errors=True
+            prefix=f"iolab-{step.name}-", dir=parent, ignore_cleanup_errors=True
         )
         path = self._directories.enter_context(directory)
         # some tests become another user, who must reach their files
@@ -532,6 +539,13 @@ def _list(out: TextIO, title: str, lines: Sequence[tuple[str, str]]) -> None:
         print(f"\n{title}:", file=out)
         for name, text in lines:
             print(f"  {name}: {text}", file=out)
+
+
+def _is_in_memory(directory: Path) -> bool:
+    """Whether the file system of a directory keeps its files in memory."""
+    mounts = [line.split()[1:3] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    above = [(place, kind) for place, kind in mounts if directory.is_relative_to(place)]
+    return max(above, key=lambda mount: len(mount[0]), default=("/", ""))[1] in ("tmpfs", "ramfs")
 
 
 def _text(path: Path) -> str:

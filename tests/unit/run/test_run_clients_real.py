@@ -24,7 +24,7 @@ from iolab.results.open.results import Results
 from iolab.run.study import run_study
 from iolab.verdict import Level
 from support.acting import Listener
-from support.direct_reads import direct_reads
+from support.direct_reads import direct_reads, mounted_device
 from support.disks import need_loops
 from support.probe import need_tracing
 from support.sshd import sshd
@@ -110,16 +110,22 @@ def test_the_sum_is_what_the_block_layer_read(tmp_path: Path, fio: str, clients:
     need_tracing()
     hosts: dict[str, Host] = {f"ssh:c{number}": named(f"c{number}") for number in range(clients)}
     target = 'kind = "filesystem"\nfs = "ext4"\nloop = {size = "256m"}'
-    with direct_reads() as issued:
-        results = done(tmp_path, hosts, target=target, options='thinktime = "2ms"')
+    with direct_reads() as reads:
+
+        class Follower(Listener):
+            def started(self, *words: Any) -> None:
+                super().started(*words)
+                reads.follow(mounted_device(tmp_path))
+
+        results = done(tmp_path, hosts, Follower(), target=target, options='thinktime = "2ms"')
+        issued = reads.bytes()
     run = results.runs[0]
     assert run.plan.status == "finished"
     assert len(clients_of(run.plan)) == clients
     read = sum(int(part.value("read.bytes") or 0) for part in results.client_runs())
     assert run.value("read.bytes") == read
-    (device,) = run.plan.extra["devices"]
-    print(f"{clients} clients read {read} bytes, the block layer issued {issued[device]}")
-    assert issued[device] == read
+    print(f"{clients} clients read {read} bytes, the block layer issued {issued}")
+    assert issued == read
 
 
 def test_a_client_that_is_killed_costs_the_run(tmp_path: Path, fio: str) -> None:
