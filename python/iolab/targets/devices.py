@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..hosts.base.host import Host, text_or_none
+from ..hosts.facts.block_devices import active_choice
 from .mounts import Mount
 
 _DEPTH = 16
@@ -87,7 +88,7 @@ def device_facts(host: Host, device: str) -> dict[str, str | int]:
     ):
         text = text_or_none(host, f"{base}/{path}")
         if text:
-            facts[name] = _active_scheduler(text) if name == "scheduler" else " ".join(text.split())
+            facts[name] = active_choice(text) if name == "scheduler" else " ".join(text.split())
     for name, path, scale in (
         ("rotational", "queue/rotational", 1),
         ("size_bytes", "size", 512),
@@ -98,12 +99,6 @@ def device_facts(host: Host, device: str) -> dict[str, str | int]:
         if text and text.isdigit():
             facts[name] = int(text) * scale
     return facts
-
-
-def _active_scheduler(scheduler: str) -> str:
-    """`none [mq-deadline] kyber` names the chosen one in brackets."""
-    _, bracket, rest = scheduler.partition("[")
-    return rest.partition("]")[0] if bracket else scheduler
 
 
 def _mounted_device(host: Host, mount: Mount) -> list[str]:

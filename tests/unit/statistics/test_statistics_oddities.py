@@ -20,7 +20,8 @@ from iolab.server.base.models import Odd
 from iolab.server.base.store import Store
 from iolab.server.queries.odd import odd as answer_odd
 from iolab.statistics.answers.answers import Series
-from iolab.statistics.ask.odd_words import Statement, statements
+from iolab.statistics.ask.odd_series import Subject
+from iolab.statistics.ask.odd_words import Statement, statements, subject_words
 from iolab.statistics.ask.oddities import Oddities, oddities
 from iolab.statistics.ask.query import query
 from iolab.statistics.tiers.trace_tier import bounds
@@ -264,3 +265,17 @@ def test_the_service_gives_the_same(tmp_path: Path) -> None:
     assert [each.sentence for each in answer.oddities] == [each.sentence for each in stated]
     with pytest.raises(UsageError):
         answer_odd(store, {"against_from": "0"})
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "words"),
+    [
+        ("", (), "all I/Os"),
+        ("device", ("sda", "sdb"), "sda and sdb"),
+        ("file", ("/a",), "file /a"),
+        ("file", ("/a", "/b", "/c"), "files /a, /b and /c"),
+        ("process", ("db", "fio"), "processes db and fio"),
+    ],
+)
+def test_subjects_are_singular_or_plural(field: str, values: tuple[str, ...], words: str) -> None:
+    assert subject_words(Subject(field, values)) == words

@@ -57,7 +57,7 @@ def block_device_facts(host: Host, device: str) -> dict[str, str | int]:
     for key, paths in _TEXTS.items():
         text = next((text for path in paths if (text := text_or_none(host, f"{base}/{path}"))), "")
         if text:
-            facts[key] = chosen(text) if key == "scheduler" else " ".join(text.split())
+            facts[key] = active_choice(text) if key == "scheduler" else " ".join(text.split())
     for key, (path, scale) in _NUMBERS.items():
         number = text_or_none(host, f"{base}/{path}")
         if number and number.isdecimal():
@@ -71,7 +71,7 @@ def settings(facts: dict[str, Any], device: str) -> dict[str, str]:
     return {f"{key}:{device}": str(facts[key]) for key in keys if key in facts}
 
 
-def chosen(text: str) -> str:
-    """`none [mq-deadline] kyber` names the chosen one in brackets."""
+def active_choice(text: str) -> str:
+    """`none [mq-deadline] kyber` has the active choice in brackets."""
     _, bracket, rest = text.partition("[")
     return rest.partition("]")[0] if bracket else text

@@ -148,12 +148,15 @@ def _statement(oddity: Oddity, numbers: tuple[Numbers, ...]) -> Statement:
 
 
 def subject_words(subject: Subject) -> str:
-    """A subject as sentences begin: 'loop4', 'process backup', 'all I/Os'."""
+    """A subject as sentences begin: 'loop4', 'process backup', 'processes db and fio', 'all I/Os'."""
     if not subject.values:
         return subject.field or "all I/Os"
     *most, last = subject.values
     values = f"{', '.join(most)} and {last}" if most else last
-    return values if subject.field == "device" else f"{subject.field} {values}"
+    if subject.field == "device":
+        return values
+    plural = "es" if subject.field.endswith("s") else "s"
+    return f"{subject.field}{plural if most else ''} {values}"
 
 
 _TITLES = {
