@@ -76,6 +76,11 @@ def _number(_: click.Context, __: click.Parameter, value: float) -> float:
     "it does at equal throughput and at equal latency.",
 )
 @click.option(
+    "--limits",
+    is_flag=True,
+    help="The limits of each system instead: the largest rates over the load of --rows, and what was busy.",
+)
+@click.option(
     "--windows",
     is_flag=True,
     help="Compare the windows before and after the marks of actions, within each run.",
@@ -121,6 +126,7 @@ def command(
     ignore: list[str] | None,
     where: tuple[str, ...],
     knee: bool,
+    limits: bool,
     windows: bool,
     steps: bool,
     clients: bool,
@@ -141,8 +147,10 @@ def command(
     """
     from ..compare.axes import parse_where, select
     from ..compare.compare import compare
+    from ..compare.limits import find_limits
     from ..compare.model import Comparison
     from ..compare.published import Published
+    from ..compare.render.limits import render_limits
     from ..compare.render.matrix import render_matrix
     from ..compare.render.words import opening_lines
     from ..compare.several import Several
@@ -163,6 +171,8 @@ def command(
             where="--knee" if knee else parts[0],
             hint="give one",
         )
+    if knee and limits:
+        raise UsageError("are two tables", where="--knee and --limits", hint="give one of them")
     conditions = parse_where(where)
     metric_name = metric or results.default_metric()
     published_table = None if published is None else Published(published)
@@ -180,6 +190,10 @@ def command(
         runs = results.step_runs()
     elif clients:
         runs = results.client_runs()
+    if limits:
+        systems = find_limits(select(runs, conditions), rows[0] if rows else None)
+        tell_as(style, render_limits(systems, style))
+        return
     if knee:
         tell_as(style, _knees(runs, metric, base, rows, conditions, style, notes))
         return

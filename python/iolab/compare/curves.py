@@ -75,7 +75,7 @@ def curves(
     if not named:
         raise UsageError("there is no run to draw a curve of")
     operation, throughput = _choose_axes(named, operation, throughput, latency)
-    load = _load(named, load)
+    load = load_factor(named, load)
     rate, delay = of(f"{operation}.{throughput}"), of(f"{operation}.{latency}")
     variants = list(dict.fromkeys(run.variant for run in named))
     base = _baseline(baseline, variants)
@@ -229,7 +229,9 @@ def _choose_axes(
     return best
 
 
-def _load(runs: Sequence[Run], asked: str | None) -> str:
+def load_factor(runs: Sequence[Run], asked: str | None) -> str:
+    """The factor that is the load: `asked`, or the one of `axes.LOADS` with most numeric levels, or
+    any with most. UsageError: none has numeric levels."""
     names = dict.fromkeys(name for run in runs for name in run.factors)
     numbers = {
         name: {number for run in runs if (number := _number(run.factors.get(name))) is not None}
