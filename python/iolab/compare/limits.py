@@ -57,7 +57,7 @@ class Limit:
     verdict: Level
 
     @property
-    def saturated(self) -> tuple[str, ...]:
+    def saturation(self) -> tuple[str, ...]:
         """What was saturated, as far as metrics say."""
         names = [name for name, _, least in BUSY if self.busy.get(name, 0.0) >= least]
         return tuple(name for name in names if name != "busiest CPU" or "CPU" not in names)
@@ -80,7 +80,7 @@ def find_limits(runs: Sequence[Run], load: str | None = None) -> Limits:
     if not runs:
         raise UsageError("there is no run to find limits of")
     load = load_factor(runs, load)
-    factors = _independent(runs, load)
+    factors = _cell_factors(runs, load)
     by_cell: dict[tuple[Key, str], list[Run]] = {}
     for run in runs:
         if run.verdict.level is not Level.INVALID:
@@ -98,7 +98,7 @@ def find_limits(runs: Sequence[Run], load: str | None = None) -> Limits:
     return Limits(load, factors, tuple(limits))
 
 
-def _independent(runs: Sequence[Run], load: str) -> tuple[str, ...]:
+def _cell_factors(runs: Sequence[Run], load: str) -> tuple[str, ...]:
     """Factors with several levels that no factor before them determines, as zipped ones do."""
     kept: list[str] = []
     for name in dict.fromkeys(name for run in runs for name in run.factors):

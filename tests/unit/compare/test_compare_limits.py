@@ -55,14 +55,14 @@ def test_a_limit_is_at_the_least_load_that_reaches_it() -> None:
     assert limit.iops == pytest.approx(4000 * 1.01**0.5)
     assert limit.bw == pytest.approx(4096 * limit.iops)
     assert limit.busy == {"CPU": 1.0, "busiest CPU": 1.0}
-    assert limit.saturated == ("CPU",)
+    assert limit.saturation == ("CPU",)
 
 
 def test_a_rate_that_still_grows_is_no_limit() -> None:
     [limit] = find_limits(sweep(top=1e9)).limits
     assert (limit.level, limit.is_growing) == (8, True)
     [single] = find_limits([each for each in sweep() if each.factors["numjobs"] in (1, 2)]).limits
-    assert (single.level, single.saturated, single.is_growing) == (2, ("busiest CPU",), True)
+    assert (single.level, single.saturation, single.is_growing) == (2, ("busiest CPU",), True)
 
 
 def test_zipped_factors_name_a_cell_once() -> None:

@@ -37,8 +37,9 @@ def render_limits(limits: Limits, style: str) -> str:
             f"| {' | '.join(map(markdown, row))} |" for row in (heads, ["---"] * len(heads), *rows)
         ]
         return "\n".join([*lines, "", *(f"{markdown(note)}  " for note in notes)]) + "\n"
-    left = (*range(len(limits.factors) + 2), len(heads) - 1)
-    return "\n".join([*grid([heads, *rows], left=left), "", *notes]) + "\n"
+    texts = {*limits.factors, "operation", "system", "saturated"}
+    text_columns = [place for place, head in enumerate(heads) if head in texts]
+    return "\n".join([*grid([heads, *rows], left=text_columns), "", *notes]) + "\n"
 
 
 def _table(limits: Limits) -> tuple[list[str], list[list[str]]]:
@@ -66,7 +67,7 @@ def _table(limits: Limits) -> tuple[list[str], list[list[str]]]:
             f"{_rate(limit.low)} to {_rate(limit.high)}" if limit.count > 1 else "one run",
             level_text(limit.level),
             *(f"{100 * limit.busy[name]:.0f} %" if name in limit.busy else "" for name in busy),
-            _saturated(limit),
+            _saturation_text(limit),
         ]
         for limit in limits.limits
     ]
@@ -80,8 +81,8 @@ def _rate(value: float) -> str:
     return format_quantity(value, "", 3).strip()
 
 
-def _saturated(limit: Limit) -> str:
-    words = [" and ".join(limit.saturated) or "not seen"]
+def _saturation_text(limit: Limit) -> str:
+    words = [" and ".join(limit.saturation) or "not seen"]
     if limit.is_growing:
         words.append("still growing")
     if limit.verdict is not Level.OK:
@@ -114,7 +115,7 @@ def _records(limits: Limits) -> list[dict[str, object]]:
             limits.load: limit.level,
             "still_growing": limit.is_growing,
             **{f"busy {name}": limit.busy.get(name) for name, *_ in BUSY},
-            "saturated": list(limit.saturated),
+            "saturated": list(limit.saturation),
             "verdict": limit.verdict.name,
         }
         for limit in limits.limits
@@ -129,7 +130,7 @@ def _json(limits: Limits) -> str:
 def _csv(limits: Limits) -> str:
     out = io.StringIO()
     records = [
-        {**record, "saturated": " ".join(limit.saturated)}
+        {**record, "saturated": " ".join(limit.saturation)}
         for record, limit in zip(_records(limits), limits.limits, strict=True)
     ]
     writer = csv.DictWriter(out, list(records[0]))
