@@ -62,7 +62,7 @@ def _table(limits: Limits) -> tuple[list[str], list[list[str]]]:
             *map(level_text, limit.cell),
             limit.operation,
             limit.system if has_several else "",
-            "" if limit.bw is None else f"{limit.bw / 1e6:,.4g}".replace(",", " "),
+            "" if limit.bw is None else _throughput(limit.bw),
             _rate(limit.iops),
             f"{_rate(limit.low)} to {_rate(limit.high)}" if limit.count > 1 else "one run",
             level_text(limit.level),
@@ -75,6 +75,11 @@ def _table(limits: Limits) -> tuple[list[str], list[list[str]]]:
         return heads, rows
     place = heads.index("system")
     return heads[:place] + heads[place + 1 :], [row[:place] + row[place + 1 :] for row in rows]
+
+
+def _throughput(bytes_per_s: float) -> str:
+    megabytes = bytes_per_s / 1e6
+    return format_quantity(megabytes, "", 3 if megabytes < 1000 else 0).strip()
 
 
 def _rate(value: float) -> str:
