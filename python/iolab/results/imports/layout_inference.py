@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from .layout import parse_layout
@@ -26,6 +26,7 @@ from .path_words import (
     words_of,
 )
 from .processes import clusters
+from .zfs_tests import suite_layout
 
 _OPTIONS = (
     "rw",
@@ -198,6 +199,8 @@ class _Class:
 
 def infer_layouts(samples: Sequence[Sample]) -> Inferred:
     """The layouts of some results, the most particular first; none without results."""
+    if known := _suite_layouts(samples):
+        return Inferred(known)
     units = _units(samples)
     paths = {unit.path for unit in units}
     copies = {unit.path for unit in units if _is_copy(unit.path, paths)}
@@ -213,6 +216,23 @@ def infer_layouts(samples: Sequence[Sample]) -> Inferred:
         ),
         tuple(_doubts(classes, layouts)),
     )
+
+
+def _suite_layouts(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Layouts of results of OpenZFS's performance suite, of one or several runs of it."""
+    by_name: dict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        by_name[sample.path.rpartition("/")[2]].append(sample)
+    name = suite_layout(list(by_name))
+    if name is None:
+        return ()
+    folders = {sample.path.rpartition("/")[0] for sample in samples}
+    if len(folders) == 1:
+        return (f"{folders.pop()}/{name}".lstrip("/"),)
+    # folders are named by what varies between results of equal names
+    repeated = max(by_name.values(), key=len)
+    units = _units([replace(s, path=f"{s.path.rpartition('/')[0]}/result") for s in repeated])
+    return tuple(f"{layout}/{name}" for layout in _texts(_named_classes(units)))
 
 
 def _named_classes(units: list[_Unit]) -> list[_Class]:

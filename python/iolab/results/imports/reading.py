@@ -21,6 +21,7 @@ from ...formats.fio.messages import is_normal_output
 from ..evidence.files import OWN_FILES, PLAN_FILE, read_plan
 from ..evidence.model import RunPlan
 from .source import Source, SourceFile
+from .zfs_tests import result_name
 
 Key = TypeVar("Key")
 
@@ -295,6 +296,7 @@ class _Index:
     """The results of one folder by the names that files of theirs have."""
 
     def __init__(self, results: Sequence[FioResult]) -> None:
+        self._names = {result.path.rpartition("/")[2]: result for result in results}
         self._prefixes = _unique(
             (prefix, result) for result in results for prefix in _log_prefixes(result)
         )
@@ -307,6 +309,8 @@ class _Index:
 
     def owner(self, name: str) -> FioResult | None:
         """The one result that a file of that name belongs to."""
+        if (result := self._names.get(result_name(name) or "")) is not None:
+            return result
         match = _LOG.search(name)
         stem = name[: match.start()] if match is not None else _ENDING.sub("", name)
         if match is not None and self._prefixes.get(stem) is not None:
