@@ -199,8 +199,8 @@ class _Class:
 
 def infer_layouts(samples: Sequence[Sample]) -> Inferred:
     """The layouts of some results, the most particular first; none without results."""
-    if known := _suite_layouts(samples):
-        return Inferred(known)
+    if suite := _suite_layouts(samples):
+        return Inferred(suite)
     units = _units(samples)
     paths = {unit.path for unit in units}
     copies = {unit.path for unit in units if _is_copy(unit.path, paths)}
