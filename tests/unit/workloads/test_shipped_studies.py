@@ -47,6 +47,7 @@ def test_those_that_were_promised_are_there() -> None:
         "many-clients",
         "limits",
         "disks-one-by-one",
+        "openzfs-suite",
     }
 
 
