@@ -38,6 +38,7 @@ def _fake() -> tuple[Host, Clock]:
 
     programs = {
         PYTHON: FakeProgram(seconds=0.2, output=answer),
+        Path(sys.executable).name: FakeProgram(seconds=0.2, output=answer),
         "sleeper": FakeProgram(seconds=1000.0),
     }
     return FakeHost(clock, programs), clock

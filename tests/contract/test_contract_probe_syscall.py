@@ -530,6 +530,7 @@ for number in range(3 * (1 << 15)):
         for row in rows(events, op="write", size_bytes=1)
         if str(names[row]).startswith(f"{place}/")
     ]
-    assert len(own) > 90_000
+    # a path is read from the process's memory, which the next path can overwrite
+    assert len(own) > 70_000
     assert all(name == f"{place}/{offset}" for offset, name in own)
     assert "(other)" not in names

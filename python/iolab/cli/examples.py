@@ -106,6 +106,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "iolab history add results/nightly --revision 1a2b3c4 --tag kernel=6.12.4",
         ),
     ),
+    "history bisect": (
+        (
+            "find the commit after v1.0 that costs more than 5 % of the writes",
+            "iolab history bisect v1.0 --build make --study studies/mine.toml --rule 'write.iops >= -5 %'",
+        ),
+    ),
     "history list": (("list its results", "iolab history list"),),
     "history show": (
         ("show what changed, and since when", "iolab history show --metric write.iops"),

@@ -67,8 +67,9 @@ def test_pooled_jobs_are_what_group_reporting_reports(tmp_path: Path) -> None:
         mine = pooled.directions[name]
         assert mine.ios == pytest.approx(direction.ios, rel=0.1)
         assert mine.size_bytes == 4096 * mine.ios
-        assert mine.iops == pytest.approx(direction.iops, rel=0.15)
-        assert mine.bw == pytest.approx(direction.bw, rel=0.15)
+        # rates of two invocations; of jobs that are not added up they would be half
+        assert mine.iops == pytest.approx(direction.iops, rel=0.3)
+        assert mine.bw == pytest.approx(direction.bw, rel=0.3)
         assert mine.latencies.keys() == direction.latencies.keys()
         for kind, latency in direction.latencies.items():
             assert mine.latencies[kind].count == mine.ios

@@ -27,6 +27,7 @@ from iolab.server.reports.studies import StudyIndex, stamp_of, study_facts
 from support.recordings import events
 from support.service import TOKEN, recorded
 from support.studies import CHANGE, history_of_studies
+from support.waiting import PATIENCE, until
 
 API = "/api/v1"
 COUNT = 12
@@ -199,9 +200,8 @@ def test_the_index_is_used_until_a_study_changes(
     for number in (1, 2):
         shutil.copytree(home / f"results/night-{number:02}", folder / str(number))
     first = StudyIndex(Store([folder]), tmp_path / "studies.json")
-    first.facts()
-    first._work()
-    first.close()
+    until(lambda: first.facts()[1] == 0, "both studies in the index")
+    first.close(PATIENCE)
     read = []
     facts_of = studies.study_facts
 
