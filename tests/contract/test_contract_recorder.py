@@ -71,9 +71,9 @@ def load(node: str, seconds: float, report: Path | None = None, **options: objec
     return ["fio", *(f"--{key}={value}" for key, value in words.items()), *output]
 
 
-def load_until(go: Path, node: str) -> list[str]:
+def load_until(go: Path, node: str, **options: object) -> list[str]:
     """The same until a file is there."""
-    fio = shlex.join(load(node, 600))
+    fio = shlex.join(load(node, 600, None, **options))
     return [
         "sh",
         "-c",
@@ -211,8 +211,13 @@ def test_a_kill_leaves_no_process_no_instance_and_a_readable_recording(
     chance = random.Random(victim)
     for attempt in range(KILLS):
         directory, go = tmp_path / f"r{attempt}", tmp_path / f"go{attempt}"
-        # a job that is a process of its own would outlive fio
-        command = load(device, 600, thread=1) if victim == "command" else load_until(go, device)
+        # a job that is a process of its own would outlive fio; a recorder on a busy machine keeps up
+        options = {"thread": 1, "rate_iops": 5000}
+        command = (
+            load(device, 600, None, **options)
+            if victim == "command"
+            else load_until(go, device, **options)
+        )
         with recording(
             "block", "-q", "--device", device, "-o", directory, "--", *command
         ) as process:

@@ -176,6 +176,8 @@ def test_one_signal_ends_all(
             "out",
             "--repetitions",
             "5",
+            # SIGTERM ends a run, which must not be over before
+            *(("--runtime", "60s") if number == signal.SIGTERM else ()),
             *flags(*two),
         ],
         stderr=subprocess.PIPE,
