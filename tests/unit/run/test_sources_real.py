@@ -148,6 +148,7 @@ def striped(devices: list[str], group: Path, directory: Path) -> Derived:
     return derive(directory, plan)
 
 
+@pytest.mark.exclusive
 def test_a_throttled_device_among_four_is_seen_and_named(
     fio: str, devices: tuple[list[str], Path], tmp_path: Path
 ) -> None:

@@ -54,11 +54,12 @@ def test_threads_are_added_and_each_step_is_measured(fio: str, tmp_path: Path) -
     steps = read_steps(run)
     assert [dict(step.levels) for step in steps] == [{"numjobs": 1}, {"numjobs": 2}, {"numjobs": 4}]
     for step, threads in zip(steps, (1, 2, 4), strict=True):
-        assert step.value("write.iops") == pytest.approx(100 * threads, rel=0.15)
-        assert step.value("write.bw") == pytest.approx(4096 * 100 * threads, rel=0.15)
+        # a thread can start late on a busy machine; steps differ by a factor of two
+        assert step.value("write.iops") == pytest.approx(100 * threads, rel=0.3)
+        assert step.value("write.bw") == pytest.approx(4096 * 100 * threads, rel=0.3)
         assert 0 < present(step.value("write.lat.mean")) < 0.5
         assert not step.exact
-    assert run.value("write.iops") == pytest.approx(100 * 7 / 3, rel=0.1)
+    assert run.value("write.iops") == pytest.approx(100 * 7 / 3, rel=0.2)
     assert run.value("offered.iops") == pytest.approx(100 * 7 / 3)
     begins = [mark.time_ns for mark in read_marks(run.evidence) if mark.kind == "step"]
     assert [after - before for before, after in pairwise(begins)] == [4_000_000_000] * 2
