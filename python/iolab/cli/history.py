@@ -164,8 +164,8 @@ def bisect(
 
     Each tested commit is checked out, built, measured and checked. It is skipped if it can't be
     built, if a run fails, or if a rule is inconclusive. At the end the tree is as before. Results are
-    kept: the same command after Ctrl-C continues. Exit codes: 0 bisection, 7 skipped commits leave
-    several candidates.
+    kept: the same command after Ctrl-C continues. Exit codes: 0 the first bad commit is known, 7
+    skipped commits leave several candidates.
     """
     from ..compare.rules import parse_rule
     from ..errors import UsageError
