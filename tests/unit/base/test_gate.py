@@ -147,6 +147,21 @@ def test_steps_share_the_machine_and_others_have_it_alone(gate: ModuleType) -> N
     assert all(outcome.seconds > 0.4 for outcome in outcomes.values())
 
 
+def test_the_cpu_time_of_a_step_is_that_of_all_its_processes(gate: ModuleType) -> None:
+    compute = "import time\nwhile time.process_time() < 0.3: pass"
+    child = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {compute!r}]); {compute}"
+    )
+    steps = [
+        gate.Step("computes", python(child), gate.read_check, 0.5),
+        gate.Step("waits", python("import time; time.sleep(0.7)"), gate.read_check, 0.5),
+    ]
+    computes, waits = gate.Runner(steps, {}).run().values()
+    assert not computes.failed
+    assert computes.cpu_s >= 0.6
+    assert waits.cpu_s < 0.5
+
+
 def test_exclusive_tests_run_alone(gate: ModuleType) -> None:
     [step] = [step for step in gate.steps_of("test", False) if step.name == "exclusive"]
     assert step.share == 1
