@@ -513,10 +513,9 @@ def summarize(outcomes: dict[Step, Outcome], seconds: float, *, retry_fails: boo
             len(outcome.failed),
             len(outcome.retried),
         )
-        print(
-            f"{step.name:{width}}  {result:8}{outcome.seconds:9.0f}{outcome.cpu_s:9.0f}{counts[0]:9}{counts[1]:9}{counts[2]:8}{counts[3]:9}",
-            file=out,
-        )
+        cells = [f"{step.name:{width}}  {result:8}", f"{outcome.seconds:9.0f}{outcome.cpu_s:9.0f}"]
+        cells += [f"{count:{size}}" for count, size in zip(counts, (9, 9, 8, 9), strict=True)]
+        print("".join(cells), file=out)
     _list(
         out,
         "left out",
