@@ -31,7 +31,7 @@ from iolab.workloads.fio import FioWorkload
 from iolab.workloads.fio_model import FioOptions
 from support.acting import study_text
 from support.recorded import MEMORY
-from support.waiting import PATIENCE, until
+from support.waiting import PATIENCE
 
 pytestmark = pytest.mark.fio
 
@@ -178,7 +178,7 @@ def test_a_killed_iostat_makes_its_run_invalid_and_the_study_goes_on(
     text = (
         study_text(repetitions=1)
         .replace("numjobs = [1, 4]", "numjobs = [1]")
-        .replace('"2s"', '"6s"')
+        .replace('"2s"', '"3s"')
         .replace('"500ms"', "0")
     )
     (tmp_path / "study.toml").write_text(
