@@ -103,8 +103,8 @@ def absolute(text: str) -> str:
 def ab_study(request: AbRequest) -> tuple[Study, Changes]:
     """The study with a variant for each build, on the machine that the study describes.
 
-    Raises UsageError where there are fewer than two builds or the target is no pool, StudyError for
-    a study that is wrong.
+    Raises UsageError for fewer than two builds or a target that is not a pool, StudyError for an
+    invalid study.
     """
     if len(request.builds) < 2:
         raise UsageError(
@@ -179,11 +179,11 @@ class Ab:
         ):
             build_rig(rig, (), self._said)
             return
-        made: list[BuildRecord] = []
+        builds: list[BuildRecord] = []
         build_rig(
-            rig, [parse_request(text) for text in self.request.builds], self._said, made.append
+            rig, [parse_request(text) for text in self.request.builds], self._said, builds.append
         )
-        self.records = tuple(made)
+        self.records = tuple(builds)
         self._write()
 
     def start(self, table: RigTable) -> RigHost:
