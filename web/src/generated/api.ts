@@ -790,13 +790,14 @@ export interface SavedWorksheets {
 
 /**
  * One statement of the summary. `section` is the section that it is about. `under`: it
- * continues the one before.
+ * continues the one before. `code` names what it states, for other parts of the report.
  */
 export interface Sentence {
 	text: string;
 	tone: "better" | "worse" | "plain" | "caution";
 	section: string | null;
 	under: boolean;
+	code: string;
 }
 
 /** A number over time. */
