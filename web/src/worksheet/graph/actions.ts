@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { cursor, edit, type GraphSpec, SECOND, setSpan, sheet, spanOf, whole } from "../../api/worksheet";
-import { snapped as grown, wholeAxis } from "../../canvas/cells";
+import { snapped as grown, spotAt, wholeAxis } from "../../canvas/cells";
 import type { Content } from "../../canvas/content";
 import { STRIP } from "../../canvas/frame";
 import { Heat } from "../../canvas/heat";
@@ -9,7 +9,9 @@ import { Numbers } from "../../canvas/numbers";
 import { placeOf } from "../../canvas/rows";
 import { areaOf, xTime, yValue, zoomAxis } from "../../canvas/spaces";
 import { breakdownOf } from "../../lib/names";
-import { unrecordedWords } from "../recorded";
+import { lineOf, marksAt } from "../marks";
+import { idleDue, unrecordedWords } from "../recorded";
+import { offline } from "../session";
 import { momentWords, moved, spanWords, zoomed } from "../times";
 import type { Drawn } from "./drawing";
 import { type Mark, stateOf } from "./state";
@@ -47,11 +49,14 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 	if (under > 0) return under > STRIP || !anyLost(content.lost) ? null : { ...words, missing: lost || "nothing" };
 	// the keys don't come to the strip
 	const missing: Record<string, string> = lost ? { missing: lost } : {};
-	const found = within(content.idle) ? null : content.at(time, yValue(box, content.axis, y));
+	const idle = within(idleDue(content.idle, content.origin));
+	const named = marksAt(time + content.origin, (3 * (span.to - span.from)) / box.width).map(lineOf);
+	if (named.length > 0) missing.mark = named.slice(0, 3).join("\n");
+	const found = idle ? null : content.at(time, yValue(box, content.axis, y));
 	if (found) return { ...words, ...found, ...missing };
 	if (blank) return { ...words, nothing: "was recorded here in one of the two times", ...missing };
-	if (within(content.idle)) return { ...words, nothing: "happened here, though some I/O was due", ...missing };
-	return lost ? { ...words, ...missing } : null;
+	if (idle) return { ...words, nothing: "happened here, though some I/O was due", ...missing };
+	return lost || named.length > 0 ? { ...words, ...missing } : null;
 }
 
 /** Why nothing is known of a time, in words that follow "nothing"; "" where something is. `blank`: whether its content lacks it. */
@@ -110,6 +115,7 @@ export function click(drawn: Drawn, point: Point): void {
 		return;
 	}
 	if (!content) return;
+	listCell(drawn, point);
 	const length = Math.max(content.interval, Math.min(SECOND, (span.to - span.from) / 20));
 	const from = Math.floor((xTime(box, span, point[0]) + content.origin) / length) * length;
 	const before = cursor.value;
@@ -117,6 +123,23 @@ export function click(drawn: Drawn, point: Point): void {
 	cursor.value = same ? null : { from, until: from + length };
 	for (const each of sheet.value.graphs)
 		if (each.id === spec.id || (each.synced && spec.synced)) edit(each.id, { panel: same ? "average" : "second" });
+}
+
+/** List the I/Os of the cell of a map at a point; none where it is empty, or listed already. */
+function listCell({ box, span, content, spec, marks }: Drawn, [x, y]: Point): void {
+	if (offline.peek() || marks !== spec.id || !(content instanceof Heat) || content.look.group.y === "utilization")
+		return;
+	const { cells, origin, interval } = content;
+	const spot = cells && spotAt(cells, xTime(box, span, x) / interval, yValue(box, content.axis, y));
+	const { listed } = stateOf(spec.id);
+	const before = listed.peek();
+	if (!cells || !spot || (cells.counts[spot.place] ?? 0) === 0) {
+		listed.value = null;
+		return;
+	}
+	const [from, until] = [origin + spot.first * interval, origin + spot.past * interval];
+	const same = before?.from === from && before.until === until && before.low === spot.low && before.high === spot.high;
+	listed.value = same ? null : { from, until, low: spot.low, high: spot.high, mapped: true };
 }
 
 /** Open the menu of what stands at a point: a layer, or a row of a map. `left`, `top`: where, in the window. */

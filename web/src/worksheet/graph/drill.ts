@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { catalogue, type GraphSpec } from "../../api/worksheet";
 import type { SourceFacts, StatisticFacts } from "../../generated/api";
 import { breakdownOf, brokenDown, filtered, rootOf } from "../../lib/names";
 
@@ -19,6 +20,13 @@ export function sourcesOf(statistic: string, catalogue: readonly StatisticFacts[
 	const asked = [...bare.matchAll(/\[([a-z_]+)(?=[\]=!<>])/g)].map(([, field]) => field ?? "");
 	const found = entryOf(statistic, catalogue)?.sources ?? [];
 	return found.filter((each) => asked.every((field) => each.fields.includes(field)));
+}
+
+/** Whether single I/Os answer a graph, not readings of counters. */
+export function isOfEvents({ statistic, source }: Pick<GraphSpec, "statistic" | "source">): boolean {
+	const sources = sourcesOf(statistic, catalogue.value);
+	const found = sources.find((each) => each.name === source) ?? sources[0];
+	return found !== undefined && !found.counted;
 }
 
 /** Fields that tell the I/Os of a map apart: those that make stacks and are not fixed by a filter. */

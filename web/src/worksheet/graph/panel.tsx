@@ -195,5 +195,7 @@ function OfMap({ spec, second }: { spec: GraphSpec; second: boolean }) {
 	);
 }
 
+const byName = new Intl.Collator("en", { numeric: true });
 const sorted = (items: readonly Item[]): Item[] =>
-	items.toSorted((one, other) => (other.value ?? -1) - (one.value ?? -1));
+	// of equal values sda2 comes before sda10
+	items.toSorted((one, other) => (other.value ?? -1) - (one.value ?? -1) || byName.compare(one.key, other.key));
