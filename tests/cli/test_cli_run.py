@@ -267,7 +267,7 @@ def test_loop_files_that_fit_alone_but_not_together_are_refused_first(
     for flags, expected in ((("--dry-run",), 1), ((), 5)):
         code, out, err = said(capsys, study, *flags, "-o", "out")
         assert code == expected
-        assert "are asked for by 2 targets" in out + err
+        assert "loop files of 2 targets need" in out + err
     assert not (tmp_path / "out").exists()
 
 

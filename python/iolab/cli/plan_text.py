@@ -72,7 +72,7 @@ def plan_lines(plan: Preview) -> Iterator[str]:
 
 
 def _target_line(target: TargetPreview) -> str:
-    words = ", ".join(f"{key} {value}" for key, value in _flat(target.given))
+    words = ", ".join(f"{key} {value}" for key, value in _flat(target.changed))
     return (
         f"target: {target.kind}"
         + (f" ({words})" if words else "")

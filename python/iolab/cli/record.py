@@ -339,7 +339,7 @@ class _Screen:
         self._tty = on_terminal()
         self._drawn = False
 
-    def started(self, hello: Mapping[str, Any]) -> None:
+    def begin(self, hello: Mapping[str, Any]) -> None:
         if not self._quiet:
             say(
                 f"recording {', '.join(self._settings.sources)} into {self._directory} ({kept_text(self._settings.retention)}; "
@@ -361,7 +361,7 @@ class _Screen:
         else:
             say(line)
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         self.end()
         say(f"note: {text}")
 

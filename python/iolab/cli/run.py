@@ -307,7 +307,7 @@ def _on_one(
             trusted=trusted,
         )
     outcome = bar.result
-    if outcome is not None and not outcome.left and unit.remove():
+    if outcome is not None and not outcome.remaining and unit.remove():
         say(f"note: the study is done; {unit.path} is removed")
     if outcome is None or outcome.interrupted:
         return 130

@@ -21,7 +21,7 @@ from .status import Status
 class Heard(Protocol):
     """Whoever watches."""
 
-    def started(self, hello: Mapping[str, Any]) -> None:
+    def begin(self, hello: Mapping[str, Any]) -> None:
         """The first probe is at work; `hello` is what it said."""
         ...
 
@@ -29,7 +29,7 @@ class Heard(Protocol):
         """A second passed."""
         ...
 
-    def noticed(self, text: str) -> None:
+    def notice(self, text: str) -> None:
         """Something that a user should know."""
         ...
 

@@ -102,7 +102,7 @@ class Recorder:
             except RunError as error:
                 self._notice(str(error))
         self._begun = self._second_at = self._clock.monotonic()
-        self._parts.heard.started(hello)
+        self._parts.heard.begin(hello)
         for words in hello.get("words", ()):
             self._notice(str(words))
         self.status.bytes = self._size.bytes()
@@ -435,4 +435,4 @@ class Recorder:
         write_status(self._parts.directory, self.status, self._time.machine_ns())
 
     def _notice(self, text: str) -> None:
-        self._parts.heard.noticed(text)
+        self._parts.heard.notice(text)

@@ -58,7 +58,7 @@ def test_a_study_ends_with_the_look_that_decides(
     assert look["rules"] == {RULE: outcome}
     assert len(names(out)) == 6
     assert heard.end is not None
-    assert (heard.end.finished, heard.end.left) == (6, 0)
+    assert (heard.end.finished, heard.end.remaining) == (6, 0)
     kinds = [event["event"] for event in read_journal(out)[0]]
     assert (kinds.count("planned"), kinds[-1]) == (6, "closed")
     standing = Opened(out).standing
@@ -135,7 +135,7 @@ def test_a_stopped_study_says_what_is_to_come(do: Do, host: FakeHost) -> None:
     stops = Interrupts()
 
     class Impatient(Listener):
-        def ended(self, run: Any, *words: Any) -> None:
+        def end_run(self, run: Any, *words: Any) -> None:
             if run.number == 7:
                 stops.press()
 
@@ -265,7 +265,7 @@ def test_a_check_before_the_first_look_is_inconclusive(
     stops = Interrupts()
 
     class Impatient(Listener):
-        def ended(self, run: Any, *words: Any) -> None:
+        def end_run(self, run: Any, *words: Any) -> None:
             if run.number == 5:
                 stops.press()
 
