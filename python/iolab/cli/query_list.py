@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..statistics.language.names import Statistic
 
 SHOWN = 20
-"""I/Os that are listed unless asked otherwise."""
+"""I/Os that are listed by default."""
 
 
 def answer(
@@ -53,7 +53,7 @@ def answer(
 
 
 def print_list(page: SingleIos, statistic: Statistic, name: str, values: str, style: str) -> None:
-    """Print it. name: of what was asked. values: the range that was asked for."""
+    """Print it. name: of the recording or trace. values: the range of values."""
     if style == "json":
         from ..statistics.ask.single_ios import as_data
 
@@ -78,18 +78,18 @@ def _text(page: SingleIos, statistic: Statistic, name: str, values: str) -> list
     head = ("time", "op", "latency", "offset", "size", "device", "process", "file")
     table = [head]
     for io_row in page.ios:
-        held = io_row.values
-        latency, size, offset = held["latency_ns"], held["size_bytes"], held["offset_bytes"]
+        columns = io_row.values
+        latency, size, offset = columns["latency_ns"], columns["size_bytes"], columns["offset_bytes"]
         table.append(
             (
                 _moment(io_row.end_ns),
-                held["op"],
+                columns["op"],
                 "-" if latency is None else quantity(latency, "ns"),
                 "-" if offset is None else str(offset),
                 "-" if size is None else quantity(size, "B"),
-                visible(held["device"] or "-"),
-                visible(held["process"] or "-"),
-                visible(held["file"] or "-"),
+                visible(columns["device"] or "-"),
+                visible(columns["process"] or "-"),
+                visible(columns["file"] or "-"),
             )
         )
     widths = [max(len(row[place]) for row in table) for place in range(len(head))]
@@ -99,9 +99,9 @@ def _text(page: SingleIos, statistic: Statistic, name: str, values: str) -> list
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
-    left = page.rows - page.skip - len(page.ios)
-    if left > 0:
-        lines.append(f"and {left} more; --top N lists more")
+    remaining = page.rows - page.skip - len(page.ios)
+    if remaining > 0:
+        lines.append(f"and {remaining} more; --top N lists more")
     return [*lines, *(f"note: {note}" for note in page.notes)]
 
 

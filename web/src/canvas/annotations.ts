@@ -73,7 +73,7 @@ export function paintTimeLabels(
 		context.setLineDash([]);
 		const start = Math.max(box.left, left) + 4;
 		const wide = context.measureText(label).width;
-		// where names would cover each other the first one stands
+		// of names that would cover each other the first is drawn
 		if (start < free || start + wide > box.left + box.width) continue;
 		free = start + wide + 8;
 		paintText(context, label, start, box.top + 9, colours.background, colours.text);

@@ -60,7 +60,7 @@ export function spanBetween(map: SubSecondMap, one: Place, other: Place): { from
 	return { from: first ?? 0, until: (last ?? 0) + map.step };
 }
 
-/** The cell at a point of the canvas; null beside the plot. Offset 0 is at the bottom. */
+/** The cell at a point of the canvas; null outside of the plot. Offset 0 is at the bottom. */
 export function placeAt(map: SubSecondMap, box: Box, [x, y]: readonly [number, number]): Place | null {
 	const second = Math.floor(((x - box.left) / box.width) * map.seconds);
 	const row = Math.floor((1 - (y - box.top) / box.height) * map.rows);

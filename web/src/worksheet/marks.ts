@@ -64,7 +64,7 @@ async function load(recording: string): Promise<void> {
 	}
 }
 
-/** The time of a mark with a little around it; one that lasts goes up to now. */
+/** The time of a mark with a little around it; without an end it reaches to now. */
 export function markSpan(mark: Mark, now: number): Span {
 	const until = Math.max(mark.until_ns ?? now, mark.from_ns + 1e6);
 	const margin = 0.02 * (until - mark.from_ns);
@@ -111,7 +111,7 @@ export function lineOf(mark: Mark): string {
 }
 
 /**
- * Times of runs, in order, where a recording has marks of runs: I/O is due in these alone. Null where it is due at any time. `left`:
+ * Times of runs, in order, where a recording has marks of runs: I/O is expected in these alone. Null where it is expected at any time. `left`:
  * how many earlier marks are not listed.
  */
 export function runTimes(list: readonly Mark[], left: number): Span[] | null {
@@ -124,7 +124,7 @@ export function runTimes(list: readonly Mark[], left: number): Span[] | null {
 	return [...before, ...spans].sort((one, other) => one.from - other.from);
 }
 
-export const due = computed(() => runTimes(found.value.found, found.value.left));
+export const busyTimes = computed(() => runTimes(found.value.found, found.value.left));
 
 /** Marks in a span of time that cover a moment, or lie within `reach` ns of it. */
 export const marksAt = (moment: number, reach: number): Mark[] =>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { computed } from "@preact/signals";
 import { facts, type Span, tick, whole } from "../api/worksheet";
-import { due, marks } from "./marks";
+import { busyTimes, marks } from "./marks";
 
 /** Time of which nothing is recorded: before and after all that was, and gaps in it. Open ends are infinite. */
 export const unrecorded = computed<Span[]>(() => {
@@ -23,15 +23,15 @@ export function unrecordedWords(moment: number): string {
 }
 
 type Spans = readonly Readonly<[number, number]>[];
-let known: { idle: Spans; due: Span[] | null; origin: number; found: Spans } | null = null;
+let known: { idle: Spans; runs: Span[] | null; origin: number; found: Spans } | null = null;
 
-/** Of spans without I/O those in which some was due, in ns since the origin: pauses between the runs of a study are none of them. */
-export function idleDue(idle: Spans, origin: number): Spans {
-	const runs = due.peek();
+/** Spans without I/O within the runs of a study, in ns since the origin. Pauses between runs are left out: no I/O is expected there. */
+export function idleInRuns(idle: Spans, origin: number): Spans {
+	const runs = busyTimes.peek();
 	if (runs === null || idle.length === 0) return idle;
-	if (known && known.idle === idle && known.due === runs && known.origin === origin) return known.found;
+	if (known && known.idle === idle && known.runs === runs && known.origin === origin) return known.found;
 	const found = common(idle, runs, origin);
-	known = { idle, due: runs, origin, found };
+	known = { idle, runs, origin, found };
 	return found;
 }
 

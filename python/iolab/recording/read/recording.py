@@ -283,10 +283,10 @@ _INEXACT_NS = 512
 """A client that has numbers of 53 bits is so far off at most, in times since 1970."""
 
 
-def is_same_mark(mark: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def is_same_mark(mark: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two marks have the same label and begin."""
-    is_near = abs(mark["from_ns"] - wanted["from_ns"]) <= _INEXACT_NS
-    return bool(is_near and mark["label"] == wanted["label"])
+    is_near = abs(mark["from_ns"] - other["from_ns"]) <= _INEXACT_NS
+    return bool(is_near and mark["label"] == other["label"])
 
 
 def _lines(

@@ -32,13 +32,13 @@ def add_mark(recording: Recording, label: str, from_ns: int, until_ns: int, note
 
 def remove_mark(recording: Recording, label: str, from_ns: int) -> None:
     """Delete a user's mark. UsageError where there is none of that label and begin."""
-    wanted = {"label": label, "from_ns": from_ns}
-    found = [
-        mark for mark in recording.marks() if mark["kind"] == "user" and is_same_mark(mark, wanted)
+    key = {"label": label, "from_ns": from_ns}
+    matches = [
+        mark for mark in recording.marks() if mark["kind"] == "user" and is_same_mark(mark, key)
     ]
-    if not found:
+    if not matches:
         raise UsageError("there is no such mark of a user", where="label")
-    mark = found[0]
+    mark = matches[0]
     _append(recording, mark["label"], mark["from_ns"], mark["until_ns"], {"kind": REMOVED})
 
 

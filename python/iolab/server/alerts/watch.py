@@ -117,9 +117,9 @@ class Watch:
         can't be watched, or the span is empty."""
         self._check(alert)
         name = self._recording(alert)
-        begun, last = self._store.ends(name)
+        start, last = self._store.ends(name)
         until = min(until_ns, last + SECOND) // SECOND * SECOND
-        first = max(from_ns, begun, until - MOST_PREVIEWED * SECOND) // SECOND * SECOND
+        first = max(from_ns, start, until - MOST_PREVIEWED * SECOND) // SECOND * SECOND
         if first >= until:
             raise UsageError("the span of time is empty", where="from_ns")
         hours = parse_hours(alert.only_during)
@@ -184,25 +184,25 @@ class Watch:
         self._commands.close()
 
     def _check(self, alert: Alert) -> None:
-        asked = parse(alert.statistic)
+        statistic = parse(alert.statistic)
         if alert.percentile:
-            if asked.breakdown not in QUANTIZED or asked.breakdown == "offset":
+            if statistic.breakdown not in QUANTIZED or statistic.breakdown == "offset":
                 raise UsageError(
                     "an alert on a percentile looks at a map of latency, queue or size",
                     where="statistic",
                     hint="such as io.ops[latency]",
                 )
-            if asked.entry.weight != "count":
+            if statistic.entry.weight != "count":
                 raise UsageError(
-                    f"percentiles are of I/Os, not of {asked.entry.measure}",
+                    f"percentiles are of I/Os, not of {statistic.entry.measure}",
                     where="statistic",
-                    hint=f"ask for {asked.group}.ops[{asked.breakdown}]",
+                    hint=f"ask for {statistic.group}.ops[{statistic.breakdown}]",
                 )
-        elif asked.breakdown is not None:
+        elif statistic.breakdown is not None:
             raise UsageError(
                 "an alert looks at one number over time",
                 where="statistic",
-                hint=f"leave [{asked.breakdown}] out, name a value of it: [{asked.breakdown}=...], or choose a percentile",
+                hint=f"leave [{statistic.breakdown}] out, name a value of it: [{statistic.breakdown}=...], or choose a percentile",
             )
         parse_hours(alert.only_during)
         self._recording(alert)
@@ -403,17 +403,17 @@ def _local(time_ns: int) -> datetime.datetime:
 
 def _percentiles(counts: HeatCounts, share: float, first: int, until: int) -> list[float]:
     """A percentile of each second, nan where there was no I/O. A map begins and ends with I/Os."""
-    known = percentile_lines(counts, counts.columns, [share])[0]
+    line = percentile_lines(counts, counts.columns, [share])[0]
     places = ((at - counts.t0_ns) // SECOND for at in range(first, until, SECOND))
-    return [float(known[place]) if 0 <= place < len(known) else math.nan for place in places]
+    return [float(line[place]) if 0 <= place < len(line) else math.nan for place in places]
 
 
 def unit_of(alert: Alert) -> str:
     """The unit of the values that an alert looks at; "" where its statistic is none."""
     try:
-        asked = parse(alert.statistic)
+        statistic = parse(alert.statistic)
     except UsageError:
         return ""
     if not alert.percentile:
-        return asked.entry.unit
-    return next((UNITS[y] for y in QUANTIZED if y == asked.breakdown), "")
+        return statistic.entry.unit
+    return next((UNITS[y] for y in QUANTIZED if y == statistic.breakdown), "")

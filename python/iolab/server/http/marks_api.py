@@ -47,7 +47,7 @@ class MarkRemove(Model):
     from_ns: Time
 
 
-MARKING: dict[str, type[Model]] = {each.__name__: each for each in (MarkAdd, MarkRemove)}
+MARKING: dict[str, type[Model]] = {model.__name__: model for model in (MarkAdd, MarkRemove)}
 """What setting marks needs, by name."""
 
 

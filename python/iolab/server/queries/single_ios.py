@@ -57,26 +57,26 @@ def io_layers(store: Store, words: Words) -> IoLayers:
         raise UsageError(
             "a trace holds one layer", where=name, hint="recordings of block and syscall hold two"
         )
-    found = layers_of(opened, needed(words, "id"))
+    layers = layers_of(opened, needed(words, "id"))
 
-    def related(item: RelatedIo) -> dict[str, Any]:
+    def as_item(item: RelatedIo) -> dict[str, Any]:
         return {
             "io": io_data(item.io),
             "match": item.match,
-            "start_ns": item.io.start_ns - found.io.start_ns,
-            "end_ns": item.io.end_ns - found.io.start_ns,
+            "start_ns": item.io.start_ns - layers.io.start_ns,
+            "end_ns": item.io.end_ns - layers.io.start_ns,
         }
 
     return IoLayers.model_validate(
         {
             "recording": name,
-            "io": io_data(found.io),
-            "above": [related(item) for item in found.above],
-            "below": [related(item) for item in found.below],
-            "above_left": found.above_left,
-            "below_left": found.below_left,
-            "elsewhere": found.elsewhere,
-            "layers": list(found.layers),
-            "notes": list(found.notes),
+            "io": io_data(layers.io),
+            "above": [as_item(item) for item in layers.above],
+            "below": [as_item(item) for item in layers.below],
+            "above_left": layers.above_left,
+            "below_left": layers.below_left,
+            "elsewhere": layers.elsewhere,
+            "layers": list(layers.layers),
+            "notes": list(layers.notes),
         }
     )

@@ -10,7 +10,7 @@ from ...recording.read.recording import Recording
 from ..engine.engine import Engine
 from ..engine.snapshot import snapshot
 from .attribution import attach_events
-from .damage_notes import again, trouble
+from .notes import again, trouble
 from .single_ios import SingleIo, count_rows, find_io, read_rows, window_around
 
 LAYERS = ("nfs", "syscall", "block")
@@ -66,43 +66,43 @@ def layers_of(events: Recording, key: str) -> IoLayers:
     UsageError for text that is no id, FormatError where the I/O is no longer recorded.
     """
     io = find_io(events, key)
-    held = snapshot(events).sources
-    layers = tuple(name for name in LAYERS if name in held)
+    sources = snapshot(events).sources
+    layers = tuple(name for name in LAYERS if name in sources)
     place = LAYERS.index(io.source) if io.source in LAYERS else len(LAYERS)
     above: list[RelatedIo] = []
     below: list[RelatedIo] = []
-    left, elsewhere = [0, 0], 0
+    unlisted, elsewhere = [0, 0], 0
     for name in layers:
         rank = LAYERS.index(name)
         if place == len(LAYERS) or rank == place:
             continue
-        related, more = _related(events, io, name, is_above=rank < place)
+        related, more = _find_related(events, io, name, is_above=rank < place)
         if rank > place:
             own = _without_others(events, io, related)
             elsewhere += len(related) - len(own)
             related = own
         (above if rank < place else below).extend(related[:MOST])
-        left[rank > place] += more + len(related[MOST:])
+        unlisted[rank > place] += more + len(related[MOST:])
     tied = [item for item in above if item.match != "time"]
     if tied:
-        above, left[0] = tied, 0
+        above, unlisted[0] = tied, 0
     return IoLayers(
         io,
-        above=_sorted(above),
-        below=_sorted(below),
-        above_left=left[0],
-        below_left=left[1],
+        above=_by_start(above),
+        below=_by_start(below),
+        above_left=unlisted[0],
+        below_left=unlisted[1],
         elsewhere=elsewhere,
         layers=layers,
         notes=tuple(trouble(events)),
     )
 
 
-def _sorted(related: list[RelatedIo]) -> tuple[RelatedIo, ...]:
+def _by_start(related: list[RelatedIo]) -> tuple[RelatedIo, ...]:
     return tuple(sorted(related, key=lambda item: (item.io.start_ns, item.io.end_ns)))
 
 
-def _related(
+def _find_related(
     events: Recording, io: SingleIo, source: str, *, is_above: bool
 ) -> tuple[list[RelatedIo], int]:
     """I/Os of a source that overlap an I/O, those that are tied to it first, and how many more
@@ -134,9 +134,9 @@ def _related(
             order = f"ORDER BY {rank}{start}, time_ns, offset_bytes LIMIT {EXAMINED}"
             return read_rows(engine, source, conditions, {**bound, **tied}, order), rows
 
-    found, total = again(read)
-    related = [RelatedIo(row, _match(*((row, io) if is_above else (io, row)))) for row in found]
-    return related, total - len(found)
+    rows, total = again(read)
+    related = [RelatedIo(row, _match(*((row, io) if is_above else (io, row)))) for row in rows]
+    return related, total - len(rows)
 
 
 def _without_others(events: Recording, io: SingleIo, related: list[RelatedIo]) -> list[RelatedIo]:

@@ -25,10 +25,10 @@ from ..question import Question
 from ..tiers import trace_tier
 from ..tiers.events import Events
 from .attribution import Rectangle, attach_events
-from .damage_notes import again, trouble
+from .notes import again, trouble
 
 PAGE = 100
-"""I/Os of a page unless asked otherwise."""
+"""I/Os of a page unless filters otherwise."""
 LARGEST_PAGE = 500
 
 ORDERS = {
@@ -117,7 +117,7 @@ def list_ios(
     Args:
         rectangle: low and high bound the values of the statistic's map. order: a key of `ORDERS`;
         I/Os without the value come last. Equal ones are in order of time. limit: I/Os of a page.
-    UsageError for what can't be asked, FormatError for what can't be read.
+    UsageError for what can't be filters, FormatError for what can't be read.
     """
     if not statistic.entry.sources:
         raise UsageError(
@@ -131,7 +131,7 @@ def list_ios(
         raise UsageError(
             "a range of values needs a map", hint=f"such as {statistic.entry.name}[latency]"
         )
-    asked = host_names().filters(statistic.filters)
+    filters = host_names().filters(statistic.filters)
     texts, bound = _rectangle(y if y in QUANTIZED else None, rectangle)
     page = _Page(order, descending, skip, limit)
     if isinstance(events, Trace):
@@ -141,7 +141,7 @@ def list_ios(
             )
         name = trace_tier.source_name(events, statistic.entry, source)
         ends = rectangle.from_ns, rectangle.until_ns
-        core, rest = trace_tier.conditions(events, asked, ends)
+        core, rest = trace_tier.conditions(events, filters, ends)
         more, values = sql_of(rest)
         conditions, bound = [*more, *texts], {**values, **bound}
         # a stream is read once: first to count, then for the page
@@ -155,19 +155,19 @@ def list_ios(
 
     question = Question.of(statistic, (rectangle.from_ns, rectangle.until_ns), None, 1, source)
 
-    def listed() -> SingleIos:
+    def read_page() -> SingleIos:
         frame = plan(question, [Events(events)]).frame
         window = frame.window
         with Engine(events.path) as engine:
             attach_events(engine, window)
-            own, values = window.conditions(asked)
+            own, values = window.conditions(filters)
             conditions = [*own, *texts]
             both = {**values, **bound}
             sums = count_rows(engine, conditions, both)
             ios = page.read(engine, window.source, conditions, both)
         return SingleIos(window.source, *sums, skip, ios, (*frame.notes, *trouble(events)))
 
-    return again(listed)
+    return again(read_page)
 
 
 def read_rows(

@@ -10,7 +10,7 @@ import { placeOf } from "../../canvas/rows";
 import { areaOf, xTime, yValue, zoomAxis } from "../../canvas/spaces";
 import { breakdownOf } from "../../lib/names";
 import { lineOf, marksAt } from "../marks";
-import { idleDue, unrecordedWords } from "../recorded";
+import { idleInRuns, unrecordedWords } from "../recorded";
 import { offline } from "../session";
 import { momentWords, moved, spanWords, zoomed } from "../times";
 import type { Drawn } from "./drawing";
@@ -24,7 +24,7 @@ export const stepX = ({ box, span, content }: Drawn) =>
 	Math.max(4, (box.width * (content?.interval ?? 1)) / Math.max(1, span.to - span.from));
 export const stepY = ({ box }: Drawn) => Math.max(4, box.height / 40);
 
-/** What stands at a point, in words; null for nothing. */
+/** What is at a point, in words; null for nothing. */
 export function said(drawn: Drawn, point: Point): Record<string, string> | null {
 	const { box, span, content } = drawn;
 	const [x, y] = point;
@@ -49,7 +49,7 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 	if (under > 0) return under > STRIP || !anyLost(content.lost) ? null : { ...words, missing: lost || "nothing" };
 	// the keys don't come to the strip
 	const missing: Record<string, string> = lost ? { missing: lost } : {};
-	const idle = within(idleDue(content.idle, content.origin));
+	const idle = within(idleInRuns(content.idle, content.origin));
 	const named = marksAt(time + content.origin, (3 * (span.to - span.from)) / box.width).map(lineOf);
 	if (named.length > 0) missing.mark = named.slice(0, 3).join("\n");
 	const found = idle ? null : content.at(time, yValue(box, content.axis, y));
@@ -63,7 +63,7 @@ export function said(drawn: Drawn, point: Point): Record<string, string> | null 
 function blankWords({ content, spec }: Drawn, time: number, blank: boolean): string {
 	const why = unrecordedWords(time + (content?.origin ?? spanOf(spec).from));
 	if (!content) return why;
-	// what is known of a part of a column stands for all of it
+	// what is known of a part of a column is taken for all of it
 	const column = Math.floor(time / content.interval);
 	const known = column >= 0 && column < content.columns && !blank;
 	return known ? "" : why || (blank && !content.compared ? "was recorded here" : "");
@@ -142,7 +142,7 @@ function listCell({ box, span, content, spec, marks }: Drawn, [x, y]: Point): vo
 	listed.value = same ? null : { from, until, low: spot.low, high: spot.high, mapped: true };
 }
 
-/** Open the menu of what stands at a point: a layer, or a row of a map. `left`, `top`: where, in the window. */
+/** Open the menu of what is at a point: a layer, or a row of a map. `left`, `top`: where, in the window. */
 export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number): void {
 	const { box, span, content, spec } = drawn;
 	const state = stateOf(spec.id);
@@ -158,7 +158,7 @@ export function openMenu(drawn: Drawn, [x, y]: Point, left: number, top: number)
 		return;
 	}
 	const { cells } = content;
-	// numbers beside each other have no rows
+	// paired numbers have no rows
 	if (!cells) return;
 	const marked = stateOf(drawn.marks).mark.value;
 	const row = placeOf(cells.edges, value);
@@ -171,7 +171,7 @@ export function pan({ spec }: Drawn, share: number): void {
 	setSpan(spec, round(moved(spanOf(spec), whole.peek(), share)));
 }
 
-/** Longer (factor > 1) or shorter, keeping what is at `x`; what follows goes on to follow. */
+/** Longer (factor > 1) or shorter, keeping what is at `x`; what follows continues to follow. */
 export function zoomTime(drawn: Drawn, x: number, factor: number): void {
 	const { spec, box } = drawn;
 	const { time } = sheet.value;

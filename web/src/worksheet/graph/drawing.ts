@@ -31,7 +31,7 @@ import { colours } from "../../heatmap/state";
 import { visible } from "../../lib/names";
 import { limitsOf } from "../alerts-now";
 import { marks as recordingMarks } from "../marks";
-import { idleDue, unrecorded } from "../recorded";
+import { idleInRuns, unrecorded } from "../recorded";
 import { type GraphState, type Mark, stateOf } from "./state";
 import { counted, percent } from "./values";
 
@@ -48,7 +48,7 @@ export interface Drawn {
 	zoom: number;
 	content: Content | null;
 	spec: GraphSpec;
-	/** The id of the state that holds its mark: a graph beside another of one specification has its own. */
+	/** The id of the state that holds its mark: two graphs of one specification have one each. */
 	marks: string;
 	/** Say that it moves: its scales stay until it rests. */
 	moves: () => void;
@@ -125,7 +125,7 @@ export function drawingOf(
 		const blank = blanks(content, origin);
 		const late = content?.answered ? awaited(content.answered, span, blank) : [];
 		if (marks === spec.id) tellLost(spec.id, span, content);
-		const idle = content ? idleDue(content.idle, origin) : [];
+		const idle = content ? idleInRuns(content.idle, origin) : [];
 		if (marks === spec.id) tellBlank(spec.id, look, blank, idle, late);
 		within(context, box, () => {
 			paintIdle(context, look, idle);
@@ -199,7 +199,7 @@ const userMarks = (origin: number): TimeLabel[] =>
 		}))
 		.sort((one, other) => one.from - other.from);
 
-/** Give a canvas its size; one that has it keeps its picture. */
+/** Give a canvas its size; a canvas of that size keeps its picture. */
 function sized(canvas: HTMLCanvasElement, size: { width: number; height: number }, ratio: number, zoom: number): void {
 	const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
 	if (canvas.width === width && canvas.height === height) return;
@@ -209,12 +209,12 @@ function sized(canvas: HTMLCanvasElement, size: { width: number; height: number 
 	canvas.style.height = `${size.height * zoom}px`;
 }
 
-/** Keep what lies outside of a map's axis for the caption; the difference beside a map has none and leaves it. */
+/** Keep what is outside of a map's axis for the caption; the difference next to a map has none. */
 export function tellOutside(id: string, content: Content): void {
 	if (content instanceof Heat) stateOf(id).outside.value = outside(content);
 }
 
-/** What lies above and below the axis of a map, in words. */
+/** What is above and below the axis of a map, in words. */
 function outside({ seen, axis, look }: Heat): string {
 	const { unit } = look.group;
 	const share = percent(seen.above / Math.max(1, seen.total));

@@ -14,7 +14,7 @@ export interface Step {
 export const entryOf = (statistic: string, catalogue: readonly StatisticFacts[]): StatisticFacts | undefined =>
 	catalogue.find((each) => each.name === rootOf(statistic));
 
-/** Whose numbers a statistic can be, the one that answers by itself first: those that can tell all its fields. */
+/** Sources of a statistic that have all its fields, the default first. */
 export function sourcesOf(statistic: string, catalogue: readonly StatisticFacts[]): SourceFacts[] {
 	const bare = statistic.replaceAll(/"(?:[^"\\]|\\.)*"/g, "");
 	const asked = [...bare.matchAll(/\[([a-z_]+)(?=[\]=!<>])/g)].map(([, field]) => field ?? "");
@@ -63,7 +63,7 @@ export function bounds({ low, high }: { low: number; high: number }, unit: strin
 	return `${text(low)}..${text(high)}`;
 }
 
-/** The breakdowns that can follow: `first` stands first. */
+/** The breakdowns that can follow: `first` comes first. */
 function following(name: string, first: string, catalogue: readonly StatisticFacts[]): Step[] {
 	const base = brokenDown(name, "");
 	const fixed = fixedBy(base);

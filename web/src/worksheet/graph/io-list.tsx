@@ -51,7 +51,7 @@ const COLUMNS: readonly Column[] = [
 /** The clock's time of a moment, without its day. */
 const clockWords = (time_ns: number) => momentWords(time_ns, 1e3, whole.peek().from).replace(/^\d{4}-\d\d-\d\d /, "");
 
-/** The single I/Os of a part of a map, a page of them; one that is chosen is shown through the layers. */
+/** The single I/Os of a part of a map, a page of them; the chosen I/O is shown through the layers. */
 export function IoList({ spec, y, unit }: { spec: GraphSpec; y: string; unit: Unit }) {
 	const { listed } = stateOf(spec.id);
 	const part = listed.value;

@@ -23,7 +23,7 @@ export interface Row {
 	end: number;
 }
 
-/** The rows of a time line from the top layer down: calls, the I/O itself, what lies below. */
+/** The rows of a time line from the top layer down: calls, the I/O itself, the I/Os below. */
 export function rowsOf({ io, above, below }: IoLayers): Row[] {
 	const related = (item: RelatedIo): Row => ({
 		io: item.io,
@@ -53,7 +53,7 @@ export function IoTimeLine({ recording, id }: { recording: string; id: string })
 	return (
 		<section ref={home} class="io-line" aria-label="One I/O through the layers" aria-busy={stale}>
 			{problem && <p class="problem">{problem}</p>}
-			{!found && !problem && <p class="quiet waiting">What lies above and below it?</p>}
+			{!found && !problem && <p class="quiet waiting">asking for the call and the I/Os below…</p>}
 			{found && !stale && <TimeLine found={found} />}
 		</section>
 	);
@@ -114,7 +114,7 @@ function TimeLine({ found }: { found: IoLayers }) {
 	);
 }
 
-/** A bar from start to end, its time in the queue before it; arrows where it goes on beyond the axis. */
+/** A bar from start to end, cut at the ends of the axis, with its time in the queue before it. */
 function Bar({ row, place, ticks }: { row: Row; place: (time: number) => number; ticks: readonly number[] }) {
 	const { start, end, match, io } = row;
 	const [left, right] = [place(start), place(end)];

@@ -25,7 +25,7 @@ const isMap = (spec: GraphSpec) => answerOf(spec).peek()?.kind === "map";
 const place = (spec: GraphSpec, what: string) =>
 	document.querySelector<HTMLElement>(`[data-graph="${CSS.escape(spec.id)}"] ${what}`);
 
-/** The value after (or before) the one that is highlighted, of those that the left panel lists. */
+/** The value after (or before) the highlighted value, of those that the left panel lists. */
 function walk(spec: GraphSpec, by: number): void {
 	const keys = stateOf(spec.id)
 		.items.peek()

@@ -122,7 +122,7 @@ export function itemsOf(
 			single: true,
 		}),
 	);
-	// of equal ones the higher percentile stands first
+	// of equal ones the higher percentile comes first
 	if (shown.kind === "percentiles") return sorted(named.toReversed());
 	const { others } = shown;
 	const there = new Set(shown.keys.map((each) => each.key));

@@ -44,9 +44,9 @@ export interface GraphState {
 	band: Signal<{ low: number; high: number } | null>;
 	menu: Signal<Opened | null>;
 	content: Signal<Content | null>;
-	/** What lies outside of a map's axis, in words. */
+	/** What is outside of a map's axis, in words. */
 	outside: Signal<string>;
-	/** What the hatching that is seen stands for, in words. */
+	/** What the visible hatching means, in words. */
 	blank: Signal<string>;
 	/** What was lost in the time that is seen, in words. */
 	lost: Signal<string>;

@@ -70,7 +70,7 @@ function askedOf(spec: GraphSpec, statistic: string) {
 	return { recording: recording ?? "", statistic, source: source ?? "", ...time };
 }
 
-/** A cell under the pointer or of the keys, and the one that was chosen first. */
+/** The cell under the pointer or of the keys, and the two chosen cells. */
 interface Choice {
 	at: Place | null;
 	first: Place | null;

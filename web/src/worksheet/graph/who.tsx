@@ -25,7 +25,7 @@ const TELLING = 0.005;
 /** A marked part is asked about when it has rested so long, in ms. */
 const REST = 200;
 
-/** What was marked: in a graph, or beside it in its difference from another time, which begins `shift` ns later. */
+/** What was marked: in a graph, or in its difference from another time, which begins `shift` ns later. */
 export interface Marked {
 	spec: GraphSpec;
 	/** The id of the state that holds the mark. */
