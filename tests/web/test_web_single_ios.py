@@ -32,7 +32,7 @@ CALLS = 250
 
 def rows(source: str) -> pa.RecordBatch:
     """Calls of 400 us, each with a block I/O of 100 us, 20 a second, and a slow one of a journal."""
-    made = []
+    made: list[dict[str, Any]] = []
     for place in range(CALLS):
         start = START + place * SECOND // 20
         call = {"pid": 7, "thread": 7, "process": "app", "op": "write", "count": 1}

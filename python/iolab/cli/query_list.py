@@ -79,7 +79,11 @@ def _text(page: SingleIos, statistic: Statistic, name: str, values: str) -> list
     table = [head]
     for io_row in page.ios:
         columns = io_row.values
-        latency, size, offset = columns["latency_ns"], columns["size_bytes"], columns["offset_bytes"]
+        latency, size, offset = (
+            columns["latency_ns"],
+            columns["size_bytes"],
+            columns["offset_bytes"],
+        )
         table.append(
             (
                 _moment(io_row.end_ns),

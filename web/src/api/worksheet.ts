@@ -27,7 +27,7 @@ export const sheet = signal<Worksheet>(EMPTY);
 export const cursor = signal<Span | null>(null);
 /** The time under the pointer. */
 export const hover = signal<number | null>(null);
-/** So many ns beyond the time shown are asked for as well: while a replay moves on. 0 at rest. */
+/** A replay requests so many ns beyond the time shown; 0 at rest. */
 export const ahead = signal(0);
 /** The graph that keys act on, by id; "" for none. */
 export const focus = signal("");

@@ -885,13 +885,14 @@ export interface SavedWorksheets {
 
 /**
  * One statement of the summary. `section` is the section that it is about. `under`: it
- * continues the one before.
+ * continues the one before. `code` names what it states, for other parts of the report.
  */
 export interface Sentence {
 	text: string;
 	tone: "better" | "worse" | "plain" | "caution";
 	section: string | null;
 	under: boolean;
+	code: string;
 }
 
 /** A number over time. */
@@ -949,7 +950,7 @@ export interface SignedCells {
  * One recorded I/O. Times are ns, offset and size bytes; null where they are not known.
  *
  * id: `/io-layers` takes it. source: the layer that recorded it. time_ns: completion. queue_ns: in
- * the queue, before the latency. count: I/Os that it stands for, 1 except in histogram logs.
+ * the queue, before the latency. count: 1, except in histogram logs.
  */
 export interface SingleIo {
 	id: string;

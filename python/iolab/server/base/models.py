@@ -340,7 +340,7 @@ class SingleIo(Model):
     """One recorded I/O. Times are ns, offset and size bytes; null where they are not known.
 
     id: `/io-layers` takes it. source: the layer that recorded it. time_ns: completion. queue_ns: in
-    the queue, before the latency. count: I/Os that it stands for, 1 except in histogram logs.
+    the queue, before the latency. count: 1, except in histogram logs.
     """
 
     id: str

@@ -236,14 +236,14 @@ async def _write_token_page(send: Send, headers: list[tuple[bytes, bytes]]) -> N
     content = _TOKEN_PAGE.encode()
     # its only style is inline, and it loads nothing
     policy = b"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
-    others = [header for header in _HEADERS if header[0] != b"content-security-policy"]
+    security = [header for header in _HEADERS if header[0] != b"content-security-policy"]
     about = [(b"content-type", b"text/html; charset=utf-8"), (b"content-security-policy", policy)]
     length = [(b"content-length", str(len(content)).encode())]
     await send(
         {
             "type": "http.response.start",
             "status": 401,
-            "headers": [*about, *length, *headers, *others],
+            "headers": [*about, *length, *headers, *security],
         }
     )
     await send({"type": "http.response.body", "body": content})

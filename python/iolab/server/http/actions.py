@@ -242,7 +242,9 @@ ACTIONS = (
         "POST",
         "/alert-preview",
         "What an alert would have said in a span of time.",
-        lambda state, words, request: state.watch.preview(request.alert, request.from_ns, request.until_ns),
+        lambda state, words, request: state.watch.preview(
+            request.alert, request.from_ns, request.until_ns
+        ),
         body=PreviewRequest,
         model=AlertPreview,
     ),

@@ -27,7 +27,7 @@ def run_facts(results: Path | None) -> dict[str, dict[str, Any]]:
 
 @lru_cache(maxsize=8)
 def _facts(path: Path, key: str) -> dict[str, dict[str, Any]]:
-    """Of results whose evidence has this key."""
+    """Of results with this key of their evidence."""
     from ...results.open.results import Results
 
     return {

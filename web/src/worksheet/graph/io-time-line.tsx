@@ -138,7 +138,7 @@ export function processWords({ process, pid, thread }: SingleIo): string {
 	return [process !== null && visible(process), ids].filter(Boolean).join(" ") || "–";
 }
 
-/** An I/O in one line: its call or operation, size and place, where it went, and whose it is. */
+/** An I/O in one line: its call or operation, size and place, its device or file, and its process. */
 export function aboutIo(io: SingleIo): string {
 	const what = io.source === "syscall" ? (io.flags ?? io.op) : io.op;
 	const words = [
