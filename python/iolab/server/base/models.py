@@ -336,6 +336,76 @@ class Who(VersionedModel):
     dimensions: list[DimensionShares]
 
 
+class SingleIo(Model):
+    """One recorded I/O. Times are ns, offset and size bytes; null where they are not known.
+
+    id: `/io-layers` takes it. source: the layer that recorded it. time_ns: completion. queue_ns: in
+    the queue, before the latency. count: 1, except in histogram logs.
+    """
+
+    id: str
+    source: str
+    time_ns: int
+    latency_ns: int | None
+    queue_ns: int | None
+    offset_bytes: int | None
+    size_bytes: int | None
+    op: str
+    device: str | None
+    process: str | None
+    file: str | None
+    mount: str | None
+    client: str | None
+    job: str | None
+    pid: int | None
+    thread: int | None
+    error: str | None
+    flags: str | None
+    count: int
+
+
+class IoList(VersionedModel):
+    """The single I/Os inside a rectangle of time and value, a page of them. total: I/Os inside.
+    rows: rows inside, of which `ios` are those from `skip` on."""
+
+    recording: str
+    statistic: str
+    source: str
+    total: int
+    rows: int
+    skip: int
+    notes: list[str]
+    ios: list[SingleIo]
+
+
+class RelatedIo(Model):
+    """An I/O of another layer. match: what ties it to the chosen one: the same thread, the same
+    process, or only that both were under way at one time. start_ns, end_ns: since the start of the
+    chosen one."""
+
+    io: SingleIo
+    match: Literal["thread", "process", "time"]
+    start_ns: int
+    end_ns: int
+
+
+class IoLayers(VersionedModel):
+    """One I/O through the layers. above: calls during which it was issued; below: I/Os that were
+    issued during it or overlap it, both by their start. above_left, below_left: how many more there
+    are. elsewhere: I/Os that overlap it and belong to other calls, which are left out. layers: the
+    sources of the recording that are layers, from the top."""
+
+    recording: str
+    io: SingleIo
+    above: list[RelatedIo]
+    below: list[RelatedIo]
+    above_left: int
+    below_left: int
+    elsewhere: int
+    layers: list[str]
+    notes: list[str]
+
+
 class FieldValue(Model):
     """A value of a field."""
 
@@ -503,6 +573,8 @@ ANSWERS: dict[str, type[Model]] = {
         Layers,
         Extremes,
         Who,
+        IoList,
+        IoLayers,
         Odd,
         Hierarchy,
         Tick,

@@ -147,7 +147,7 @@ def who(
         frame = plan(question, [Events(events)]).frame
         window = frame.window
         with Engine(events.path) as engine:
-            _attach(engine, window)
+            attach_events(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
         return _answer(
             y,
@@ -163,7 +163,8 @@ def who(
     return again(whose)
 
 
-def _attach(engine: Engine, window: Window) -> None:
+def attach_events(engine: Engine, window: Window) -> None:
+    """Make the events of a window `events` to the engine."""
     if window.snap.recording.in_archive:
         from ..tiers import archived
 
