@@ -28,7 +28,7 @@ from iolab.hosts.kinds.rig import (
 from iolab.rigs.apt import Mirror, find_mirror, sources
 from iolab.rigs.build import Builder, image_version
 from iolab.rigs.machine import down
-from iolab.rigs.qemu import Disks, choose_accelerator, command
+from iolab.rigs.qemu import Disks, MachineOptions, choose_accelerator, command
 from iolab.rigs.recipe import find_rig
 
 RECIPE = """
@@ -231,7 +231,7 @@ def test_a_damaged_state_is_no_machine_and_can_be_taken_down(damage: str) -> Non
 def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     disks = Disks(2, 1 << 30, 170, 120_000_000)
     words = command(
-        "small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path / "a,b", disks=disks
+        "small", "tcg", MachineOptions(disks, 1 << 30, 2), port=2222, home=tmp_path / "a,b"
     )
     text = " ".join(words)
     assert "throttling.iops-total=170,throttling.bps-total=120000000" in text
@@ -242,11 +242,9 @@ def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     words = command(
         "small",
         "tcg",
-        memory_bytes=1 << 30,
-        cpus=2,
+        MachineOptions(Disks(1, 1 << 30, 170, fast=1), 1 << 30, 2),
         port=1,
         home=tmp_path,
-        disks=Disks(1, 1 << 30, 170, fast=1),
     )
     limited, free = (
         next(word for word in words if f",id={name}," in word) for name in ("disk0", "fast0")
@@ -254,16 +252,14 @@ def test_disks_get_their_limits_and_serial_numbers(tmp_path: Path) -> None:
     assert "throttling" in limited
     assert "throttling" not in free
     unlimited = command(
-        "small", "kvm", memory_bytes=1 << 30, cpus=2, port=1, home=tmp_path, disks=Disks(1, 1 << 30)
+        "small", "kvm", MachineOptions(Disks(1, 1 << 30), 1 << 30, 2), port=1, home=tmp_path
     )
     assert "throttling" not in " ".join(unlimited)
 
 
 def test_many_disks_share_slots_and_threads(tmp_path: Path) -> None:
     disks = Disks(128, 1 << 30, 170, fast=8)
-    words = command(
-        "small", "tcg", memory_bytes=1 << 30, cpus=2, port=2222, home=tmp_path, disks=disks
-    )
+    words = command("small", "tcg", MachineOptions(disks, 1 << 30, 2), port=2222, home=tmp_path)
     devices = [
         word for word in words if word.startswith("virtio-blk-pci,drive=") and "serial=" in word
     ]
@@ -278,13 +274,7 @@ def test_many_disks_share_slots_and_threads(tmp_path: Path) -> None:
         dict(part.split("=") for part in word.split(",")[1:])["iothread"] for word in devices
     } == threads
     few = command(
-        "small",
-        "tcg",
-        memory_bytes=1 << 30,
-        cpus=2,
-        port=2222,
-        home=tmp_path,
-        disks=Disks(24, 1 << 30),
+        "small", "tcg", MachineOptions(Disks(24, 1 << 30), 1 << 30, 2), port=2222, home=tmp_path
     )
     assert "addr=" not in " ".join(few)
 

@@ -348,7 +348,7 @@ def test_the_service_does_what_the_document_says(
 
     @given(operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=depth(12, 48) if which == "known" else depth(3, 12),
+        max_examples=depth(8, 48) if which == "known" else depth(2, 12),
         deadline=None,
         derandomize=True,
         database=None,
