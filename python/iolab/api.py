@@ -221,7 +221,7 @@ class Events:
     def _span(self, start: Moment, end: Moment) -> tuple[int | None, int | None]:
         from .recording.read.trace import Trace
         from .statistics.kept.recorded import span_of
-        from .statistics.language.times import parse_moment
+        from .statistics.language.quantities import parse_moment
         from .statistics.tiers.trace_tier import bounds
 
         if not isinstance(start, str) and not isinstance(end, str):
@@ -372,7 +372,7 @@ def _open_files(files: Sequence[Path], progress: Progress | None) -> Opened:
 
 
 def _length(interval: str | int | None) -> int | None:
-    from .statistics.language.times import parse_duration
+    from .statistics.language.quantities import parse_duration
 
     return parse_duration(interval) if isinstance(interval, str) else interval
 

@@ -291,7 +291,7 @@ def test_a_page_of_a_recording_says_whose(
 
 def test_whose_adds_up(recording: Path) -> None:
     from iolab.recording.read.recording import Recording
-    from iolab.statistics.ask.breakdown import dimensions_of
+    from iolab.statistics.ask.drill import dimensions_of
     from iolab.statistics.ask.query import heat
 
     whole = heat(Recording(recording), "latency", interval_ns=10**9)

@@ -47,7 +47,7 @@ def push(path: Path, url: str, every: str | None, style: str) -> None:
     and each row arrives exactly once.
     """
     from ..errors import ResultsError
-    from ..statistics.language.times import parse_duration
+    from ..statistics.language.quantities import parse_duration
 
     pause = None if every is None else parse_duration(every) / 1e9
     while True:
@@ -197,7 +197,7 @@ def fetch_(
     hosts are not read.
     """
     from ..archive import Archive, choose, fetch
-    from ..statistics.language.times import parse_moment
+    from ..statistics.language.quantities import parse_moment
 
     archive = Archive.open(url)
     archived = choose(archive, host, recording)
@@ -235,8 +235,7 @@ def outliers(
     difference of the cumulative shares: 0 for equal distributions, 1 without a common value.
     """
     from ..recording.base.counts import HeatCounts
-    from ..statistics.ask.fleet import FleetStatistic, ask_fleet
-    from ..statistics.ask.outliers import rank_hosts
+    from ..statistics.ask.fleet import FleetStatistic, ask_fleet, rank_hosts
     from .archives import open_archive
     from .query_who import map_of
     from .spans import span_of

@@ -123,7 +123,7 @@ def ask(
 
 def _tell(asked: FleetStatistic, answer: Answer, name: str, style: str, top: int | None) -> None:
     from ..recording.base.counts import HeatCounts
-    from ..statistics.answers.export import as_json, csv_lines
+    from ..statistics.answers.json_form import as_json, csv_lines
     from .query_text import draw_map, lines
 
     statistic = asked.statistic if isinstance(answer, HeatCounts) else answer.statistic
@@ -144,8 +144,7 @@ def _tell_hosts(
 ) -> None:
     """Print the answer of each host, those with the most I/Os first."""
     from ..recording.base.counts import HeatCounts
-    from ..statistics.answers.export import csv_lines
-    from ..statistics.answers.json_form import as_data
+    from ..statistics.answers.json_form import as_data, csv_lines
 
     def size(host: str) -> int:
         answer = answers[host]

@@ -420,7 +420,7 @@ def _whose(
     for."""
     from ..recording.read.breakdown import dimensions
     from ..recording.read.trace import Trace
-    from ..statistics.ask.breakdown import dimensions_of
+    from ..statistics.ask.drill import dimensions_of
 
     traces = [each for each in events if isinstance(each, Trace)]
     if len(traces) == len(events):

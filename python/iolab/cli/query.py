@@ -106,7 +106,7 @@ def command(
     from ..errors import UsageError
     from ..statistics.ask.query import query
     from ..statistics.language.names import parse
-    from ..statistics.language.times import parse_duration
+    from ..statistics.language.quantities import parse_duration
 
     length = None if interval is None else parse_duration(interval)
     if length == 0:
@@ -178,13 +178,13 @@ def command(
     from ..recording.base.counts import HeatCounts
 
     if style == "csv":
-        from ..statistics.answers.export import csv_lines
+        from ..statistics.answers.json_form import csv_lines
 
         tell_as(style, "".join(f"{line}\n" for line in csv_lines(parsed, answer, top)))
         for note in answer.assumptions if isinstance(answer, HeatCounts) else answer.notes:
             say(f"note: {note}")
     elif style == "json":
-        from ..statistics.answers.export import as_json
+        from ..statistics.answers.json_form import as_json
 
         tell_as(style, f"{as_json(parsed, answer, top)}\n")
     else:

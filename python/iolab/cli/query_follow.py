@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..recording.read.recording import Recording
     from ..recording.read.trace import Trace
     from ..statistics.answers.answers import Answer
-    from ..statistics.answers.follow_rows import Moment
+    from ..statistics.answers.json_form import Moment
     from ..statistics.ask.follow import Piece
     from ..statistics.language.names import Statistic
 
@@ -48,7 +48,7 @@ def follow(
     from ..recording.read.recording import Recording
     from ..statistics.ask.follow import Follower
     from ..statistics.kept.recorded import span_of as recorded
-    from ..statistics.language.times import parse_moment
+    from ..statistics.language.quantities import parse_moment
 
     if not isinstance(opened, Recording):
         raise UsageError(
@@ -83,7 +83,7 @@ def written(
     """The lines of answers."""
     from ..recording.base.counts import HeatCounts
     from ..statistics.answers.answers import Stack
-    from ..statistics.answers.follow_rows import as_data, moments
+    from ..statistics.answers.json_form import moment_as_data, moments
 
     head, scale, rows = (
         True,
@@ -96,7 +96,7 @@ def written(
             answer, piece.first_ns, piece.until_ns, top or (10 if style == "text" else None)
         ):
             if style == "json":
-                yield json.dumps(as_data(asked, answer, moment), ensure_ascii=False)
+                yield json.dumps(moment_as_data(asked, answer, moment), ensure_ascii=False)
             elif style == "csv":
                 yield from _csv(asked, answer, moment, head)
             elif isinstance(answer, HeatCounts):
@@ -125,8 +125,7 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
 
     from ..recording.base.counts import UNITS, HeatCounts
     from ..statistics.answers.answers import Stack
-    from ..statistics.answers.export import seconds
-    from ..statistics.answers.json_form import OTHERS, number
+    from ..statistics.answers.json_form import OTHERS, number, seconds
 
     def told(value: float) -> str | float | int:
         formatted = number(value)

@@ -23,8 +23,7 @@ from iolab.recording.base.schema import SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.write.writer import RecordingWriter
 from iolab.statistics.answers.answers import Series, Stack
-from iolab.statistics.answers.follow_rows import as_data, moments
-from iolab.statistics.answers.json_form import largest
+from iolab.statistics.answers.json_form import largest, moment_as_data, moments
 from iolab.statistics.ask import follow
 from iolab.statistics.ask.follow import Follower
 from iolab.statistics.ask.query import query
@@ -128,7 +127,7 @@ def followed(clock: Growing, name: str, **asked: Any) -> tuple[list[Any], list[s
         Recording(clock.writer.directory), statistic, clock=clock, said=said.append, **asked
     )
     found = [
-        as_data(statistic, piece.answer, moment)
+        moment_as_data(statistic, piece.answer, moment)
         for piece in follower.pieces()
         for moment in moments(piece.answer, piece.first_ns, piece.until_ns, None)
     ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from ...errors import UsageError
 from ...recording.base.conditions import parse_range
 from ...statistics.ask import attribution as shares
-from ...statistics.ask import hierarchy as paths
+from ...statistics.ask import drill as paths
 from ...statistics.language.fields import FIELDS, QUANTIZED
 from ..base.models import Hierarchy, Who
 from ..base.store import Store
@@ -78,6 +78,6 @@ def hierarchy(store: Store, words: Words) -> Hierarchy:
         {
             "recording": request.recording,
             "unit": "1" if found.statistic.entry.measure == "ops" else "B",
-            **paths.as_data(found, DEPTH),
+            **paths.tree_as_data(found, DEPTH),
         }
     )

@@ -27,7 +27,7 @@ from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
 from ..tiers.events import Events
-from .damage_notes import again, trouble
+from .notes import again, trouble
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
