@@ -355,7 +355,11 @@ def test_calls_of_samba_by_client_are_those_that_fio_counted(
             moved = totals(recording, f"file.bytes{of_op}")
             [file] = [name for name in moved if name.endswith(f"/0001-aa/{client.name}")]
             print(f"smb {client.name} {op}: {ops[file]} of {job[op]['total_ios']}")
-            assert (ops[file], moved[file]) == (job[op]["total_ios"], job[op]["io_bytes"])
+            expected = (job[op]["total_ios"], job[op]["io_bytes"])
+            assert (ops[file], moved[file]) == expected
+            of_service = f"[client={client.address}][op={op}][file]"
+            served_ops = totals(recording, f"smb.ops{of_service}")[file]
+            assert (served_ops, totals(recording, f"smb.bytes{of_service}")[file]) == expected
 
 
 @pytest.mark.parametrize("served", ["nfs"], indirect=True)

@@ -213,7 +213,7 @@ class Session:
                 settled=lambda: os.nice(NICENESS),
                 cpus=os.cpu_count() or 1,
                 far=connection is not None,
-                again=self._renew,
+                restarted=self._renew,
             ),
         )
 

@@ -4,10 +4,12 @@ something is missing."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +29,8 @@ from iolab.hosts.kinds.rig import (
 )
 from iolab.rigs.apt import Mirror, find_mirror, sources
 from iolab.rigs.build import Builder, image_version
-from iolab.rigs.machine import down
+from iolab.rigs.machine import _check_start, down
+from iolab.rigs.process import cpu_wait
 from iolab.rigs.qemu import Disks, MachineOptions, choose_accelerator, command
 from iolab.rigs.recipe import find_rig
 
@@ -217,6 +220,37 @@ def test_going_down_ends_the_recorded_process_alone(tmp_path: Path) -> None:
     for name in ("mine", "../small", ""):
         with pytest.raises(UsageError, match="is up"):
             down(name)
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "starved", "fails"),
+    [(299, 0, False), (301, 0, True), (1000, 710, False), (1000, 690, True), (1801, 1800, True)],
+)
+def test_time_without_a_cpu_does_not_count_toward_the_start(
+    monkeypatch: pytest.MonkeyPatch, elapsed: float, starved: float, fails: bool
+) -> None:
+    machine = state()
+    home = keep(machine)
+    (home / "console.log").write_text("one\n\nlast line\n")
+    monkeypatch.setattr("iolab.rigs.machine.cpu_wait", lambda pid: starved)
+    with (
+        pytest.raises(RunError, match=f"{starved} s.*no answer; console: last line")
+        if fails
+        else contextlib.nullcontext()
+    ):
+        _check_start(machine, time.monotonic() - elapsed, "no answer")
+
+
+def test_a_machine_that_ends_while_it_starts() -> None:
+    machine = state(started=1)
+    (keep(machine) / "qemu.log").write_text("qemu: no memory\n")
+    with pytest.raises(RunError, match="ended while it started: qemu: no memory"):
+        _check_start(machine, time.monotonic(), "no answer")
+
+
+def test_waiting_for_a_cpu_is_counted() -> None:
+    assert cpu_wait(os.getpid()) >= 0
+    assert cpu_wait(2**22 + 1) == 0  # above the largest pid
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"rig": "small"}'])

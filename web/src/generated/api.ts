@@ -7,8 +7,8 @@ import type { HeatMapGroup, LossesOfKind } from "./maps";
  *
  * only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that
  * serves; "" for always. repost_minutes: say it again after so many minutes, 0 for once.
- * also_when_clear: say also when it is over. percentile: of a map, such as io.ops[latency], the
- * percentile of each second that is compared, in ns or bytes; "" for a number over time.
+ * also_when_clear: say also when it is over. percentile: of each second of a map, such as
+ * io.ops[latency], in ns or bytes. "" for a number over time.
  */
 export interface Alert {
 	name: string;
@@ -25,9 +25,9 @@ export interface Alert {
 }
 
 /**
- * Something that was said of an alert, ns since 1970. at_ns: the end of the second that was
- * judged, on the clock of the recording; null where none was. recording, statistic, unit: of the
- * value; empty in lines of older versions.
+ * A message about an alert, ns since 1970. at_ns: the end of the judged second, on the clock of
+ * the recording, or null. recording, statistic, unit: of the value. Lines of older versions have
+ * none of these.
  */
 export interface AlertLine {
 	time_ns: number;
@@ -736,8 +736,7 @@ export interface Odd {
  *
  * before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, p99
  * of the tail, p5 and p95 of offsets. Else the mean. octaves: its scale-free size, log2. q: false-discovery
- * rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
- * odd I/Os lie.
+ * rate. share: of the subject in all I/Os. low, high: range of the odd I/Os in a map.
  */
 export interface OddChange {
 	quantity: "rate" | "latency" | "tail" | "size" | "offset" | "queue" | "value";
@@ -854,9 +853,8 @@ export interface Recordings {
 }
 
 /**
- * An I/O of another layer. match: what ties it to the chosen one: the same thread, the same
- * process, or only that both were under way at one time. start_ns, end_ns: since the start of the
- * chosen one.
+ * An I/O of another layer. match: what ties it to the chosen I/O: its thread, its process, or
+ * only the time. start_ns, end_ns: since the start of the chosen I/O.
  */
 export interface RelatedIo {
 	io: SingleIo;

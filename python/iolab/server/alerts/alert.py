@@ -54,8 +54,8 @@ class Alert(Model):
 
     only_during: such as "08:00-18:00 mon-fri" or "22:00-06:00 all", in the time of the machine that
     serves; "" for always. repost_minutes: say it again after so many minutes, 0 for once.
-    also_when_clear: say also when it is over. percentile: of a map, such as io.ops[latency], the
-    percentile of each second that is compared, in ns or bytes; "" for a number over time.
+    also_when_clear: say also when it is over. percentile: of each second of a map, such as
+    io.ops[latency], in ns or bytes. "" for a number over time.
     """
 
     model_config = ConfigDict(
@@ -112,9 +112,9 @@ class Alerts(VersionedModel):
 
 
 class AlertLine(Model):
-    """Something that was said of an alert, ns since 1970. at_ns: the end of the second that was
-    judged, on the clock of the recording; null where none was. recording, statistic, unit: of the
-    value; empty in lines of older versions."""
+    """A message about an alert, ns since 1970. at_ns: the end of the judged second, on the clock of
+    the recording, or null. recording, statistic, unit: of the value. Lines of older versions have
+    none of these."""
 
     time_ns: int
     name: str

@@ -33,9 +33,9 @@ class Standing:
     """How an alert stands.
 
     Attributes:
-        state: since `since_ns`. turned_ns: while raised, since when values are within the limit
-        again, None where they are not. said_ns: when it was last said while raised. value: the
-        latest that was known.
+        state: since `since_ns`. turned_ns: since when values are within the limit again while it is
+        raised, or None. said_ns: time of the last message while raised. value: the latest known
+        value.
     """
 
     state: State = "unknown"

@@ -112,9 +112,9 @@ class OverTime(VersionedModel):
     recorded.
 
     Column c begins at t0_ns + c * interval_ns. first_ns, until_ns: the time that the answer is
-    about; covered_ns: how much of it was recorded. total: the plain sum, 0 for levels and shares. mean:
-    over what was recorded. lost_by_column: (column, records lost there), 0 where nobody knows
-    how many; losses: the same by kind, with what has no time.
+    about; covered_ns: the recorded part of it. total: the plain sum, 0 for levels and shares. mean:
+    over the recorded time. lost_by_column: (column, records lost there), 0 for an unknown number.
+    losses: the same by kind, with losses without a time.
     """
 
     statistic: str
@@ -379,9 +379,8 @@ class IoList(VersionedModel):
 
 
 class RelatedIo(Model):
-    """An I/O of another layer. match: what ties it to the chosen one: the same thread, the same
-    process, or only that both were under way at one time. start_ns, end_ns: since the start of the
-    chosen one."""
+    """An I/O of another layer. match: what ties it to the chosen I/O: its thread, its process, or
+    only the time. start_ns, end_ns: since the start of the chosen I/O."""
 
     io: SingleIo
     match: Literal["thread", "process", "time"]
@@ -419,8 +418,7 @@ class OddChange(Model):
 
     before, since: in `unit`, empty without I/Os. Of a map percentiles: p50 of latency and size, p99
     of the tail, p5 and p95 of offsets. Else the mean. octaves: its scale-free size, log2. q: false-discovery
-    rate. share: of all I/Os that the subject has. low, high: the values of a map between which the
-    odd I/Os lie.
+    rate. share: of the subject in all I/Os. low, high: range of the odd I/Os in a map.
     """
 
     quantity: Literal["rate", "latency", "tail", "size", "offset", "queue", "value"]

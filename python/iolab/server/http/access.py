@@ -48,10 +48,9 @@ class Door:
     """What it takes to be let in.
 
     Attributes:
-        token: what the address and programs carry. names: host names that this service is reached
-        by; `literals`: whether any address in numbers is one too, as where it listens on all of
-        them. port: of the listening socket; it is part of the cookie's name, for cookies don't tell
-        ports apart.
+        token: part of the address, sent by programs. names: host names of this service. `literals`:
+        whether any numeric address is one too, as where it listens on all of them. port: of the
+        listening socket. It is part of the cookie's name, as cookies are shared by all ports.
     """
 
     def __init__(
