@@ -287,7 +287,9 @@ def test_operations_of_a_sweep_are_one_quantity() -> None:
     assert all(cell is not None for row in matrix.cells for cell in row)
 
 
-def test_cells_beyond_the_bound_are_omitted_by_rank_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_beyond_the_bound_are_omitted_by_rank_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cards, "MOST_CELLS", 4)
     monkeypatch.setattr(cards, "MOST_OF_ALL", 8)
     cover = cover_of(two_factors())
