@@ -240,13 +240,13 @@ def outliers(
     from .query_who import map_of
     from .spans import span_of
 
-    asked = FleetStatistic.parse(statistic)
-    y = map_of(asked.statistic, "an outlier")
-    recordings = asked.chosen(open_archive(url))
+    question = FleetStatistic.parse(statistic)
+    y = map_of(question.statistic, "an outlier")
+    recordings = question.chosen(open_archive(url))
     from_ns, until_ns = span_of(recordings, start, end)
     answers = ask_fleet(
         recordings,
-        FleetStatistic(asked.statistic, (), True),
+        FleetStatistic(question.statistic, (), True),
         from_ns=from_ns,
         until_ns=until_ns,
         columns=2,
@@ -261,7 +261,7 @@ def outliers(
             {
                 "schema": 1,
                 "archive": url,
-                "statistic": str(asked.statistic),
+                "statistic": str(question.statistic),
                 "hosts": [asdict(item) for item in ranked],
             }
         )

@@ -70,14 +70,14 @@ def follow(
         said=lambda words: say(f"waiting: the recording {words}"),
     )
     try:
-        for line in written(follower.pieces(), asked, style, top):
+        for line in format_answers(follower.pieces(), asked, style, top):
             tell_as(style, f"{line}\n")
     except KeyboardInterrupt:
         # that is how it ends
         return
 
 
-def written(
+def format_answers(
     pieces: Iterator[Piece], asked: Statistic, style: str, top: int | None
 ) -> Iterator[str]:
     """The lines of answers."""
@@ -127,7 +127,7 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
     from ..statistics.answers.answers import Stack
     from ..statistics.answers.json_form import OTHERS, number, seconds
 
-    def told(value: float) -> str | float | int:
+    def format_value(value: float) -> str | float | int:
         formatted = number(value)
         return "" if formatted is None else formatted
 
@@ -142,9 +142,12 @@ def _csv(asked: Statistic, answer: Answer, moment: Moment, head: bool) -> Iterat
         ]
     elif isinstance(answer, Stack):
         titles = ["time_s", str(asked.breakdown), "value"]
-        rows = [[time, OTHERS if key is None else key, told(value)] for key, value in moment.keys]
+        rows = [
+            [time, OTHERS if key is None else key, format_value(value)]
+            for key, value in moment.keys
+        ]
     else:
-        titles, rows = ["time_s", "value"], [[time, told(moment.value)]]
+        titles, rows = ["time_s", "value"], [[time, format_value(moment.value)]]
     writer.writerows([titles, *rows] if head else rows)
     yield from text.getvalue().split("\n")[:-1]
 
@@ -207,7 +210,7 @@ class _Map:
 
         assert isinstance(answer, HeatCounts)
         log = answer.y in ("latency", "queue", "size")
-        if self._widened(moment, log) or self._since >= _REPEAT:
+        if self._widen(moment, log) or self._since >= _REPEAT:
             self._since = 0
             yield from self._axis(UNITS[answer.y], log)
         if not moment.recorded:
@@ -222,7 +225,7 @@ class _Map:
 
         return _core.grid_index(max(value, 0), _BITS) if log else value
 
-    def _widened(self, moment: Moment, log: bool) -> bool:
+    def _widen(self, moment: Moment, log: bool) -> bool:
         """Whether the axis had to be made wider for this column."""
         places = [self._place(end, log) for low, high, _ in moment.cells for end in (low, high - 1)]
         if not places:

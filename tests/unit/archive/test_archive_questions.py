@@ -127,7 +127,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     }
 
 
-@settings(max_examples=depth(25, 500), deadline=None)
+@settings(max_examples=depth(12, 500), deadline=None)
 @given(host=st.sampled_from(("db1", "db2", "web")), question=questions())
 def test_an_archive_answers_as_the_recording_does(
     fleet: tuple[dict[str, Recording], Archive], host: str, question: tuple[str, dict[str, Any]]

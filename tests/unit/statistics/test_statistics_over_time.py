@@ -420,6 +420,7 @@ def test_the_engine_stays_within_its_bounds(
         with pytest.raises(FormatError, match=r"configuration has been locked|locked"):
             engine.ask("SET memory_limit = '100GB'")
     monkeypatch.setattr(module, "MEMORY", "20MB")
+    monkeypatch.setattr(module, "DATABASES", module.Databases())
     with (
         Engine(tmp_path) as engine,
         pytest.raises(IolabError, match="needs more than 20MB of memory; ask for less time"),

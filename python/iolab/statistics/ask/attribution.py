@@ -16,6 +16,7 @@ from ...recording.base.conditions import Where
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..engine.engine import Engine, whole
+from ..engine.windows import Window, attach
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of, sql_of
 from ..language.fields import QUANTIZED, near
@@ -148,7 +149,7 @@ def who(
         frame = plan(question, [tier]).frame
         window = frame.window
         with Engine(frozen.path) as engine:
-            tier.read(frame, []).attach(engine, window)
+            attach_events(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
         return _answer(
             y,
@@ -162,6 +163,16 @@ def who(
         )
 
     return again(whose)
+
+
+def attach_events(engine: Engine, window: Window) -> None:
+    """Make the events of a window `events` to the engine."""
+    if window.snap.recording.in_archive:
+        from ..tiers import archived
+
+        archived.attach(engine, window)
+    else:
+        attach(engine, window)
 
 
 def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:
