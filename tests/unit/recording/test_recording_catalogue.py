@@ -111,9 +111,8 @@ def test_a_question_has_constant_file_operations_and_some_for_each_file(
     constant, opened, statuses = [], [], []
     for found in (few, many):
         of_files = {key: n for key, n in found.items() if key.endswith(".parquet")}
-        asked = sum(n for key, n in of_files.items() if key.startswith("stat"))
-        statuses.append(asked)
-        opened.append(sum(of_files.values()) - asked)
+        statuses.append(sum(n for key, n in of_files.items() if key.startswith("stat")))
+        opened.append(sum(of_files.values()) - statuses[-1])
         constant.append(sum(found.values()) - sum(of_files.values()))
     assert constant[0] == constant[1] <= (30 if is_repeated else 45)
     # a segment has its events and three maps, of which one kind is read
@@ -183,10 +182,10 @@ def test_an_answer_is_remembered_until_the_recording_changes(
     change: str, question: str, tmp_path: Path
 ) -> None:
     recording = recorded(tmp_path / "r", 3)
-    before, again = query(recording, question), query(recording, question)
+    before, repeated = query(recording, question), query(recording, question)
     assert isinstance(before, Stack)
-    assert isinstance(again, Stack)
-    assert again.values is before.values
+    assert isinstance(repeated, Stack)
+    assert repeated.values is before.values
     assert recording.catalogue() is recording.catalogue()
     CHANGES[change](recording.path)
     after, fresh = query(recording, question), query(Recording(recording.path), question)

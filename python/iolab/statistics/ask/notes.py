@@ -52,11 +52,11 @@ def answered(
             return with_notes(ask(frozen), trouble(frozen))
         answers = frozen.catalogue().answers
         key = question, stamp(frozen.path)
-        known: A | None = answers.get(key)
-        if known is None:
-            known = with_notes(ask(frozen), trouble(frozen))
-            _remember(answers, key, known)
-        return known
+        remembered: A | None = answers.get(key)
+        if remembered is None:
+            remembered = with_notes(ask(frozen), trouble(frozen))
+            _remember(answers, key, remembered)
+        return remembered
 
     return again(answer)
 
