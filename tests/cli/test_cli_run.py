@@ -429,6 +429,6 @@ def test_without_systemd_or_a_kept_agreement_no_unit_is_written(
         (tmp_path / "state").write_text("not a directory")
     code, _, err = said(capsys, study, "--install-resume", "--trust")
     assert code == RunError.exit_code
-    assert ("no systemd" if writable else "is not kept") in err
+    assert ("no systemd" if writable else "is not stored") in err
     assert not (tmp_path / "log").exists()
     assert not (tmp_path / "results").exists()

@@ -5,7 +5,7 @@ import { curveOf, sameCell, spotsOf } from "../src/report/cover-data";
 
 const cell = (metric: string, name: string, value: number): CoverCell => ({
 	text: "+1",
-	detail: "",
+	detail: "1 -> 2",
 	change: 1,
 	shade: 1,
 	has_direction: true,

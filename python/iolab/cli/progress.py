@@ -150,12 +150,12 @@ class Bar:
         """The head: what is to come, and where it goes."""
         self._total, self._left = len(plan.runs), plan.seconds
         self._seconds = plan.seconds or 1.0
-        self._blocks = max((run.block for run in plan.measured), default=0)
+        self._blocks = max((run.block for run in plan.measured_runs), default=0)
         extra_runs = (
             f", {count_text(len(plan.profiles), 'run')} for profiles" if plan.profiles else ""
         )
         self._say(
-            f"{study.name}: {count_text(len(plan.measured), 'run')} in {count_text(self._blocks, 'block')}{extra_runs}, "
+            f"{study.name}: {count_text(len(plan.measured_runs), 'run')} in {count_text(self._blocks, 'block')}{extra_runs}, "
             f"about {clock_text(plan.seconds)}, into {directory}"
         )
         self._task = self._progress.add_task(

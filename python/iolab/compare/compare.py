@@ -108,7 +108,7 @@ def compare(
                     estimate(arm, metric, confidence),
                     changes.get((place, variant)),
                     codes,
-                    arm.saturated,
+                    arm.is_saturated,
                 )
             )
     repeated_changes = [

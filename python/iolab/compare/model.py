@@ -230,7 +230,7 @@ class Comparison:
         return f"{self.metric.title} (without syncs)" if is_without_syncs else self.metric.title
 
     @property
-    def again(self) -> tuple[int, int]:
+    def false_alarms(self) -> tuple[int, int]:
         """(false alarms, cells) of the A/A arm: decided changes where nothing differs, of those
         that could be decided."""
         changes = [

@@ -179,7 +179,7 @@ class Recorder:
         before = self._time.begun
         hello = self._time.begin_again(hello, self._intake.until_ns)
         begun = self._time.begun
-        self._parts.again(hello)
+        self._parts.restarted(hello)
         self._intake.begin()
         self._probe.record_gap_ends(self._sink, begun.from_ns, hello.get("covered_ns", {}))
         is_set = before.set_by(begun.monotonic_ns, begun.realtime_ns) != 0
@@ -248,7 +248,9 @@ class Recorder:
 
     def _keep_budget(self, now: float) -> None:
         self._budget.spent(now, self._cost_ns(), self.status.bytes, self.status.events)
-        running = [name for name in self._settings.sources if name not in self._budget.suspended]
+        running = [
+            name for name in self._settings.sources if name not in self._budget.suspended_sources
+        ]
         resumed = self._budget.due(now)
         excess = None if resumed else self._budget.excess(running)
         if resumed:

@@ -22,7 +22,7 @@ from ..recording.base.layout import is_recording
 from ..recording.base.lock import LOCK
 from ..recording.write.writer import RecordingWriter, keep_private
 from ..statistics import kept
-from ..statistics.kept.defaults import begin
+from ..statistics.kept.manage import begin
 from .command import Command
 from .control import NAME as CONTROL_FILE
 from .control import Control
@@ -213,7 +213,7 @@ class Session:
                 settled=lambda: os.nice(NICENESS),
                 cpus=os.cpu_count() or 1,
                 far=connection is not None,
-                again=self._renew,
+                restarted=self._renew,
             ),
         )
 

@@ -24,7 +24,7 @@ from ..files import read_regular, write_atomically
 from ..hosts.kinds.rig import RigHost, RigOptions, machines, rig_home
 from ..rigs.builds import BuildRecord, build_rig, parse_request, records
 from ..rigs.machine import down, up
-from ..rigs.qemu import Disks
+from ..rigs.qemu import Disks, MachineOptions
 from ..rigs.recipe import find_rig
 from ..study.adapt import Changes, flatten
 from ..study.load import Study, load_study
@@ -200,7 +200,7 @@ class Ab:
             )
             rig = find_rig(self.request.rig)
             memory = table.memory or rig.recipe.default_memory
-            up(rig.name, name, disks, memory, table.cpus, self._said)
+            up(rig.name, [name], MachineOptions(disks, memory, table.cpus), self._said)
         return RigHost(RigOptions(name=name))
 
     def measure(

@@ -69,8 +69,8 @@ def end_left_running(
     """End the processes of the latest attempt that are still running: those without an end in the
     journal, and the last start.
 
-    Does nothing if the host was booted since, or if these results are a copy and the study
-    still runs in the original.
+    Does nothing if the host was booted since, or if these results are a copy and the study still
+    runs in the original.
 
     Args:
         events: of the journal, in order.

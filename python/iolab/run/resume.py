@@ -219,7 +219,7 @@ def check_surroundings(
     ):
         return []
     changed = find_changes(past.surroundings, surroundings)
-    if not changed and json.loads(json.dumps(study.resolved(), default=str)) != manifest.study:
+    if not changed and json.loads(json.dumps(study.as_data(), default=str)) != manifest.study:
         changed = [f"the study comes out with other parameters than under iolab {manifest.iolab}"]
     changed = changed or ["the runs were planned under other parameters"]
     if not force:

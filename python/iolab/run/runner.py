@@ -243,7 +243,7 @@ class StudyRunner:
                 baseline=self._study.baseline,
                 variants=list(self._study.variants),
                 factors=list(self._study.factors),
-                study=self._study.resolved(),
+                study=self._study.as_data(),
                 source=None,
                 layout=None,
                 host=self._host.name,
@@ -451,7 +451,7 @@ class StudyRunner:
                 run,
                 end.status,
                 end.reason,
-                rest.left(len(ends), self._clock.monotonic() - begin),
+                rest.estimate_rest(len(ends), self._clock.monotonic() - begin),
                 values,
             )
             if end.hung:

@@ -20,12 +20,12 @@ from iolab.recording.base.metadata import Begun
 from iolab.recording.base.schema import EVENTS, SAMPLES
 from iolab.recording.read.recording import Recording
 from iolab.recording.read.verify import verify_recording
-from iolab.recording.write import moving
+from iolab.recording.write import recovery
 from iolab.recording.write.writer import RecordingWriter
 from iolab.results.evidence.files import read_io_log
 from iolab.run.log_ios import keep_ios
 from iolab.statistics.ask.query import query
-from iolab.statistics.kept.defaults import begin
+from iolab.statistics.kept.manage import begin
 from iolab.statistics.kept.paths import TIERS, files, folder_name
 from iolab.statistics.kept.writer import Keeper
 from iolab.workloads.base import Load
@@ -306,7 +306,7 @@ def test_a_study_killed_at_the_take_over_leaves_nothing_twice(
     run_dir = run_of(recordings, "0001-aa", every)
     with monkeypatch.context() as patched:
         if moment == "within":
-            patched.setattr(moving, "append_line", lambda *_, **__: kill())
+            patched.setattr(recovery, "append_line", lambda *_, **__: kill())
         else:
             patched.setattr(recorder, moment, kill)
         with pytest.raises(KilledError):
@@ -338,7 +338,7 @@ def test_a_recorder_killed_at_the_take_over_costs_nothing(
 
     run_dir = run_of(recordings, "0001-aa", listed(400, 1, 3))
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "append_line", die)
+        patched.setattr(recovery, "append_line", die)
         found, notes = keep(run_dir, recorder, 3)
     assert (notes, found["kept"]) == ([], None)
     recording = Recording(recordings / "box")
@@ -358,7 +358,7 @@ def test_a_full_disk_at_the_take_over_leaves_no_part(
 
     run_dir = run_of(recordings, "0001-aa", listed(400, 1, 3))
     with monkeypatch.context() as patched:
-        patched.setattr(moving, "append_line", full)
+        patched.setattr(recovery, "append_line", full)
         found, notes = keep(run_dir, recorder, 3)
     assert "No space left" in found["problem"]
     assert len(notes) == 1

@@ -184,7 +184,7 @@ def test_a_file_may_say_when_it_ends(tmp_path: Path) -> None:
     assert loaded.until is not None
     assert loaded.repetitions == loaded.until.at_most == 12
     assert [str(rule) for rule in loaded.until.rules] == ["write.iops within 5 %"]
-    assert loaded.resolved()["until"]["looks"] == [3, 5, 8, 10, 12]
+    assert loaded.as_data()["until"]["looks"] == [3, 5, 8, 10, 12]
     again = load_study(path, Changes(at_most=16))
     assert again.repetitions == 16
     assert Changes.from_data(again.changes.as_data()) == again.changes

@@ -73,7 +73,7 @@ def trust(
                 f"{comparison.metric.title}: where nothing differs (the baseline against itself) cells still show "
                 f"{change_text(low, comparison)} to {change_text(high, comparison)}."
             )
-            alarms, cells = comparison.again
+            alarms, cells = comparison.false_alarms
             if cells:
                 text += (
                     f" {alarms} of {count_text(cells, 'cell')} raised a false alarm; stated is at most "

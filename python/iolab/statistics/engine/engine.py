@@ -6,24 +6,57 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import FormatError, IolabError
 from ...recording.base.checked_files import DamagedError, Part, check
-from .signals import heeding
 
 if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
+
+
+@contextmanager
+def heeding(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C within the block calls `interrupt`, then is the KeyboardInterrupt that it always is.
+
+    DuckDB heeds a signal in the thread that asked alone, and then waits until its other threads
+    have ended what they do: they must be told. In threads that get no signals, and where somebody
+    else handles Ctrl-C, nothing is changed.
+    """
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        interrupt()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        # a generator that nobody reads any more may be closed by any thread
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is handle
+        ):
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 THREADS = min(8, os.cpu_count() or 1)
 IDLE = 8
