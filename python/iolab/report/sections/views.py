@@ -95,7 +95,7 @@ def _against_latency(
 def _bars_alone(
     operation: str, rate: Comparison, latency: Comparison, datasets: Datasets
 ) -> Section | None:
-    """Rate and latency of a study whose load does not rise; None where they were not measured over
+    """Rate and latency where the load does not rise; None where they were not measured over
     the same factors."""
     if (rate.rows, rate.cols, rate.tables) != (latency.rows, latency.cols, latency.tables):
         return None
