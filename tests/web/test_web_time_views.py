@@ -136,7 +136,7 @@ def test_two_cells_of_offsets_choose_a_time(
     browser: Any, listener: Listener, width: int, scheme: str
 ) -> None:
     time = {"from": START, "to": START + 30 * SECOND}
-    options = {"color_scheme": scheme, "timezone_id": "Asia/Kolkata"}
+    options: dict[str, Any] = {"color_scheme": scheme, "timezone_id": "Asia/Kolkata"}
     address = listener.url + part(LATENCY, **time)
     with visited(browser, address, width=width, **options) as page:
         drawn(page, LATENCY)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The latency's histogram: shares of I/Os, four bins to each doubling.
 
-fio's json+ has counts, which are added on the one grid. Plain JSON has percentiles alone. Between
-two of them is a known share of the I/Os, which is spread evenly over the logarithm of latency.
+fio's json+ has counts, which are added on the one grid. Plain JSON has percentiles alone. A known
+share of the I/Os is between two of them; it is spread evenly over the logarithm of latency.
 """
 
 from __future__ import annotations
@@ -94,11 +94,11 @@ def _spread(low: int, high: int) -> list[tuple[int, float]]:
     first, last = _core.grid_index(low, BITS), _core.grid_index(high, BITS)
     if first == last:
         return [(first, 1.0)]
-    length = math.log(high / low)
+    whole = math.log(high / low)
     parts = []
     for index in range(first, last + 1):
         start, end = _core.grid_bounds(index, BITS)
-        overlap = math.log(min(end + 1, high) / max(start, low)) / length
+        overlap = math.log(min(end + 1, high) / max(start, low)) / whole
         if overlap > 0:
             parts.append((index, overlap))
     return parts

@@ -95,8 +95,8 @@ def _against_latency(
 def _bars_alone(
     operation: str, rate: Comparison, latency: Comparison, datasets: Datasets
 ) -> Section | None:
-    """Rate and latency where the load does not rise; None where they were not measured over
-    the same factors."""
+    """Rate and latency of a study without a rising load; None where they were not measured over the
+    same factors."""
     if (rate.rows, rate.cols, rate.tables) != (latency.rows, latency.cols, latency.tables):
         return None
     return Section(
