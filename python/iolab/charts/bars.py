@@ -166,10 +166,10 @@ def _layers(
         "x": x,
         "xOffset": alt.XOffset("group:N", scale=alt.Scale(domain=with_data, paddingInner=0.08)),
     }
-    left, right = (y_of_half[half].encode_y(height, is_right=half == "latency") for half in _HALVES)
+    scales = (y_of_half[half].encode_y(height, is_right=half == "latency") for half in _HALVES)
     tip = alt.Tooltip("tip:N")
     parts = []
-    for half, y in zip(_HALVES, (left, right), strict=True):
+    for half, y in zip(_HALVES, scales, strict=True):
         is_bar = half == "rate"
         mark = (
             alt.MarkDef(type="bar")

@@ -52,13 +52,13 @@ def test_bars_begin_at_zero_and_latency_has_the_right_axis() -> None:
     assert chart.name == "write-iops-with-write-lat-mean"
     assert chart.title == "IOPS and mean latency, writes"
     assert len(rows(chart, "rate")) == len(rows(chart, "latency")) == 4
-    left, right = (
+    rate_axis, latency_axis = (
         next(axis for axis in channel(chart, "y") if axis["title"].startswith(title))
         for title in ("IOPS", "mean latency")
     )
-    assert left["scale"]["domain"][0] == 0
-    assert "orient" not in left["axis"]
-    assert right["axis"]["orient"] == "right"
+    assert rate_axis["scale"]["domain"][0] == 0
+    assert "orient" not in rate_axis["axis"]
+    assert latency_axis["axis"]["orient"] == "right"
     assert chart.spec["resolve"]["scale"]["y"] == "independent"
     for row in numbers(chart):
         values = (rates if row["metric"] == "write.iops" else latencies(rates))[
@@ -181,7 +181,7 @@ class Plain:
         return "write.iops"
 
     def run(self, run_id: str) -> Run | None:
-        return next((one for one in self.runs if one.id == run_id), None)
+        return next((item for item in self.runs if item.id == run_id), None)
 
     def series(self, run_id: str) -> tuple[()]:
         return ()
