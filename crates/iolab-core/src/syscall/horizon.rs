@@ -94,15 +94,9 @@ fn busy(records: &[Timed]) -> Vec<(u64, u64)> {
                 }
                 under_way.insert(timed.task, timed.time_ns);
             }
-            Record::Exit { call, .. } if call.opens() => {
-                if under_way.remove(&timed.task).is_some() && under_way.is_empty() {
-                    close(from_ns, timed.time_ns);
-                }
-            }
-            Record::End => {
-                if under_way.remove(&timed.task).is_some() && under_way.is_empty() {
-                    close(from_ns, timed.time_ns);
-                }
+            Record::Exit { call, .. } if !call.opens() => {}
+            Record::Exit { .. } | Record::End if under_way.remove(&timed.task).is_some() && under_way.is_empty() => {
+                close(from_ns, timed.time_ns);
             }
             Record::Lost if !under_way.is_empty() => {
                 under_way.clear();

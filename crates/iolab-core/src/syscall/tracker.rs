@@ -196,16 +196,14 @@ impl Tracker {
             description.standing.set(Standing::Settled);
             let doubt = description.doubt.borrow().clone();
             match settle(doubt.as_deref().unwrap_or(&[]), &seen.opened) {
-                Some(Opened::File(seen)) => {
-                    if description.is_nameless() {
-                        description.identify(self.objects.file(seen));
-                    }
+                Some(Opened::File(seen)) if description.is_nameless() => {
+                    description.identify(self.objects.file(seen));
                 }
                 Some(Opened::Other) => {
                     description.standing.set(Standing::Other);
                     table.borrow_mut().set(number, Entry::Other);
                 }
-                None => {}
+                Some(Opened::File(_)) | None => {}
             }
             description.guess.set(Guess::None);
         }

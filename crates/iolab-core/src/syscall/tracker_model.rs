@@ -179,7 +179,7 @@ impl Kernel {
         self.now += STEP_NS;
         let was_empty = self.unread.is_empty();
         for (task, file, name) in self.unread.drain(..) {
-            let is_lost = self.is_rough && (before_ns / STEP_NS + file as u64) % 11 == 0;
+            let is_lost = self.is_rough && (before_ns / STEP_NS + file as u64).is_multiple_of(11);
             if !is_lost {
                 let window = Window { after_ns: self.read_ns, before_ns, directory: false, optional: false };
                 self.notices.push(Notice { task, window, opened: opened(file, name) });

@@ -385,6 +385,8 @@ impl World for Shown {
     }
 }
 
+type FileAndOffset = (Option<String>, Option<u64>);
+
 /// Time, task, call, arguments, what it returned.
 type Made = (u64, u32, Call, [u64; 4], i64);
 
@@ -491,7 +493,7 @@ fn a_descriptor_of_the_start_that_could_not_be_told_at_first_is_not_left_out_for
 }
 
 /// A thread that /proc shows as something else than at the record, because the records were read earlier.
-fn shown_later(calls: &[Made], later: &[Made]) -> (Vec<(Option<String>, Option<u64>)>, Counts) {
+fn shown_later(calls: &[Made], later: &[Made]) -> (Vec<FileAndOffset>, Counts) {
     let (mut tracker, mut shown) = (Tracker::default(), Shown::default());
     shown.tasks.insert(7, 7);
     shown.descriptors.insert((7, 3), "/later");
