@@ -16,7 +16,6 @@ from ...recording.base.conditions import Where
 from ...recording.read.recording import Recording
 from ...recording.read.trace import Trace
 from ..engine.engine import Engine, whole
-from ..engine.windows import Window, attach
 from ..language.catalogue import CATALOGUE, Entry
 from ..language.conditions import field_of, filters_of, sql_of
 from ..language.fields import QUANTIZED, near
@@ -26,8 +25,8 @@ from ..language.quantities import print_whole
 from ..plan import plan
 from ..question import Question
 from ..tiers import trace_tier
-from ..tiers.events import Events
 from .notes import again, trouble
+from .query import events_of
 
 TOP = 50
 """Values of a dimension that are named unless asked otherwise."""
@@ -144,10 +143,12 @@ def who(
     question = Question.of(Statistic(group, name, (), y), around, None, 1, source)
 
     def whose() -> Who:
-        frame = plan(question, [Events(events)]).frame
+        frozen = events.frozen()
+        tier = events_of(frozen)
+        frame = plan(question, [tier]).frame
         window = frame.window
-        with Engine(events.path) as engine:
-            attach_events(engine, window)
+        with Engine(frozen.path) as engine:
+            tier.read(frame, []).attach(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
         return _answer(
             y,
@@ -156,21 +157,11 @@ def who(
             window.source,
             fields,
             found,
-            (*frame.notes, *trouble(events)),
+            (*frame.notes, *trouble(frozen)),
             top,
         )
 
     return again(whose)
-
-
-def attach_events(engine: Engine, window: Window) -> None:
-    """Make the events of a window `events` to the engine."""
-    if window.snap.recording.in_archive:
-        from ..tiers import archived
-
-        archived.attach(engine, window)
-    else:
-        attach(engine, window)
 
 
 def joined_who(parts: Mapping[str, Who], top: int = TOP) -> Who:
