@@ -146,7 +146,7 @@ def who(
     def whose() -> Who:
         frame = plan(question, [Events(events)]).frame
         window = frame.window
-        with Engine(events.path) as engine:
+        with _open_engine(window) as engine:
             _attach(engine, window)
             found = _ask(engine, *window.conditions(asked), y, rectangle, of, fields)
         return _answer(
@@ -161,6 +161,14 @@ def who(
         )
 
     return again(whose)
+
+
+def _open_engine(window: Window) -> Engine:
+    if window.snap.recording.in_archive:
+        from ..tiers import archived
+
+        return archived.open_engine(window)
+    return Engine(window.snap.place)
 
 
 def _attach(engine: Engine, window: Window) -> None:
